@@ -1,0 +1,3 @@
+//! provoke: numbers for bugs that only happen sometimes.
+
+pub mod stats;

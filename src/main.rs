@@ -1,0 +1,3 @@
+//! The `provoke` program; everything is in the library.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Counts in, numbers out: intervals, bounds, sample sizes, tests.
