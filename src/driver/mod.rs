@@ -1,0 +1,312 @@
+//! The one loop that runs everything.
+//!
+//! Only this loop makes events, and every event goes the same way: into the
+//! [`State`], then to each [`Sink`]. There is no second path by which a number
+//! could reach the screen.
+
+use crate::exec::{Executor, Halt};
+use crate::model::{
+    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, Void,
+    trial_seed,
+};
+use crate::oracle;
+use crate::policy::{Policy, Step};
+use crate::state::State;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Trials in a row that say nothing, after which nothing more is expected of the next.
+const STARTS_IN_VAIN: u64 = 10;
+/// The same, where the trial itself asked to be skipped, which may well be random.
+const SKIPS_IN_VAIN: u64 = 100;
+/// With `--timeout auto`, until the median is known.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
+/// The median is known from so many trials that passed.
+const MEDIAN_FROM: u64 = 5;
+/// A trial that runs this many times longer than the median is worth a word.
+const SLOW: u32 = 5;
+/// A trial that runs this many times longer than the median is a hang, with `--timeout auto`.
+const HANGS: u32 = 10;
+/// No trial is called slow, or a hang by `--timeout auto`, before this time.
+const AT_LEAST: Duration = Duration::from_secs(1);
+/// How often the time is looked at, and the screen redrawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Takes every event, after the state has.
+pub trait Sink {
+    /// Takes an event.
+    fn event(&mut self, event: &Event, state: &State);
+
+    /// Is called before the loop waits: the moment to write out and to redraw.
+    fn settle(&mut self, _state: &State) {}
+
+    /// Is called now and then.
+    fn tick(&mut self, _state: &State) {}
+}
+
+/// The parts that the loop joins.
+pub struct Driver<'a> {
+    /// What is known.
+    pub state: &'a mut State,
+    /// What decides.
+    pub policy: &'a dyn Policy,
+    /// What runs trials.
+    pub executor: Arc<dyn Executor>,
+    /// What listens.
+    pub sinks: Vec<&'a mut dyn Sink>,
+    /// Signals to provoke itself.
+    pub signals: mpsc::UnboundedReceiver<Signal>,
+    /// Where the output of trials is kept.
+    pub evidence: PathBuf,
+}
+
+/// The loop while it runs.
+struct Run<'a, 'b> {
+    driver: &'b mut Driver<'a>,
+    begun: Instant,
+    worked_before: Duration,
+    free: Vec<Lane>,
+    under_way: BTreeMap<Lane, (Trial, Instant, bool)>,
+    tasks: JoinSet<(Trial, Observation)>,
+    halt: watch::Sender<Halt>,
+    /// Trials that may still be launched in the present wave.
+    wave: u32,
+}
+
+/// Runs trials until the question is answered or the run is broken off.
+pub async fn drive(driver: &mut Driver<'_>) {
+    let plan = &driver.state.plan;
+    let lanes = (0..plan.jobs).rev().map(Lane).collect();
+    let mut run = Run {
+        begun: Instant::now(),
+        worked_before: driver.state.worked,
+        free: lanes,
+        under_way: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        halt: watch::Sender::new(Halt::No),
+        wave: 0,
+        driver,
+    };
+    run.run().await;
+}
+
+impl Run<'_, '_> {
+    async fn run(&mut self) {
+        let mut broken_off = None;
+        let budget = self.driver.state.plan.stop.duration();
+        let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
+        let budget_ends = left.map(|left| self.begun + left);
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            if broken_off.is_none() {
+                broken_off = self.in_vain();
+                if broken_off.is_none() {
+                    self.launch();
+                }
+            }
+            if self.driver.state.decided || broken_off.is_some() {
+                self.raise(Halt::Gently);
+            }
+            let Driver { state, sinks, .. } = &mut *self.driver;
+            sinks.iter_mut().for_each(|sink| sink.settle(state));
+            if self.tasks.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(signal) = self.driver.signals.recv() => {
+                    if broken_off.is_some() || self.driver.state.decided {
+                        self.raise(Halt::Now);
+                    }
+                    broken_off.get_or_insert(StopCause::Signal(signal));
+                }
+                Some(done) = self.tasks.join_next() => {
+                    // A task only panics by a bug of ours; its trial then counts as lost.
+                    if let Ok((trial, seen)) = done {
+                        self.finish(trial, seen).await;
+                    }
+                }
+                () = sleep_until(budget_ends), if !self.driver.state.budget_spent => {
+                    self.emit(Event::BudgetSpent { at: self.worked() });
+                }
+                _ = tick.tick() => self.tick(),
+            }
+        }
+        let at = self.worked();
+        self.emit(match broken_off {
+            Some(why) if !self.driver.state.decided => Event::RunStopped { why, at },
+            _ => Event::RunFinished { at },
+        });
+        let Driver { state, sinks, .. } = &mut *self.driver;
+        sinks.iter_mut().for_each(|sink| sink.settle(state));
+    }
+
+    /// Working time of the whole run.
+    fn worked(&self) -> Duration {
+        self.worked_before + self.begun.elapsed()
+    }
+
+    fn emit(&mut self, event: Event) {
+        let Driver { state, policy, sinks, .. } = &mut *self.driver;
+        state.apply(event.clone(), |state| policy.next(state) == Step::Done);
+        sinks.iter_mut().for_each(|sink| sink.event(&event, state));
+    }
+
+    fn raise(&self, level: Halt) {
+        self.halt.send_if_modified(|halt| {
+            let more = *halt < level;
+            *halt = level.max(*halt);
+            more
+        });
+    }
+
+    /// Fills the free lanes.
+    fn launch(&mut self) {
+        let Plan { waves, jobs, .. } = self.driver.state.plan;
+        if self.under_way.is_empty() {
+            self.wave = jobs;
+        }
+        while !self.driver.state.decided && (!waves || self.wave > 0) && !self.free.is_empty() {
+            let Some(trial) = self.next_trial() else { break };
+            self.wave -= u32::from(waves);
+            self.free.retain(|lane| *lane != trial.lane);
+            self.under_way.insert(trial.lane, (trial.clone(), Instant::now(), false));
+            self.emit(Event::TrialStarted(trial.clone()));
+            self.tasks.spawn(attempt(
+                Arc::clone(&self.driver.executor),
+                trial,
+                self.driver.state.plan.delay,
+                self.halt.subscribe(),
+            ));
+        }
+    }
+
+    fn next_trial(&self) -> Option<Trial> {
+        let state = &*self.driver.state;
+        let lane = *self.free.last()?;
+        let timeout = timeout(state);
+        if let Some(trial) = state.to_repeat() {
+            return Some(Trial { lane, timeout, ..trial.clone() });
+        }
+        match self.driver.policy.next(state) {
+            Step::Launch(variant) => {
+                let id = state.next_id();
+                let seed = trial_seed(state.plan.seed, id);
+                Some(Trial { id, variant, lane, seed, timeout })
+            }
+            Step::Wait | Step::Done => None,
+        }
+    }
+
+    async fn finish(&mut self, trial: Trial, seen: Observation) {
+        self.under_way.remove(&trial.lane);
+        let state = &*self.driver.state;
+        let mut outcome = oracle::judge(&state.plan.rules, state.plan.variant(trial.variant), &seen);
+        if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
+            outcome = Outcome::Void(Void::Warmup);
+        }
+        if self.worth_keeping(&trial, &outcome) {
+            let folder = self.driver.evidence.join(trial.id.0.to_string());
+            self.driver.executor.keep(trial.lane, folder).await;
+        }
+        self.free.push(trial.lane);
+        if let Some(hook) = &seen.conclude {
+            let text = format!("the `conclude` command failed: {:?}", hook.ending);
+            self.emit(Event::Note { level: Level::Warning, text });
+        }
+        let at = self.worked();
+        self.emit(Event::TrialFinished { trial: trial.id, at, seen, outcome });
+    }
+
+    fn worth_keeping(&self, trial: &Trial, outcome: &Outcome) -> bool {
+        use crate::model::Keep;
+        let state = &*self.driver.state;
+        match (state.plan.keep, outcome) {
+            (Keep::None, _) | (_, Outcome::Void(Void::Interrupted | Void::Lost)) => false,
+            (Keep::All, _) => true,
+            (Keep::Fail, Outcome::Fail(kind) | Outcome::Other(kind)) => {
+                state.arrived(trial.variant, kind) < state.plan.keep_per_kind
+            }
+            (Keep::Fail, Outcome::Pass | Outcome::Void(_)) => false,
+        }
+    }
+
+    /// True when trial after trial says nothing, and none ever will.
+    fn in_vain(&self) -> Option<StopCause> {
+        let state = &*self.driver.state;
+        let skipped = state.tallies().any(|(_, tally)| tally.void.contains_key(&Void::Skipped));
+        let patience = if skipped { SKIPS_IN_VAIN } else { STARTS_IN_VAIN };
+        (state.void_streak >= patience).then_some(StopCause::NothingCounts)
+    }
+
+    /// Says which trials run unusually long, once each.
+    fn tick(&mut self) {
+        let state = &*self.driver.state;
+        if let Some(usual) = usual_time(state) {
+            let long = (usual * SLOW).max(AT_LEAST);
+            let mut slow = Vec::new();
+            for (trial, since, said) in self.under_way.values_mut() {
+                if !*said && since.elapsed() > long {
+                    *said = true;
+                    let seconds = usual.as_secs_f64();
+                    slow.push(format!(
+                        "{} has run {SLOW} times longer than usual ({seconds:.2} s); it is a hang after {:.0} s",
+                        trial.id,
+                        trial.timeout.as_secs_f64(),
+                    ));
+                }
+            }
+            for text in slow {
+                self.emit(Event::Note { level: Level::Info, text });
+            }
+        }
+        let Driver { state, sinks, .. } = &mut *self.driver;
+        sinks.iter_mut().for_each(|sink| sink.tick(state));
+    }
+}
+
+/// One attempt at a trial, after the pause that was asked for.
+async fn attempt(
+    executor: Arc<dyn Executor>,
+    trial: Trial,
+    delay: Duration,
+    mut halt: watch::Receiver<Halt>,
+) -> (Trial, Observation) {
+    if !delay.is_zero() {
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = halt.wait_for(|halt| *halt != Halt::No) => {
+                return (trial, Observation { interrupted: true, ..Observation::default() });
+            }
+        }
+    }
+    let seen = executor.run(trial.clone(), halt).await;
+    (trial, seen)
+}
+
+async fn sleep_until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the median time of the trials that passed, once that is known.
+fn usual_time(state: &State) -> Option<Duration> {
+    let known = state.tallies().filter(|(_, tally)| tally.pass_times.count() >= MEDIAN_FROM);
+    known.filter_map(|(_, tally)| tally.pass_times.quantile(0.5)).max()
+}
+
+fn timeout(state: &State) -> Duration {
+    match state.plan.timeout {
+        Timeout::After(time) => time,
+        Timeout::Auto => {
+            usual_time(state).map_or(FIRST_TIMEOUT, |usual| (usual * HANGS).max(AT_LEAST))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! An executor without processes: outcomes from a function, time that only seems to pass.
+
+use super::{Answer, Executor, Halt};
+use crate::model::{Lane, Observation, Trial};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Says what is seen of a trial, and how long that takes.
+type Script = dyn Fn(&Trial) -> (Duration, Observation) + Send + Sync;
+
+/// For tests of everything above the processes, in virtual time.
+pub struct Fake(Arc<Script>);
+
+impl Fake {
+    /// Makes an executor that sees what the script says.
+    pub fn new(
+        script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(script))
+    }
+}
+
+impl Executor for Fake {
+    fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+        let script = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (time, mut seen) = script(&trial);
+            if time.is_zero() {
+                return seen;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                _ = halt.wait_for(|halt| *halt != Halt::No) => seen.interrupted = true,
+            }
+            seen
+        })
+    }
+
+    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+        Box::pin(std::future::ready(()))
+    }
+}

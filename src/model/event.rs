@@ -1,0 +1,94 @@
+use super::{Host, Observation, Outcome, Plan, Signal, Trial, TrialId, micros};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The version of the journal's format.
+pub const FORMAT: u32 = 1;
+
+/// One line of the journal. Everything known about a run is the fold of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The first line: what was asked for, and where it runs.
+    RunStarted {
+        /// See [`FORMAT`].
+        format: u32,
+        /// The version of the program.
+        version: String,
+        /// The run's name.
+        run: String,
+        /// What was asked for.
+        plan: Box<Plan>,
+        /// The machine.
+        host: Host,
+        /// Seconds since 1970.
+        at: i64,
+    },
+    /// A trial was handed to its lane.
+    TrialStarted(Trial),
+    /// A trial is over. `at` is the working time of the run so far: time between
+    /// an interruption and the resumption does not count.
+    TrialFinished {
+        /// Which.
+        trial: TrialId,
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
+        /// What was seen.
+        seen: Observation,
+        /// What it means.
+        outcome: Outcome,
+    },
+    /// The time budget is spent: nothing more is launched.
+    BudgetSpent {
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
+    /// Something a person should know.
+    Note {
+        /// How bad it is.
+        level: Level,
+        /// What.
+        text: String,
+    },
+    /// The run was broken off and can be resumed.
+    RunStopped {
+        /// By what.
+        why: StopCause,
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
+    /// The run goes on. Trials that were under way are void and made up for.
+    RunResumed {
+        /// Seconds since 1970.
+        at: i64,
+    },
+    /// The question is answered, as far as it ever will be.
+    RunFinished {
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
+}
+
+/// How bad a note is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Numbers may be affected.
+    Warning,
+}
+
+/// Why a run was broken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// A signal to provoke itself.
+    Signal(Signal),
+    /// Trial after trial said nothing.
+    NothingCounts,
+}

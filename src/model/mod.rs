@@ -1,0 +1,49 @@
+//! The nouns of the field: what is run, what was seen, what it means.
+//!
+//! Nothing here does anything but hold data and name it. A [`Plan`] is what the
+//! user asked for; a [`Trial`] is one run of one [`Variant`]; an [`Observation`]
+//! is what was seen of it (fact); an [`Outcome`] is what that means under the
+//! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
+
+mod event;
+mod host;
+mod observation;
+mod outcome;
+mod plan;
+mod rules;
+mod signal;
+mod text;
+mod trial;
+
+pub use event::{Event, FORMAT, Level, StopCause};
+pub use host::Host;
+pub use observation::{ActorSeen, Ending, HookSeen, Observation, ProcessSeen, Residue};
+pub use outcome::{Kind, Outcome, Void, Witness};
+pub use plan::{
+    ActorPlan, Alpha, Expect, Hooks, Keep, Limit, Plan, Resource, Role, Stop, Timeout, VariantPlan,
+};
+pub use rules::{Leaks, Only, Rules};
+pub use signal::Signal;
+pub use text::Text;
+pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};
+
+/// Durations as whole microseconds: compact in the journal, exact on the way back.
+pub mod micros {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use std::time::Duration;
+
+    /// Writes a duration as whole microseconds.
+    pub fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(value.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Reads whole microseconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_micros)
+    }
+}
+
+/// Serde's question "may this field be left out?", answered by equality with the default.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,153 @@
+use super::{Signal, Text, is_default, micros};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What was seen of a trial: facts, without any judgement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observation {
+    /// From the start of the trial to the last thing seen of it.
+    #[serde(rename = "us", with = "micros")]
+    pub elapsed: Duration,
+    /// Every copy of every actor, in the order of the plan.
+    pub actors: Vec<ActorSeen>,
+    /// What was left of the tree after the main process ended.
+    #[serde(skip_serializing_if = "is_default")]
+    pub residue: Residue,
+    /// Out-of-memory kills that the lane's own memory group counted meanwhile;
+    /// nothing where there is no such group.
+    #[serde(skip_serializing_if = "is_default")]
+    pub oom_kills: Option<u64>,
+    /// Kills for want of memory anywhere on this machine meanwhile: not
+    /// necessarily of this trial. Only looked at after a plain SIGKILL.
+    #[serde(skip_serializing_if = "is_default")]
+    pub oom_kills_on_host: Option<u64>,
+    /// Output rules that matched: which, and the first line that did.
+    #[serde(skip_serializing_if = "is_default")]
+    pub matched: Vec<(usize, String)>,
+    /// The hook before the trial, where it failed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prepare: Option<HookSeen>,
+    /// The hook after the trial, where it failed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conclude: Option<HookSeen>,
+    /// The trial was ended by us, on the way out.
+    #[serde(skip_serializing_if = "is_default")]
+    pub interrupted: bool,
+    /// Why nothing is known of the trial: its lane was lost.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lost: Option<String>,
+}
+
+/// What was seen of one copy of one actor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ActorSeen {
+    /// Its place in the plan's list of actors.
+    #[serde(skip_serializing_if = "is_default")]
+    pub actor: u32,
+    /// Which of the copies.
+    #[serde(skip_serializing_if = "is_default")]
+    pub copy: u32,
+    /// How it ended.
+    pub ending: Ending,
+    /// From its start to its end.
+    #[serde(rename = "us", with = "micros")]
+    pub elapsed: Duration,
+    /// Processor time, user and system, of it and the children it waited for.
+    #[serde(rename = "cpu_us", with = "micros")]
+    pub cpu: Duration,
+    /// Largest resident set, in KiB.
+    #[serde(rename = "rss_kib")]
+    pub max_rss: u64,
+    /// Bytes written to standard output and standard error.
+    #[serde(skip_serializing_if = "is_default")]
+    pub written: (u64, u64),
+    /// The last line written to standard error, or else to standard output;
+    /// only of processes that did not simply exit with 0.
+    #[serde(skip_serializing_if = "is_default")]
+    pub last_words: String,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It returned this code.
+    Exited(i32),
+    /// It died of this signal; the flag says whether the kernel dumped a core.
+    Signaled(Signal, #[serde(default)] bool),
+    /// It did not end in time and was killed.
+    TimedOut {
+        /// Its state at the deadline, as `/proc` tells it: R, S, D, T, Z.
+        state: char,
+        /// True when the polite signal was not enough.
+        killed: bool,
+    },
+    /// It could not be started.
+    NotStarted(String),
+    /// The trial ended before it did, and it was stopped by us.
+    Stopped,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self::Exited(0)
+    }
+}
+
+/// What was left of a trial's tree of processes after its main process had ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Residue {
+    /// How long it took until nothing was left, where something was left at first
+    /// and went away by itself.
+    #[serde(rename = "settled_us", skip_serializing_if = "is_default", with = "micros")]
+    pub settled: Duration,
+    /// Processes that outlived the grace, as they were before they were killed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub leaked: Vec<ProcessSeen>,
+    /// Leaked processes beyond those listed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unlisted: u64,
+    /// Processes that could not be killed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unkillable: Vec<ProcessSeen>,
+}
+
+/// A process as `/proc` showed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessSeen {
+    /// Its number.
+    pub pid: i32,
+    /// Its parent when it was seen; for an orphan that is the slot that adopted it.
+    pub ppid: i32,
+    /// Names of its living ancestors within the trial, nearest first.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ancestors: Vec<String>,
+    /// Its session.
+    pub session: i32,
+    /// R, S, D, T ...
+    pub state: char,
+    /// Time since it was started.
+    #[serde(rename = "age_us", with = "micros")]
+    pub age: Duration,
+    /// Resident memory in KiB.
+    pub rss_kib: u64,
+    /// Number of its threads.
+    pub threads: u64,
+    /// Its command line, or its name in brackets where that is empty.
+    pub command: Vec<Text>,
+    /// Its working directory.
+    pub cwd: Text,
+}
+
+/// How a hook ended that did not succeed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookSeen {
+    /// How it ended.
+    pub ending: Ending,
+    /// The end of what it wrote.
+    pub output: String,
+}

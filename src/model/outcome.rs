@@ -1,0 +1,213 @@
+use super::Signal;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What an observation means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The trial did what it should.
+    Pass,
+    /// The bug that is looked for.
+    Fail(Kind),
+    /// A failure that is not the bug looked for: counted neither as a pass nor as a failure.
+    Other(Kind),
+    /// The trial says nothing about the program.
+    Void(Void),
+}
+
+/// The kinds of failure.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Death by a signal, seen or reported.
+    Signal {
+        /// Which.
+        signal: Signal,
+        /// How that is known.
+        witness: Witness,
+    },
+    /// An exit code that is not fine.
+    Exit {
+        /// The code.
+        code: i32,
+    },
+    /// It did not end in time.
+    Hang {
+        /// It was stopped (by a signal, or waiting for a terminal) rather than hanging.
+        stopped: bool,
+    },
+    /// It left processes behind.
+    Leak,
+    /// The kernel killed a process of the trial for want of memory.
+    Oom {
+        /// The main process itself ended otherwise: a child was killed.
+        masked: bool,
+    },
+    /// Its output matched a rule of the user.
+    Output,
+}
+
+/// How a death by signal is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Witness {
+    /// From the wait status of the process itself.
+    Seen {
+        /// The kernel dumped a core.
+        core: bool,
+    },
+    /// From exit code 128+n, as shells and containers report it, and the shell said so in words too.
+    Told {
+        /// The exit code.
+        code: i32,
+    },
+    /// From exit code 128+n alone: as shells and containers report it, or a plain exit code.
+    Shell {
+        /// The exit code.
+        code: i32,
+    },
+    /// From exit code 256-n alone: as Python's `sys.exit(-n)` reports it, or a plain exit code.
+    Negated {
+        /// The exit code.
+        code: i32,
+    },
+}
+
+/// Why a trial says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Void {
+    /// The command could not be started.
+    NotStarted,
+    /// Its `prepare` hook failed.
+    Unprepared,
+    /// It asked to be skipped, by exit code.
+    Skipped,
+    /// It was ended by us on the way out.
+    Interrupted,
+    /// The process that supervised it was lost.
+    Lost,
+    /// It was one of the first, that only warm things up.
+    Warmup,
+}
+
+impl Kind {
+    /// Returns the exit code, where the main process ended by one.
+    pub fn code(&self) -> Option<i32> {
+        match *self {
+            Self::Exit { code } => Some(code),
+            Self::Signal { witness, .. } => match witness {
+                Witness::Seen { .. } => None,
+                Witness::Told { code } | Witness::Shell { code } | Witness::Negated { code } => {
+                    Some(code)
+                }
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the name under which failures of this kind are counted: one name
+    /// for a signal however it became known.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Signal { signal, .. } => signal.to_string(),
+            Self::Exit { code } => format!("exit {code}"),
+            Self::Hang { stopped: false } => "hang".to_owned(),
+            Self::Hang { stopped: true } => "stopped".to_owned(),
+            Self::Leak => "leak".to_owned(),
+            Self::Oom { .. } => "oom".to_owned(),
+            Self::Output => "output".to_owned(),
+        }
+    }
+
+    /// Returns what it means, in plain words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Signal { signal, .. } => signal.words().to_owned(),
+            Self::Exit { code } => exit_words(*code).to_owned(),
+            Self::Hang { stopped: false } => "did not end in time".to_owned(),
+            Self::Hang { stopped: true } => {
+                "was stopped at the deadline: it waited for a terminal, or got SIGSTOP".to_owned()
+            }
+            Self::Leak => "left processes behind".to_owned(),
+            Self::Oom { masked: false } => "killed by the kernel: out of memory".to_owned(),
+            Self::Oom { masked: true } => {
+                "the kernel killed a child of it: out of memory".to_owned()
+            }
+            Self::Output => "its output matched a failure rule".to_owned(),
+        }
+    }
+
+    /// Returns how this is known, where more than one fact goes by the same name.
+    pub fn label(&self) -> Option<String> {
+        match self {
+            Self::Signal { witness, .. } => Some(witness.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Plain words for exit codes that have a meaning by convention.
+fn exit_words(code: i32) -> &'static str {
+    match code {
+        0 => "finished normally",
+        1 => "the program reported failure",
+        2 => "the program reported failure, often wrong usage",
+        23 => "the program reported failure; LeakSanitizer uses this code",
+        66 => "the program reported failure; ThreadSanitizer uses this code",
+        101 => "a Rust program panicked, by convention",
+        124 => "timeout(1) ended it, by convention",
+        125 => "a wrapper could not start it, by convention",
+        126 => "found but not executable, by a shell's convention",
+        127 => "command not found, by a shell's convention",
+        _ => "the program reported failure",
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())?;
+        match self.label() {
+            Some(label) => write!(f, " ({label})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seen { core: true } => f.write_str("core dumped"),
+            Self::Seen { core: false } => f.write_str("seen"),
+            Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
+            Self::Shell { code } => write!(f, "read from exit {code}"),
+            Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),
+        }
+    }
+}
+
+impl Void {
+    /// Every reason, for reports that show all of them.
+    pub const ALL: [Self; 6] = [
+        Self::NotStarted,
+        Self::Unprepared,
+        Self::Skipped,
+        Self::Interrupted,
+        Self::Lost,
+        Self::Warmup,
+    ];
+}
+
+impl fmt::Display for Void {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NotStarted => "not started",
+            Self::Unprepared => "prepare failed",
+            Self::Skipped => "skipped",
+            Self::Interrupted => "interrupted",
+            Self::Lost => "lost",
+            Self::Warmup => "warm-up",
+        })
+    }
+}

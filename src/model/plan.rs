@@ -1,0 +1,299 @@
+use super::{Rules, Text, is_default, micros};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// What the user asked for, complete: a run can be resumed and any trial of it
+/// replayed from this alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is run; at least one, tried in turn.
+    pub variants: Vec<VariantPlan>,
+    /// The whole environment of the trials before each actor's own changes.
+    pub environment: Vec<(Text, Text)>,
+    /// Commands around the trials.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    /// Limits of every process of a trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Vec<Limit>,
+    /// Each trial gets a folder of its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scratch: bool,
+    /// When a trial is a hang.
+    pub timeout: Timeout,
+    /// Between the polite signal and the kill.
+    #[serde(with = "micros")]
+    pub grace: Duration,
+    /// How long descendants may outlive the main process.
+    #[serde(with = "micros")]
+    pub settle: Duration,
+    /// How observations are judged.
+    pub rules: Rules,
+    /// When to stop.
+    pub stop: Stop,
+    /// Trials side by side.
+    pub jobs: u32,
+    /// Trials are started in groups of `jobs`, each when the one before is over.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub waves: bool,
+    /// Trials at the beginning that are not counted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warmup: u64,
+    /// Pause of a lane before each trial.
+    #[serde(default, skip_serializing_if = "is_default", with = "micros")]
+    pub delay: Duration,
+    /// The chance, in parts of 1, that a stated interval is wrong.
+    pub alpha: Alpha,
+    /// What the user hopes for; it turns the exit code.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expect: Expect,
+    /// What all seeds of trials derive from.
+    pub seed: u64,
+    /// What is kept of the output of trials.
+    #[serde(default)]
+    pub keep: Keep,
+    /// How many trials of each kind of failure are kept in full.
+    pub keep_per_kind: u64,
+}
+
+/// The chance that a stated interval is wrong, in millionths, so that plans can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Alpha(u32);
+
+impl Default for Alpha {
+    /// 5 %: 95 % confidence.
+    fn default() -> Self {
+        Self(50_000)
+    }
+}
+
+impl Alpha {
+    /// Makes it from a confidence in per cent, such as 95.
+    pub fn from_confidence(percent: f64) -> Option<Self> {
+        let millionths = ((100.0 - percent) * 1e4).round();
+        let sensible = (1.0..=500_000.0).contains(&millionths);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be within 1..=500000"
+        )]
+        sensible.then_some(Self(millionths as u32))
+    }
+
+    /// Returns it as a probability.
+    pub fn value(self) -> f64 {
+        f64::from(self.0) / 1e6
+    }
+
+    /// Returns the confidence in per cent.
+    pub fn confidence(self) -> f64 {
+        100.0 - f64::from(self.0) / 1e4
+    }
+}
+
+/// One way to run the thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantPlan {
+    /// Its name; empty when it is the only one.
+    pub name: String,
+    /// The processes of a trial.
+    pub actors: Vec<ActorPlan>,
+}
+
+/// One role in a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActorPlan {
+    /// Its name; empty when it is the only one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub name: String,
+    /// What its end means.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub role: Role,
+    /// The command; `{trial}` and the like are filled in.
+    pub command: Vec<Text>,
+    /// How many run at once: load within the trial.
+    pub copies: u32,
+    /// Variables set (or, without a value, removed) for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub env: Vec<(Text, Option<Text>)>,
+    /// Where it runs.
+    pub cwd: Text,
+    /// A file for its standard input; nothing to read without one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stdin: Option<Text>,
+}
+
+/// What the end of an actor means.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Decides the outcome; the trial is over when the last of these has ended.
+    #[default]
+    Main,
+    /// Runs beside the main process and is stopped with it.
+    Helper,
+    /// Lives across trials.
+    Service,
+}
+
+/// Commands around the trials, each for `sh -c`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hooks {
+    /// Once before all; what it leaves running lives until the end.
+    #[serde(skip_serializing_if = "is_default")]
+    pub setup: Option<Text>,
+    /// Before each trial; if it fails, the trial says nothing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prepare: Option<Text>,
+    /// After each trial.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conclude: Option<Text>,
+    /// Once after all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cleanup: Option<Text>,
+}
+
+/// When a trial is a hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timeout {
+    /// After this time.
+    After(#[serde(with = "micros")] Duration),
+    /// After a multiple of the median of the trials that passed.
+    Auto,
+}
+
+/// When to stop: at whichever comes first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stop {
+    /// After this many trials that count, of each variant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trials: Option<u64>,
+    /// After this many failures, of each variant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failures: Option<u64>,
+    /// When the interval is narrower than this, in millionths.
+    #[serde(skip_serializing_if = "is_default")]
+    pub width: Option<u32>,
+    /// After this time, in microseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub duration_us: Option<u64>,
+}
+
+impl Stop {
+    /// Returns the time budget.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration_us.map(Duration::from_micros)
+    }
+}
+
+/// What the user hopes for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// No failure.
+    #[default]
+    Pass,
+    /// At least one failure: the bug is reproduced.
+    Fail,
+    /// A failure rate of at most this, in millionths.
+    MaxRate(u32),
+}
+
+/// What is kept of the output of trials.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// Of the first failures of each kind.
+    #[default]
+    Fail,
+    /// Of every trial.
+    All,
+    /// Nothing.
+    None,
+}
+
+/// A limit of every process of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// What is limited.
+    pub resource: Resource,
+    /// To what, soft and hard alike; unlimited without a number.
+    pub value: Option<u64>,
+}
+
+/// What can be limited, named as by `ulimit` and `prlimit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are those of setrlimit(2)")]
+pub enum Resource {
+    As,
+    Core,
+    Cpu,
+    Data,
+    Fsize,
+    Memlock,
+    Nofile,
+    Nproc,
+    Rss,
+    Stack,
+}
+
+impl Resource {
+    /// Every resource with its name.
+    pub const ALL: [(Self, &str); 10] = [
+        (Self::As, "as"),
+        (Self::Core, "core"),
+        (Self::Cpu, "cpu"),
+        (Self::Data, "data"),
+        (Self::Fsize, "fsize"),
+        (Self::Memlock, "memlock"),
+        (Self::Nofile, "nofile"),
+        (Self::Nproc, "nproc"),
+        (Self::Rss, "rss"),
+        (Self::Stack, "stack"),
+    ];
+
+    /// True when its unit is a byte, so that `4G` makes sense.
+    pub fn in_bytes(self) -> bool {
+        !matches!(self, Self::Cpu | Self::Nofile | Self::Nproc)
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, name) = Self::ALL.iter().find(|(resource, _)| resource == self).expect("listed");
+        f.pad(name)
+    }
+}
+
+impl Plan {
+    /// Returns the variant of this number.
+    pub fn variant(&self, id: super::VariantId) -> &VariantPlan {
+        &self.variants[id.index()]
+    }
+}

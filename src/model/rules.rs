@@ -1,0 +1,125 @@
+use super::{Kind, Signal};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// How an observation is judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Exit codes that are fine.
+    pub ok: BTreeSet<i32>,
+    /// Exit codes that say nothing about the program.
+    pub skip: BTreeSet<i32>,
+    /// Output that makes a trial a failure.
+    pub fail_if_out: Vec<String>,
+    /// Output that makes a failing exit a pass.
+    pub ok_if_out: Vec<String>,
+    /// Which failures are the bug; any, when empty. Others are tallied apart.
+    pub only: Vec<Only>,
+    /// What a process that stays behind means.
+    pub leaks: Leaks,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            ok: BTreeSet::from([0]),
+            skip: BTreeSet::from([125]),
+            fail_if_out: Vec::new(),
+            ok_if_out: Vec::new(),
+            only: Vec::new(),
+            leaks: Leaks::default(),
+        }
+    }
+}
+
+/// What a process that outlives its trial means.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Leaks {
+    /// Nothing: it is killed at once and not looked for.
+    Off,
+    /// It is listed, and the trial's outcome is not changed.
+    Report,
+    /// It is a failure of a trial that would have passed.
+    #[default]
+    Fail,
+}
+
+/// One kind of failure that is the bug looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Only {
+    /// Death by this signal, seen or reported by an exit code.
+    Signal(Signal),
+    /// This very exit code.
+    Code(i32),
+    /// A trial that did not end in time.
+    Hang,
+    /// A trial that left processes behind.
+    Leak,
+    /// A kill by the kernel for want of memory.
+    Oom,
+    /// Output that matched `fail_if_out`.
+    Output,
+}
+
+impl Only {
+    /// True when this kind of failure is meant.
+    pub fn covers(self, kind: &Kind) -> bool {
+        match (self, kind) {
+            (Self::Signal(wanted), Kind::Signal { signal, .. }) => wanted == *signal,
+            (Self::Code(wanted), kind) => kind.code() == Some(wanted),
+            (Self::Hang, Kind::Hang { .. })
+            | (Self::Leak, Kind::Leak)
+            | (Self::Oom, Kind::Oom { .. })
+            | (Self::Output, Kind::Output) => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal(signal) => signal.fmt(f),
+            Self::Code(code) => write!(f, "code:{code}"),
+            Self::Hang => f.write_str("hang"),
+            Self::Leak => f.write_str("leak"),
+            Self::Oom => f.write_str("oom"),
+            Self::Output => f.write_str("output"),
+        }
+    }
+}
+
+impl FromStr for Only {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "hang" => return Ok(Self::Hang),
+            "leak" => return Ok(Self::Leak),
+            "oom" => return Ok(Self::Oom),
+            "output" => return Ok(Self::Output),
+            _ => {}
+        }
+        if let Some(code) = text.strip_prefix("code:") {
+            let code = code.parse().map_err(|_| format!("`{code}` is not an exit code"))?;
+            return Ok(Self::Code(code));
+        }
+        Signal::named(text).map(Self::Signal).ok_or_else(|| {
+            format!("`{text}` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`")
+        })
+    }
+}

@@ -1,0 +1,115 @@
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A signal by its Linux number; it knows its name and plain words for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Signal(pub i32);
+
+/// Number, name, and what it tells a person about a program that died of it.
+const TABLE: [(i32, &str, &str); 31] = [
+    (1, "SIGHUP", "hung up: its terminal or parent went away"),
+    (2, "SIGINT", "interrupted"),
+    (3, "SIGQUIT", "asked to quit"),
+    (4, "SIGILL", "illegal instruction: this CPU cannot execute an instruction of the program"),
+    (5, "SIGTRAP", "breakpoint or deliberate trap"),
+    (6, "SIGABRT", "aborted itself: the program found something wrong and gave up"),
+    (7, "SIGBUS", "bus error: a mapped file was truncated, shared memory is full, or misaligned"),
+    (8, "SIGFPE", "arithmetic fault: integer division by zero or overflow"),
+    (9, "SIGKILL", "killed: cannot be caught, somebody else did it"),
+    (10, "SIGUSR1", "user signal 1, not caught"),
+    (11, "SIGSEGV", "segmentation fault: touched memory it may not touch"),
+    (12, "SIGUSR2", "user signal 2, not caught"),
+    (13, "SIGPIPE", "broken pipe: the reader of its output went away"),
+    (14, "SIGALRM", "alarm, not caught"),
+    (15, "SIGTERM", "terminated: somebody asked it to stop"),
+    (16, "SIGSTKFLT", "stack fault"),
+    (17, "SIGCHLD", "a child changed state"),
+    (18, "SIGCONT", "continued"),
+    (19, "SIGSTOP", "stopped"),
+    (20, "SIGTSTP", "stopped from the terminal"),
+    (21, "SIGTTIN", "stopped: it wanted to read from a terminal"),
+    (22, "SIGTTOU", "stopped: it wanted to write to a terminal"),
+    (23, "SIGURG", "urgent data on a socket"),
+    (24, "SIGXCPU", "CPU time limit reached"),
+    (25, "SIGXFSZ", "file size limit reached"),
+    (26, "SIGVTALRM", "virtual alarm, not caught"),
+    (27, "SIGPROF", "profiling alarm, not caught"),
+    (28, "SIGWINCH", "window size changed"),
+    (29, "SIGIO", "input or output possible, not caught"),
+    (30, "SIGPWR", "power failure"),
+    (31, "SIGSYS", "forbidden system call: seccomp, or an unknown call"),
+];
+
+impl Signal {
+    /// Hang-up.
+    pub const HUP: Self = Self(1);
+    /// Interrupt from the keyboard.
+    pub const INT: Self = Self(2);
+    /// Abort.
+    pub const ABRT: Self = Self(6);
+    /// The signal that cannot be caught.
+    pub const KILL: Self = Self(9);
+    /// Segmentation fault.
+    pub const SEGV: Self = Self(11);
+    /// Polite request to end.
+    pub const TERM: Self = Self(15);
+
+    /// Returns the signal of this name: `SEGV`, `SIGSEGV`, `segv` or `11`.
+    pub fn named(name: &str) -> Option<Self> {
+        if let Ok(number) = name.parse::<i32>() {
+            return (1..=64).contains(&number).then_some(Self(number));
+        }
+        let upper = name.to_ascii_uppercase();
+        let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+        let known = TABLE.iter().find(|(_, full, _)| &full[3..] == short);
+        known.map(|(number, ..)| Self(*number))
+    }
+
+    /// Returns every name this table knows, for "did you mean".
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        TABLE.iter().map(|(_, name, _)| *name)
+    }
+
+    /// Returns what the signal tells a person, without its name.
+    pub fn words(self) -> &'static str {
+        match TABLE.iter().find(|(number, ..)| *number == self.0) {
+            Some((_, _, words)) => words,
+            None if self.0 >= 32 => "real-time signal, not caught",
+            None => "unknown signal",
+        }
+    }
+
+    /// True for the signals by which a program dies of its own fault.
+    pub fn is_crash(self) -> bool {
+        matches!(self.0, 4 | 5 | 6 | 7 | 8 | 11 | 31)
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match TABLE.iter().find(|(number, ..)| *number == self.0) {
+            Some((_, name, _)) => f.pad(name),
+            None => f.pad(&format!("signal {}", self.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_found_by_every_habit_of_writing_it() {
+        for name in ["SEGV", "SIGSEGV", "sigsegv", "11"] {
+            assert_eq!(Signal::named(name), Some(Signal::SEGV), "{name}");
+        }
+        assert_eq!(Signal::named("SEGFAULT"), None);
+        assert_eq!(Signal::named("0"), None);
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_its_numbers() {
+        assert!(TABLE.iter().enumerate().all(|(at, (number, ..))| at + 1 == *number as usize));
+    }
+}

@@ -1,0 +1,98 @@
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+/// An argument or a value of the environment: any bytes but NUL.
+///
+/// In JSON it is a plain string where it is UTF-8. Other bytes are written as
+/// hexadecimal behind a NUL, which no argument can hold, so nothing is ambiguous
+/// and a replay passes the very same bytes.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text(OsString);
+
+const HEX: &str = "\0hex:";
+
+impl Text {
+    /// Views the text as the operating system's string.
+    pub fn as_os_str(&self) -> &OsStr {
+        &self.0
+    }
+
+    /// Views the raw bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl<T: Into<OsString>> From<T> for Text {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        use fmt::Write as _;
+        if let Some(text) = self.0.to_str() {
+            return to.serialize_str(text);
+        }
+        let mut hex = String::from(HEX);
+        for byte in self.as_bytes() {
+            write!(hex, "{byte:02x}").map_err(serde::ser::Error::custom)?;
+        }
+        to.serialize_str(&hex)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let Some(hex) = text.strip_prefix(HEX) else {
+            return Ok(Self(text.into()));
+        };
+        let digits: Option<Vec<u8>> = hex
+            .chars()
+            .map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok()))
+            .collect();
+        match digits {
+            Some(digits) if digits.len().is_multiple_of(2) => Ok(Self(OsString::from_vec(
+                digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
+            ))),
+            _ => Err(D::Error::custom("broken hexadecimal text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_survive_the_journal() {
+        for bytes in [&b"plain"[..], b"", b"\xff\xfe \n", "gr\u{fc}n".as_bytes()] {
+            let text = Text(OsString::from_vec(bytes.to_vec()));
+            let line = serde_json::to_string(&text).unwrap();
+            assert_eq!(serde_json::from_str::<Text>(&line).unwrap(), text, "{line}");
+        }
+    }
+
+    #[test]
+    fn broken_hexadecimal_is_refused() {
+        for bad in ["\"\\u0000hex:f\"", "\"\\u0000hex:zz\"", "\"\\u0000hex:\u{e9}a\""] {
+            assert!(serde_json::from_str::<Text>(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+use super::micros;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// The number of a trial: from 1 in launch order, without gaps, shown as `#17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TrialId(pub u64);
+
+/// The place of a variant in its plan, from 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct VariantId(pub u32);
+
+/// The place where a trial runs: lanes work side by side, each one trial at a time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Lane(pub u32);
+
+/// One run of one variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its number in launch order.
+    pub id: TrialId,
+    /// What is run.
+    pub variant: VariantId,
+    /// Where it runs.
+    pub lane: Lane,
+    /// What it may draw its randomness from; the same again in a replay.
+    pub seed: u64,
+    /// After this time it is a hang.
+    #[serde(with = "micros")]
+    pub timeout: Duration,
+}
+
+impl VariantId {
+    /// Returns the index into the plan's list of variants.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Lane {
+    /// Returns the index into the list of lanes.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for TrialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// Returns the seed of a trial: a hash of the plan's seed and the trial's number.
+///
+/// Every random choice comes from such a hash and none from the state of a
+/// generator, so that resuming and replaying draw the same numbers. `SplitMix64`'s
+/// finaliser; 53 bits, so that the seed is the same number in any language's JSON.
+pub fn trial_seed(plan_seed: u64, trial: TrialId) -> u64 {
+    let mut x = plan_seed.wrapping_add(trial.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) >> 11
+}

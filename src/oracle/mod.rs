@@ -1,0 +1,273 @@
+//! Judges an observation: fact in, outcome out.
+//!
+//! The order of the questions matters. First: does the trial say anything at
+//! all? Then: how did the main processes end, what did the kernel do to the tree,
+//! what was written, what was left behind? Last: is that the bug looked for?
+
+use crate::model::{
+    ActorSeen, Ending, Kind, Leaks, Observation, Outcome, Role, Rules, Signal, VariantPlan, Void,
+    Witness,
+};
+
+/// Returns what an observation of a trial of this variant means.
+pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcome {
+    if let Some(void) = void(rules, variant, seen) {
+        return Outcome::Void(void);
+    }
+    let Some(kind) = failure(rules, variant, seen) else { return Outcome::Pass };
+    if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&kind)) {
+        Outcome::Fail(kind)
+    } else {
+        Outcome::Other(kind)
+    }
+}
+
+/// Returns the patterns to look for in the output: those of `fail_if_out`, then those of `ok_if_out`.
+pub fn patterns(rules: &Rules) -> Vec<String> {
+    rules.fail_if_out.iter().chain(&rules.ok_if_out).cloned().collect()
+}
+
+fn mains<'a>(
+    variant: &'a VariantPlan,
+    seen: &'a Observation,
+) -> impl Iterator<Item = &'a ActorSeen> {
+    let role = |actor: &ActorSeen| variant.actors.get(actor.actor as usize).map(|plan| plan.role);
+    seen.actors.iter().filter(move |actor| role(actor) == Some(Role::Main))
+}
+
+fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
+    let not_started = |actor: &ActorSeen| matches!(actor.ending, Ending::NotStarted(_));
+    let skipped = |actor: &ActorSeen| {
+        matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code))
+    };
+    if seen.lost.is_some() {
+        Some(Void::Lost)
+    } else if seen.interrupted {
+        Some(Void::Interrupted)
+    } else if seen.prepare.is_some() {
+        Some(Void::Unprepared)
+    } else if seen.actors.iter().any(not_started) {
+        Some(Void::NotStarted)
+    } else if mains(variant, seen).any(skipped) {
+        Some(Void::Skipped)
+    } else {
+        None
+    }
+}
+
+fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
+    let matched = |from: usize, to: usize| {
+        seen.matched.iter().any(|(rule, _)| (from..to).contains(rule))
+    };
+    let (fail_rules, all_rules) =
+        (rules.fail_if_out.len(), rules.fail_if_out.len() + rules.ok_if_out.len());
+    let excused = matched(fail_rules, all_rules);
+
+    // Of several copies the one that says most: a signal more than a code, both more than a hang.
+    let ending = mains(variant, seen).filter_map(|main| ending(rules, main)).min();
+    let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
+    if seen.oom_kills.is_some_and(|kills| kills > 0) {
+        match &ending {
+            Some(Kind::Signal { signal: Signal::KILL, .. }) => {
+                return Some(Kind::Oom { masked: false });
+            }
+            None | Some(Kind::Exit { .. }) => return Some(Kind::Oom { masked: true }),
+            Some(_) => {}
+        }
+    }
+    if ending.is_some() {
+        return ending;
+    }
+    if matched(0, fail_rules) {
+        return Some(Kind::Output);
+    }
+    let leaked = !seen.residue.leaked.is_empty();
+    (leaked && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
+}
+
+/// True for an ending that the program chose or suffered by itself, which output may excuse.
+fn kind_is_exit(kind: &Kind) -> bool {
+    matches!(kind, Kind::Exit { .. } | Kind::Signal { .. })
+}
+
+fn ending(rules: &Rules, main: &ActorSeen) -> Option<Kind> {
+    match main.ending {
+        Ending::Exited(code) if rules.ok.contains(&code) => None,
+        Ending::Exited(code) => Some(read(code, &main.last_words)),
+        Ending::Signaled(signal, core) => {
+            Some(Kind::Signal { signal, witness: Witness::Seen { core } })
+        }
+        Ending::TimedOut { state, .. } => Some(Kind::Hang { stopped: state == 'T' }),
+        Ending::NotStarted(_) | Ending::Stopped => None,
+    }
+}
+
+/// Returns the kind of failure that an exit code stands for by the habits of launchers.
+fn read(code: i32, last_words: &str) -> Kind {
+    let signal = Signal(code - 128);
+    if (1..=31).contains(&signal.0) {
+        let told = shell_words(signal).is_some_and(|words| last_words.contains(words));
+        let witness = if told { Witness::Told { code } } else { Witness::Shell { code } };
+        return Kind::Signal { signal, witness };
+    }
+    // Python's `sys.exit(returncode)` of a child that died. Only the signals of a
+    // crash and the kill: 255 and its like are everybody's plain error codes.
+    let signal = Signal(256 - code);
+    if signal.is_crash() || signal == Signal::KILL {
+        return Kind::Signal { signal, witness: Witness::Negated { code } };
+    }
+    Kind::Exit { code }
+}
+
+/// What a shell writes when a child dies of this signal.
+fn shell_words(signal: Signal) -> Option<&'static str> {
+    Some(match signal.0 {
+        4 => "Illegal instruction",
+        6 => "Aborted",
+        7 => "Bus error",
+        8 => "rithmetic exception", // dash; bash: "Floating point exception"
+        9 => "Killed",
+        11 => "Segmentation fault",
+        15 => "Terminated",
+        31 => "Bad system call",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ActorPlan, HookSeen, ProcessSeen};
+
+    fn variant() -> VariantPlan {
+        let actor = |role| ActorPlan {
+            name: String::new(),
+            role,
+            command: vec!["x".into()],
+            copies: 1,
+            env: Vec::new(),
+            cwd: ".".into(),
+            stdin: None,
+        };
+        VariantPlan { name: String::new(), actors: vec![actor(Role::Main), actor(Role::Helper)] }
+    }
+
+    fn saw(endings: &[Ending]) -> Observation {
+        let actors = (0..).zip(endings);
+        let actors = actors.map(|(actor, ending)| ActorSeen {
+            actor: actor.min(1),
+            ending: ending.clone(),
+            ..ActorSeen::default()
+        });
+        Observation { actors: actors.collect(), ..Observation::default() }
+    }
+
+    fn outcome(rules: &Rules, seen: &Observation) -> String {
+        match judge(rules, &variant(), seen) {
+            Outcome::Pass => "pass".to_owned(),
+            Outcome::Fail(kind) => format!("fail: {kind}"),
+            Outcome::Other(kind) => format!("other: {kind}"),
+            Outcome::Void(void) => format!("void: {void}"),
+        }
+    }
+
+    #[test]
+    fn one_name_covers_three_facts_and_the_label_tells_them_apart() {
+        let rules = Rules::default();
+        let seen = saw(&[Ending::Signaled(Signal::SEGV, true)]);
+        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (core dumped)");
+        let mut seen = saw(&[Ending::Exited(139)]);
+        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 139)");
+        seen.actors[0].last_words = "sh: line 1: 77 Segmentation fault  ./x".to_owned();
+        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (exit 139, and a shell said so)");
+        let seen = saw(&[Ending::Exited(245)]);
+        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 245, Python's habit)");
+    }
+
+    #[test]
+    fn everyday_error_codes_are_not_read_as_signals() {
+        for code in [1, 2, 3, 126, 127, 128, 160, 200, 244, 254, 255] {
+            let seen = saw(&[Ending::Exited(code)]);
+            assert_eq!(outcome(&Rules::default(), &seen), format!("fail: exit {code}"));
+        }
+    }
+
+    #[test]
+    fn a_kill_is_called_out_of_memory_only_where_the_kernel_counted_one() {
+        let rules = Rules::default();
+        let mut seen = saw(&[Ending::Signaled(Signal::KILL, false)]);
+        assert_eq!(outcome(&rules, &seen), "fail: SIGKILL (seen)");
+        seen.oom_kills_on_host = Some(1);
+        assert_eq!(outcome(&rules, &seen), "fail: SIGKILL (seen)", "somebody's, not ours");
+        seen.oom_kills = Some(1);
+        assert_eq!(outcome(&rules, &seen), "fail: oom");
+        let mut masked = saw(&[Ending::Exited(0)]);
+        masked.oom_kills = Some(1);
+        assert_eq!(judge(&rules, &variant(), &masked), Outcome::Fail(Kind::Oom { masked: true }));
+    }
+
+    #[test]
+    fn a_stopped_process_is_not_a_hang() {
+        let seen = saw(&[Ending::TimedOut { state: 'T', killed: true }]);
+        assert_eq!(outcome(&Rules::default(), &seen), "fail: stopped");
+        let seen = saw(&[Ending::TimedOut { state: 'S', killed: false }]);
+        assert_eq!(outcome(&Rules::default(), &seen), "fail: hang");
+    }
+
+    #[test]
+    fn what_says_nothing_is_void_whatever_else_was_seen() {
+        let crash = Ending::Signaled(Signal::SEGV, false);
+        let rules = Rules::default();
+        let mut seen = saw(std::slice::from_ref(&crash));
+        seen.interrupted = true;
+        assert_eq!(outcome(&rules, &seen), "void: interrupted");
+        seen.lost = Some("gone".to_owned());
+        assert_eq!(outcome(&rules, &seen), "void: lost");
+        let mut seen = saw(&[crash.clone()]);
+        seen.prepare = Some(HookSeen::default());
+        assert_eq!(outcome(&rules, &seen), "void: prepare failed");
+        let seen = saw(&[crash, Ending::NotStarted("no such file".to_owned())]);
+        assert_eq!(outcome(&rules, &seen), "void: not started");
+        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(125)])), "void: skipped");
+    }
+
+    #[test]
+    fn a_helper_never_decides() {
+        let seen = saw(&[Ending::Exited(0), Ending::Signaled(Signal::SEGV, false)]);
+        assert_eq!(outcome(&Rules::default(), &seen), "pass");
+    }
+
+    #[test]
+    fn output_makes_and_unmakes_a_failure() {
+        let rules = Rules {
+            fail_if_out: vec!["race".to_owned()],
+            ok_if_out: vec!["known".to_owned()],
+            ..Rules::default()
+        };
+        let mut seen = saw(&[Ending::Exited(0)]);
+        seen.matched = vec![(0, "a race".to_owned())];
+        assert_eq!(outcome(&rules, &seen), "fail: output");
+        let mut seen = saw(&[Ending::Exited(1)]);
+        seen.matched = vec![(1, "known".to_owned())];
+        assert_eq!(outcome(&rules, &seen), "pass");
+    }
+
+    #[test]
+    fn another_failure_is_neither_pass_nor_failure() {
+        let rules = Rules { only: vec!["SEGV".parse().unwrap()], ..Rules::default() };
+        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(139)])), "fail: SIGSEGV (read from exit 139)");
+        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(1)])), "other: exit 1");
+        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(0)])), "pass");
+    }
+
+    #[test]
+    fn a_leak_fails_a_trial_that_would_have_passed_and_only_if_wanted() {
+        let mut seen = saw(&[Ending::Exited(0)]);
+        seen.residue.leaked = vec![ProcessSeen::default()];
+        assert_eq!(outcome(&Rules::default(), &seen), "fail: leak");
+        let lenient = Rules { leaks: Leaks::Report, ..Rules::default() };
+        assert_eq!(outcome(&lenient, &seen), "pass");
+        seen.actors[0].ending = Ending::Exited(3);
+        assert_eq!(outcome(&Rules::default(), &seen), "fail: exit 3");
+    }
+}

@@ -1,0 +1,156 @@
+//! What the user asks for, from flags or from a file: one vocabulary for both.
+//!
+//! A [`Scenario`] holds what was said and nothing else. [`Scenario::plan`] adds
+//! what was not said, so that every default stands in one place.
+
+mod plan;
+mod value;
+
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
+pub use value::{
+    Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName, Span,
+    TimeoutValue,
+};
+
+use crate::model::{Keep, Leaks, Role};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+/// An experiment: what to run, how often, and what counts as a failure.
+///
+/// Every name is that of the flag of `provoke run` which does the same.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Scenario {
+    /// A sentence for people: what this is about.
+    pub description: Option<String>,
+    /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
+    pub command: Option<Vec<String>>,
+    /// A command for `sh -c`, instead of `command`.
+    pub shell: Option<String>,
+    /// Processes that run together in a trial, instead of `command`.
+    #[serde(rename = "actor")]
+    pub actors: Vec<Actor>,
+    /// Ways of running it; trials go round them in turn.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// Copies of the command that run at once within each trial.
+    pub copies: Option<NonZeroU32>,
+    /// Variables to set; `false` removes one.
+    pub env: BTreeMap<String, EnvValue>,
+    /// Start from an empty environment.
+    pub env_clear: Option<bool>,
+    /// Working directory; in a file, relative to the file.
+    pub cwd: Option<PathBuf>,
+    /// A file for standard input; in a file, relative to the file.
+    pub stdin: Option<PathBuf>,
+    /// A prefix for the command, such as `rr record -o {dir}/trace`.
+    pub wrap: Option<String>,
+    /// Shell command once before all trials; what it leaves running lives until the end.
+    pub setup: Option<String>,
+    /// Shell command before each trial; if it fails, the trial says nothing.
+    pub prepare: Option<String>,
+    /// Shell command after each trial.
+    pub conclude: Option<String>,
+    /// Shell command once after all trials.
+    pub cleanup: Option<String>,
+    /// Limits of every process, by their names in `ulimit` or `prlimit`.
+    pub rlimit: BTreeMap<ResourceName, Amount>,
+    /// Give each trial a folder of its own (`{dir}`, PROVOKE_DIR, TMPDIR).
+    pub tmp_per_run: Option<bool>,
+    /// Trials of each variant.
+    pub runs: Option<u64>,
+    /// Trials side by side.
+    pub jobs: Option<NonZeroU32>,
+    /// Start so many trials together, and the next ones when all have ended.
+    pub wave: Option<NonZeroU32>,
+    /// A trial that takes longer is a hang; `auto` takes ten times the median of those that passed.
+    pub timeout: Option<TimeoutValue>,
+    /// Time between the polite signal and the kill.
+    pub grace: Option<Span>,
+    /// How long descendants may outlive the main process before they are leaks.
+    pub leak_grace: Option<Span>,
+    /// Time for the whole run.
+    pub duration: Option<Span>,
+    /// Stop at the first failure.
+    pub fail_fast: Option<bool>,
+    /// Stop after so many failures.
+    pub max_fail: Option<u64>,
+    /// Stop when the interval is narrower than this.
+    pub width: Option<Rate>,
+    /// First trials that are not counted.
+    pub warmup: Option<u64>,
+    /// Pause before each trial.
+    pub delay: Option<Span>,
+    /// Confidence of every interval, in per cent.
+    pub conf: Option<Confidence>,
+    /// What all seeds of trials derive from.
+    pub seed: Option<u64>,
+    /// Exit codes that are fine.
+    pub ok: Option<Codes>,
+    /// Exit codes that say nothing about the program.
+    pub skip: Option<Codes>,
+    /// A line of output that matches makes a trial a failure.
+    pub fail_if_out: Vec<Pattern>,
+    /// A line of output that matches makes a failing exit a pass.
+    pub ok_if_out: Vec<Pattern>,
+    /// Which failures are the bug: a signal, `code:N`, `hang`, `leak`, `oom` or `output`. Others are tallied apart.
+    pub only: Vec<OnlyRule>,
+    /// What a process that stays behind means.
+    pub leaks: Option<Leaks>,
+    /// `fail` if the failure is what you hope for: it turns the exit code.
+    pub expect: Option<Expectation>,
+    /// The failure rate that is allowed: the exit code says whether the interval is below it.
+    pub max_rate: Option<Rate>,
+    /// Whose output is kept.
+    pub keep: Option<Keep>,
+    /// How many trials of each kind of failure are kept in full.
+    pub keep_per_sig: Option<u64>,
+}
+
+/// One role in a trial.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Actor {
+    /// Its name in reports and in the names of kept files.
+    pub name: String,
+    /// `main` decides the outcome, `helper` runs beside it and is stopped with it.
+    pub role: Role,
+    /// The program and its arguments.
+    pub command: Option<Vec<String>>,
+    /// A command for `sh -c`, instead of `command`.
+    pub shell: Option<String>,
+    /// How many run at once.
+    pub copies: Option<NonZeroU32>,
+    /// Variables to set for it; `false` removes one.
+    pub env: BTreeMap<String, EnvValue>,
+    /// Working directory.
+    pub cwd: Option<PathBuf>,
+    /// A file for standard input.
+    pub stdin: Option<PathBuf>,
+}
+
+/// One way of running it: what differs from the rest of the file.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Variant {
+    /// Its name in reports.
+    pub name: String,
+    /// Another command for the main process.
+    pub command: Option<Vec<String>>,
+    /// Another shell command for the main process.
+    pub shell: Option<String>,
+    /// Arguments added to the command of the main process.
+    pub args: Vec<String>,
+    /// Variables to set; `false` removes one.
+    pub env: BTreeMap<String, EnvValue>,
+    /// Another working directory.
+    pub cwd: Option<PathBuf>,
+    /// Another file for standard input.
+    pub stdin: Option<PathBuf>,
+    /// Another number of copies.
+    pub copies: Option<NonZeroU32>,
+}

@@ -1,0 +1,269 @@
+//! From what was said to a complete plan: every default stands here.
+
+use super::{Actor, EnvValue, Scenario, Variant};
+use crate::model::{
+    ActorPlan, Alpha, Expect, Hooks, Limit, Plan, Role, Rules, Stop, Text, Timeout, VariantPlan,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Trials, when nothing says how many: finite.
+pub const DEFAULT_RUNS: u64 = 100;
+/// Time for the whole, when nothing says how many trials.
+pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
+/// When a trial is a hang, unless told.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
+const DEFAULT_KEPT: u64 = 5;
+
+/// What the plan takes from where provoke runs.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The environment.
+    pub environment: Vec<(Text, Text)>,
+    /// Where relative paths begin.
+    pub base: PathBuf,
+    /// The seed, unless one is given.
+    pub seed: u64,
+}
+
+/// Why a scenario is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Refusal {
+    /// What is wrong.
+    pub what: String,
+    /// The field that it is about, as a path of keys and indices.
+    pub at: Vec<String>,
+    /// The way out.
+    pub hint: String,
+}
+
+fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
+    let at = at.iter().map(ToString::to_string).collect();
+    Refusal { what: what.into(), at, hint: hint.into() }
+}
+
+impl Scenario {
+    /// Adds what was not said.
+    pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
+        let (jobs, waves) = self.lanes()?;
+        let variants = self.variants(&around.base)?;
+        let commands = variants.iter().flat_map(|variant| &variant.actors);
+        let uses_folder = commands.flat_map(|actor| &actor.command).any(|word| contains(word, b"{dir}"));
+        let clear = self.env_clear.unwrap_or(false);
+        let text = |hook: &Option<String>| hook.as_ref().map(Text::from);
+        let defaults = Rules::default();
+        Ok(Plan {
+            variants,
+            environment: if clear { Vec::new() } else { around.environment },
+            hooks: Hooks {
+                setup: text(&self.setup),
+                prepare: text(&self.prepare),
+                conclude: text(&self.conclude),
+                cleanup: text(&self.cleanup),
+            },
+            limits: self
+                .rlimit
+                .iter()
+                .map(|(name, amount)| Limit { resource: name.resource(), value: amount.0 })
+                .collect(),
+            scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
+            timeout: self.timeout.map_or(Timeout::After(DEFAULT_TIMEOUT), |value| value.0),
+            grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
+            settle: self.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
+            rules: Rules {
+                ok: self.ok.clone().map_or(defaults.ok, |codes| codes.0),
+                skip: self.skip.clone().map_or(defaults.skip, |codes| codes.0),
+                fail_if_out: self.fail_if_out.iter().map(|pattern| pattern.0.clone()).collect(),
+                ok_if_out: self.ok_if_out.iter().map(|pattern| pattern.0.clone()).collect(),
+                only: self.only.iter().map(|only| only.0).collect(),
+                leaks: self.leaks.unwrap_or(defaults.leaks),
+            },
+            stop: self.stop()?,
+            jobs,
+            waves,
+            warmup: self.warmup.unwrap_or(0),
+            delay: self.delay.map_or(Duration::ZERO, |span| span.0),
+            alpha: self.conf.map_or(Alpha::default(), |confidence| confidence.0),
+            expect: self.expectation()?,
+            seed: self.seed.unwrap_or(around.seed),
+            keep: self.keep.unwrap_or_default(),
+            keep_per_kind: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+        })
+    }
+
+    fn lanes(&self) -> Result<(u32, bool), Refusal> {
+        match (self.jobs, self.wave) {
+            (Some(jobs), Some(wave)) if jobs != wave => Err(refuse(
+                format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
+                &["wave"],
+                "give one of the two: a wave of N implies N jobs",
+            )),
+            (jobs, Some(wave)) => Ok((jobs.unwrap_or(wave).get(), true)),
+            (jobs, None) => Ok((jobs.map_or(1, NonZeroU32::get), false)),
+        }
+    }
+
+    fn stop(&self) -> Result<Stop, Refusal> {
+        let failures = match (self.fail_fast, self.max_fail) {
+            (Some(true), Some(k)) if k != 1 => {
+                return Err(refuse(
+                    format!("`fail-fast` stops at the first failure, `max-fail` at number {k}"),
+                    &["max-fail"],
+                    "give one of the two",
+                ));
+            }
+            (Some(true), _) => Some(1),
+            (_, Some(0)) => {
+                return Err(refuse("`max-fail` of 0 would never start", &["max-fail"], "give 1 or more"));
+            }
+            (_, k) => k,
+        };
+        if self.runs == Some(0) {
+            return Err(refuse("0 runs show nothing", &["runs"], "give 1 or more"));
+        }
+        let said = self.runs.is_some() || self.duration.is_some() || failures.is_some() || self.width.is_some();
+        let duration = self.duration.map(|span| span.0);
+        let duration = if said { duration } else { Some(DEFAULT_DURATION) };
+        Ok(Stop {
+            trials: if said { self.runs } else { Some(DEFAULT_RUNS) },
+            failures,
+            width: self.width.map(|rate| rate.0),
+            duration_us: duration.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+        })
+    }
+
+    fn expectation(&self) -> Result<Expect, Refusal> {
+        match (self.expect, self.max_rate) {
+            (Some(_), Some(_)) => Err(refuse(
+                "`expect` and `max-rate` both turn the exit code",
+                &["max-rate"],
+                "give one of the two",
+            )),
+            (Some(expectation), None) => Ok(expectation.0),
+            (None, Some(rate)) => Ok(Expect::MaxRate(rate.0)),
+            (None, None) => Ok(Expect::Pass),
+        }
+    }
+
+    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+        if self.variants.is_empty() {
+            return Ok(vec![VariantPlan {
+                name: String::new(),
+                actors: self.actors(&Variant::default(), &[], base)?,
+            }]);
+        }
+        let mut names = BTreeSet::new();
+        let variants = self.variants.iter().enumerate().map(|(index, variant)| {
+            let index = index.to_string();
+            let at = ["variant", index.as_str()];
+            if variant.name.is_empty() || !names.insert(&variant.name) {
+                let what = match variant.name.as_str() {
+                    "" => "a variant has no name".to_owned(),
+                    name => format!("two variants are called `{name}`"),
+                };
+                return Err(refuse(what, &at, "give each variant a `name` of its own"));
+            }
+            Ok(VariantPlan { name: variant.name.clone(), actors: self.actors(variant, &at, base)? })
+        });
+        variants.collect()
+    }
+
+    /// Returns the processes of a variant.
+    fn actors(&self, variant: &Variant, at: &[&str], base: &Path) -> Result<Vec<ActorPlan>, Refusal> {
+        let mut actors = self.said_actors()?;
+        if !actors.iter().any(|actor| actor.role == Role::Main) {
+            let hint = "one actor must have the role `main`: its end decides the outcome";
+            return Err(refuse("no actor is the main one", &["actor"], hint));
+        }
+        for actor in actors.iter_mut().filter(|actor| actor.role == Role::Main) {
+            if variant.command.is_some() || variant.shell.is_some() {
+                actor.command.clone_from(&variant.command);
+                actor.shell.clone_from(&variant.shell);
+            }
+            actor.cwd = variant.cwd.clone().or(actor.cwd.take());
+            actor.stdin = variant.stdin.clone().or(actor.stdin.take());
+            actor.copies = variant.copies.or(actor.copies);
+        }
+        let cwd = base.join(self.cwd.as_deref().unwrap_or(Path::new("")));
+        let planned = actors.into_iter().enumerate().map(|(index, actor)| {
+            let index = index.to_string();
+            let at = if self.actors.is_empty() { at.to_vec() } else { vec!["actor", index.as_str()] };
+            let mut command = words(&actor, &at)?;
+            let main = actor.role == Role::Main;
+            if main {
+                command.extend(variant.args.iter().map(Text::from));
+                command.splice(0..0, self.wrapping()?);
+            }
+            let mut env = BTreeMap::new();
+            for said in [&self.env, &variant.env, &actor.env] {
+                for (name, EnvValue(value)) in said {
+                    env.insert(name, value);
+                }
+            }
+            let text = |(name, value): (&String, &Option<String>)| (name.into(), value.as_ref().map(Text::from));
+            let input = actor.stdin.as_deref().or(self.stdin.as_deref().filter(|_| main));
+            Ok(ActorPlan {
+                name: actor.name,
+                role: actor.role,
+                command,
+                copies: actor.copies.or(self.copies.filter(|_| main)).map_or(1, NonZeroU32::get),
+                env: env.into_iter().map(text).collect(),
+                cwd: actor.cwd.map_or_else(|| cwd.clone(), |own| base.join(own)).into_os_string().into(),
+                stdin: input.map(|file| base.join(file).into_os_string().into()),
+            })
+        });
+        planned.collect()
+    }
+
+    /// Returns the actors that were described, or the one that `command` stands for.
+    fn said_actors(&self) -> Result<Vec<Actor>, Refusal> {
+        let short = self.command.is_some() || self.shell.is_some();
+        if self.actors.is_empty() {
+            let missing = !short && self.variants.iter().any(|one| one.command.is_none() && one.shell.is_none());
+            if missing || (!short && self.variants.is_empty()) {
+                return Err(refuse(
+                    "there is no command to run",
+                    &[],
+                    "say what to run: `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
+                ));
+            }
+            let actor = Actor { command: self.command.clone(), shell: self.shell.clone(), ..Actor::default() };
+            return Ok(vec![actor]);
+        }
+        if short {
+            let hint = "move it into the actor whose role is `main`";
+            return Err(refuse("there are both a command and actors", &["actor"], hint));
+        }
+        if let Some(index) = self.actors.iter().position(|actor| actor.role == Role::Service) {
+            let hint = "a service lives across trials, which only a load test does; use `helper` for what runs beside the main process";
+            return Err(refuse("`run` has no services", &["actor", &index.to_string(), "role"], hint));
+        }
+        Ok(self.actors.clone())
+    }
+
+    fn wrapping(&self) -> Result<Vec<Text>, Refusal> {
+        let Some(wrap) = &self.wrap else { return Ok(Vec::new()) };
+        match shlex::split(wrap) {
+            Some(words) if !words.is_empty() => Ok(words.into_iter().map(Text::from).collect()),
+            _ => Err(refuse("`wrap` is not a command prefix", &["wrap"], "check its quotes")),
+        }
+    }
+}
+
+fn words(actor: &Actor, at: &[&str]) -> Result<Vec<Text>, Refusal> {
+    match (&actor.command, &actor.shell) {
+        (Some(command), None) if !command.is_empty() => Ok(command.iter().map(Text::from).collect()),
+        (None, Some(shell)) => Ok(["sh", "-c", shell].map(Text::from).to_vec()),
+        (Some(_), Some(_)) => Err(refuse("`command` and `shell` are both given", at, "give one of the two")),
+        _ => Err(refuse("there is no command to run", at, "give it a `command` or a `shell` line")),
+    }
+}
+
+fn contains(word: &Text, part: &[u8]) -> bool {
+    word.as_bytes().windows(part.len()).any(|window| window == part)
+}

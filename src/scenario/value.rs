@@ -1,0 +1,352 @@
+//! The values of flags and fields: each is read from text in one way, with an
+//! error that says what would have been right.
+
+use crate::model::{Alpha, Expect, Only, Resource, Timeout};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// No time is longer: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A time such as `60s`, `1.5s`, `200ms`, `2m`, `1h 30m`; a bare number is seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+/// `auto`, or a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeoutValue(pub Timeout);
+
+/// A share such as `0.05` or `5%`, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(pub u32);
+
+/// A confidence in per cent, such as `95`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confidence(pub Alpha);
+
+/// Exit codes such as `0,2,10-19`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codes(pub BTreeSet<i32>);
+
+/// A regular expression that is known to be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(pub String);
+
+/// Which failures are the bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnlyRule(pub Only);
+
+/// What is hoped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expectation(pub Expect);
+
+/// The name of a resource that can be limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceName(pub &'static str);
+
+/// A limit such as `0`, `4G`, `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount(pub Option<u64>);
+
+/// A variable's value, or its removal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvValue(pub Option<String>);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
+        let time = match text.trim().parse::<f64>() {
+            Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
+            Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok()).ok_or_else(wrong)?,
+        };
+        if time > LONGEST {
+            return Err(format!("`{text}` is longer than ten years"));
+        }
+        Ok(Self(time))
+    }
+}
+
+impl FromStr for TimeoutValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self(Timeout::Auto));
+        }
+        let Span(time) = text.parse().map_err(|error| format!("{error}, or `auto`"))?;
+        if time.is_zero() {
+            return Err("a timeout of 0 would make every trial a hang".to_owned());
+        }
+        Ok(Self(Timeout::After(time)))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a share between 0 and 1 such as `0.05` or `5%`");
+        let share = match text.strip_suffix('%') {
+            Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+            None => text.parse::<f64>(),
+        };
+        let millionths = (share.map_err(|_| wrong())? * 1e6).round();
+        if !(1.0..=1e6).contains(&millionths) {
+            return Err(wrong());
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 1..=1e6")]
+        Ok(Self(millionths as u32))
+    }
+}
+
+impl FromStr for Confidence {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        let alpha = percent.and_then(Alpha::from_confidence);
+        alpha.map(Self).ok_or_else(|| {
+            format!("`{text}` is not a confidence in per cent between 50 and 99.9999, such as `95`")
+        })
+    }
+}
+
+impl FromStr for Codes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |part: &str| format!("`{part}` is not an exit code from 0 to 255, or a range such as `10-19`");
+        let mut codes = BTreeSet::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            let code = |text: &str| text.trim().parse::<u8>().map(i32::from).map_err(|_| wrong(part));
+            codes.extend(code(from)?..=code(to)?);
+        }
+        Ok(Self(codes))
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match regex::bytes::Regex::new(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => Err(format!("not a regular expression: {error}")),
+        }
+    }
+}
+
+impl FromStr for OnlyRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+impl FromStr for Expectation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "pass" => Ok(Self(Expect::Pass)),
+            "fail" => Ok(Self(Expect::Fail)),
+            _ => Err(format!("`{text}` is neither `pass` nor `fail`")),
+        }
+    }
+}
+
+impl FromStr for ResourceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Resource::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(_, name)| Self(name)).ok_or_else(|| {
+            let names: Vec<_> = Resource::ALL.iter().map(|(_, name)| *name).collect();
+            format!("`{text}` is none of the limits {}", names.join(", "))
+        })
+    }
+}
+
+impl ResourceName {
+    /// Returns the resource of this name.
+    pub fn resource(self) -> Resource {
+        let found = Resource::ALL.iter().find(|(_, name)| *name == self.0);
+        found.expect("only made from this list").0
+    }
+}
+
+impl FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "unlimited" {
+            return Ok(Self(None));
+        }
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+            "" => Some(0),
+            "k" | "kib" => Some(10),
+            "m" | "mib" => Some(20),
+            "g" | "gib" => Some(30),
+            "t" | "tib" => Some(40),
+            _ => None,
+        };
+        let amount = digits.parse::<u64>().ok().zip(unit);
+        let amount = amount.and_then(|(number, shift)| number.checked_mul(1 << shift));
+        amount.map(|amount| Self(Some(amount))).ok_or_else(|| {
+            format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
+        })
+    }
+}
+
+/// Reads values of a file: from text as a flag would be, or from a bare number or truth value.
+struct Text<T>(std::marker::PhantomData<T>);
+
+impl<T: FromStr<Err = String>> de::Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or a number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+/// Makes a value readable from a file, and describes it for editors.
+macro_rules! from_text {
+    ($($value:ident $types:tt $example:literal;)*) => {$(
+        impl<'de> Deserialize<'de> for $value {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                from.deserialize_any(Text(std::marker::PhantomData))
+            }
+        }
+
+        impl JsonSchema for $value {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($value).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": $types, "examples": [$example] })
+            }
+        }
+    )*};
+}
+
+from_text! {
+    Span ["string", "number"] "60s";
+    TimeoutValue ["string", "number"] "60s";
+    Rate ["string", "number"] "5%";
+    Confidence ["string", "number"] "95";
+    Pattern ["string"] "data race";
+    OnlyRule ["string"] "SIGSEGV";
+    Expectation ["string"] "fail";
+    ResourceName ["string"] "as";
+    Amount ["string", "integer"] "4G";
+}
+
+impl<'de> Deserialize<'de> for Codes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Codes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an exit code, a list of them, or text such as \"0,10-19\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Codes, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, code: i64) -> Result<Codes, E> {
+                self.visit_str(&code.to_string())
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codes, A::Error> {
+                let mut codes = BTreeSet::new();
+                while let Some(code) = list.next_element::<u8>()? {
+                    codes.insert(i32::from(code));
+                }
+                Ok(Codes(codes))
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Codes {
+    fn schema_name() -> Cow<'static, str> {
+        "Codes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["integer", "string", "array"],
+            "items": { "type": "integer", "minimum": 0, "maximum": 255 },
+            "examples": [0, [0, 2], "0,10-19"],
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for EnvValue {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = EnvValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, a number, or `false` to remove the variable")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<EnvValue, E> {
+                Ok(EnvValue(Some(text.to_owned())))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<EnvValue, E> {
+                Ok(EnvValue(Some(number.to_string())))
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<EnvValue, E> {
+                if value {
+                    return Err(E::custom("`true` is no value: write it as text, \"true\""));
+                }
+                Ok(EnvValue(None))
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for EnvValue {
+    fn schema_name() -> Cow<'static, str> {
+        "EnvValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": ["string", "integer"] }, { "const": false }] })
+    }
+}

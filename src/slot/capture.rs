@@ -1,0 +1,193 @@
+//! The output of a process: all of it read, its beginning and its end kept.
+
+use regex::bytes::RegexSet;
+use std::io::{self, Write};
+
+/// Bytes kept from the beginning of a stream.
+const HEAD: usize = 64 * 1024;
+/// Bytes kept from its end.
+const TAIL: usize = 256 * 1024;
+/// A longer line is matched in pieces.
+const LONGEST_LINE: usize = 64 * 1024;
+/// Bytes of a line that are shown.
+const SHOWN: usize = 300;
+
+/// Head and tail of one stream, in bounded memory.
+#[derive(Default)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    /// A ring: `next` is where the oldest byte is, once it is full.
+    tail: Vec<u8>,
+    next: usize,
+    total: u64,
+}
+
+impl Capture {
+    /// Takes the next piece of the stream.
+    pub(super) fn push(&mut self, mut piece: &[u8]) {
+        self.total += piece.len() as u64;
+        let first = piece.len().min(HEAD - self.head.len());
+        self.head.extend_from_slice(&piece[..first]);
+        piece = &piece[first..];
+        if piece.len() >= TAIL {
+            self.tail.clear();
+            self.tail.extend_from_slice(&piece[piece.len() - TAIL..]);
+            self.next = 0;
+            return;
+        }
+        let room = (TAIL - self.tail.len()).min(piece.len());
+        self.tail.extend_from_slice(&piece[..room]);
+        // What is left is shorter than the ring, and the ring is full.
+        let rest = &piece[room..];
+        let (to_end, wrapped) = rest.split_at(rest.len().min(TAIL - self.next));
+        self.tail[self.next..][..to_end.len()].copy_from_slice(to_end);
+        self.tail[..wrapped.len()].copy_from_slice(wrapped);
+        self.next = (self.next + rest.len()) % TAIL;
+    }
+
+    /// Returns the number of bytes that came.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the number of bytes in the middle that were not kept.
+    pub(super) fn dropped(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
+    fn parts(&self) -> [&[u8]; 3] {
+        let (newer, older) = self.tail.split_at(self.next.min(self.tail.len()));
+        [&self.head, older, newer]
+    }
+
+    /// Writes what was kept, with a line where something is missing.
+    pub(super) fn write_to(&self, mut out: impl Write) -> io::Result<()> {
+        let [head, older, newer] = self.parts();
+        out.write_all(head)?;
+        if self.dropped() > 0 {
+            write!(out, "\n[provoke: {} bytes are not kept here]\n", self.dropped())?;
+        }
+        out.write_all(older)?;
+        out.write_all(newer)
+    }
+
+    /// Returns the last line that is not blank, cut to a length that can be shown.
+    pub(super) fn last_line(&self) -> Option<String> {
+        let [head, older, newer] = self.parts();
+        let near = |part: &[u8]| part[part.len().saturating_sub(4 * SHOWN)..].to_vec();
+        let end = near(&[near(head), near(older), near(newer)].concat());
+        let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
+        let line = line.rev().find(|line| !line.trim_ascii().is_empty())?;
+        Some(shown(line))
+    }
+
+    /// Returns the end of the stream as text.
+    pub(super) fn end(&self, bytes: usize) -> String {
+        let all = self.parts().concat();
+        String::from_utf8_lossy(&all[all.len().saturating_sub(bytes)..]).into_owned()
+    }
+}
+
+fn shown(line: &[u8]) -> String {
+    let line = line.trim_ascii();
+    String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned()
+}
+
+/// Looks for the patterns of the user in every line, wherever in the stream.
+#[derive(Default)]
+pub(super) struct Scanner {
+    line: Vec<u8>,
+    found: Vec<(usize, String)>,
+}
+
+impl Scanner {
+    /// Takes the next piece of the stream.
+    pub(super) fn push(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
+        while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&piece[..end]);
+            self.finish(patterns);
+            piece = &piece[end + 1..];
+        }
+        for part in piece.chunks(LONGEST_LINE) {
+            self.line.extend_from_slice(part);
+            if self.line.len() >= LONGEST_LINE {
+                self.finish(patterns);
+            }
+        }
+    }
+
+    /// Looks at what came since the last line's end.
+    pub(super) fn finish(&mut self, patterns: &RegexSet) {
+        for rule in &patterns.matches(&self.line) {
+            if !self.found.iter().any(|(known, _)| *known == rule) {
+                self.found.push((rule, shown(&self.line)));
+            }
+        }
+        self.line.clear();
+    }
+
+    /// Returns which patterns were found, each with the first line that holds it.
+    pub(super) fn found(self) -> Vec<(usize, String)> {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kept(capture: &Capture) -> Vec<u8> {
+        let mut out = Vec::new();
+        capture.write_to(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_short_stream_is_kept_whole() {
+        let mut capture = Capture::default();
+        capture.push(b"one\n");
+        capture.push(b"two\n\n");
+        assert_eq!(kept(&capture), b"one\ntwo\n\n");
+        assert_eq!(capture.last_line().unwrap(), "two");
+    }
+
+    #[test]
+    fn the_middle_of_a_long_stream_is_dropped_and_counted() {
+        let mut capture = Capture::default();
+        let stream: Vec<u8> = (0..2_000_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+        stream.chunks(10_007).for_each(|piece| capture.push(piece));
+        let dropped = stream.len() - HEAD - TAIL;
+        assert_eq!(capture.dropped(), dropped as u64);
+        let out = kept(&capture);
+        assert!(out.starts_with(&stream[..HEAD]));
+        assert!(out.ends_with(&stream[stream.len() - TAIL..]));
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_do_not_depend_on_the_pieces(
+            length in 0..3 * (HEAD + TAIL),
+            size in 1..400_000_usize,
+        ) {
+            let stream: Vec<u8> = (0_u8..=255).cycle().take(length).collect();
+            let mut whole = Capture::default();
+            whole.push(&stream);
+            let mut pieces = Capture::default();
+            stream.chunks(size).for_each(|piece| pieces.push(piece));
+            prop_assert!(kept(&whole) == kept(&pieces));
+        }
+
+        #[test]
+        fn a_pattern_is_found_wherever_the_pieces_are_cut(size in 1..40_usize) {
+            let patterns = RegexSet::new(["data race", "^second"]).unwrap();
+            let mut scanner = Scanner::default();
+            for piece in b"first\nsecond: a data race here\nthird\ndata race".chunks(size) {
+                scanner.push(&patterns, piece);
+            }
+            scanner.finish(&patterns);
+            let line = "second: a data race here".to_owned();
+            prop_assert_eq!(scanner.found(), vec![(0, line.clone()), (1, line)]);
+        }
+    }
+}

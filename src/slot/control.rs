@@ -1,0 +1,82 @@
+//! The line to provoke: orders in, replies out.
+
+use super::wire::{Order, Reply};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// Orders come on standard input and replies go to standard output, so that the
+/// same slot can be driven through any pipe.
+pub(super) struct Control {
+    input: io::Stdin,
+    output: io::Stdout,
+    unread: Vec<u8>,
+    closed: bool,
+}
+
+/// What came.
+pub(super) enum Heard {
+    Order(Order),
+    /// Provoke is gone, or talks nonsense: either way nobody leads this slot any more.
+    Closed,
+    /// No whole line is there yet.
+    Nothing,
+}
+
+impl Control {
+    pub(super) fn new() -> Self {
+        Self { input: io::stdin(), output: io::stdout(), unread: Vec::new(), closed: false }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    /// Waits for the next order.
+    pub(super) fn wait(&mut self) -> Heard {
+        loop {
+            match self.take() {
+                Heard::Nothing => self.read(),
+                heard => return heard,
+            }
+        }
+    }
+
+    /// Returns an order if one has come; to be asked until nothing more has.
+    pub(super) fn poll(&mut self) -> Heard {
+        let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
+        if poll(&mut fds, Some(&rustix::fs::Timespec::default())).is_ok_and(|ready| ready > 0) {
+            self.read();
+        }
+        self.take()
+    }
+
+    fn read(&mut self) {
+        let mut buffer = [0; 16 * 1024];
+        match rustix::io::read(self.input.as_fd(), &mut buffer) {
+            Ok(0) => self.closed = true,
+            Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.closed = true,
+        }
+    }
+
+    fn take(&mut self) -> Heard {
+        let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else {
+            return if self.closed { Heard::Closed } else { Heard::Nothing };
+        };
+        let order = serde_json::from_slice(&self.unread[..end]);
+        self.unread.drain(..=end);
+        order.map_or(Heard::Closed, Heard::Order)
+    }
+
+    /// Answers; that nobody listens any more is found out when the next order is read.
+    pub(super) fn send(&mut self, reply: &Reply) {
+        if let Ok(mut line) = serde_json::to_vec(reply) {
+            line.push(b'\n');
+            let _ = self.output.write_all(&line);
+            let _ = self.output.flush();
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The life of a trial's processes: running, asked to end, killed.
+
+use super::control::Heard;
+use super::process::Process;
+use super::wire::Order;
+use super::{Slot, tree};
+use crate::model::{Ending, Role, Signal as Named};
+use crate::sys::child::{self, Next};
+use crate::sys::{process, signals};
+use regex::bytes::RegexSet;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+/// No wait is longer, so that any timeout can be represented.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How the supervision ended.
+pub(super) struct How {
+    /// Provoke ended the trial before its time.
+    pub(super) interrupted: bool,
+    /// The tree was told to end, so that what is left of it is not a leak.
+    pub(super) forced: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// The polite signal was sent; the kill comes at this time.
+    Asked(Instant),
+    /// The kill was sent; what lives at this time is stuck in the kernel.
+    Killed(Instant),
+}
+
+/// True for an end by SIGKILL, seen or reported.
+pub(super) fn killed(ending: &Ending) -> bool {
+    matches!(ending, Ending::Signaled(Named::KILL, _) | Ending::Exited(137 | 247))
+}
+
+impl Slot {
+    /// Watches over processes until all of them have ended: by themselves, at the
+    /// timeout, with the main process, or by order.
+    pub(super) fn supervise(
+        &mut self,
+        processes: &mut [Process],
+        patterns: &RegexSet,
+        timeout: Duration,
+        grace: Duration,
+    ) -> How {
+        let deadline = Instant::now() + timeout;
+        let mut how = How { interrupted: false, forced: false };
+        let mut phase = Phase::Running;
+        loop {
+            let running = |role: Role| processes.iter().any(|one| one.pid.is_some() && one.role == role);
+            let (main, helper) = (running(Role::Main), running(Role::Helper));
+            if !main && !helper {
+                break;
+            }
+            let now = Instant::now();
+            match phase {
+                Phase::Running if !main => {
+                    // The helpers' work is done; that they are still here is as it should be.
+                    for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
+                        one.seen.ending = Ending::Stopped;
+                        one.sentenced = true;
+                        one.pid.into_iter().for_each(|pid| drop(signals::send(pid, Signal::TERM)));
+                    }
+                    phase = Phase::Asked(now + grace);
+                }
+                Phase::Running if now >= deadline => {
+                    sentence(processes, |one| timed_out(one));
+                    ask();
+                    how.forced = true;
+                    phase = Phase::Asked(now + grace);
+                }
+                Phase::Asked(until) if now >= until => {
+                    kill(processes);
+                    phase = Phase::Killed(now + tree::PATIENCE);
+                }
+                Phase::Killed(until) if now >= until => break,
+                Phase::Running | Phase::Asked(_) | Phase::Killed(_) => {}
+            }
+            let until = match phase {
+                Phase::Running => deadline,
+                Phase::Asked(until) | Phase::Killed(until) => until,
+            };
+            let heard = self.wait(processes, patterns, until);
+            if let Some(now_at_once) = heard.stop {
+                if !how.interrupted {
+                    sentence(processes, |_| Ending::Stopped);
+                    ask();
+                    phase = Phase::Asked(Instant::now() + grace);
+                }
+                if now_at_once {
+                    kill(processes);
+                    phase = Phase::Killed(Instant::now() + tree::PATIENCE);
+                }
+                how.interrupted = true;
+                how.forced = true;
+            }
+        }
+        how
+    }
+
+    /// Waits so long for the tree to be empty, reading what it still says; true when it is.
+    pub(super) fn settles(
+        &mut self,
+        processes: &mut [Process],
+        patterns: &RegexSet,
+        grace: Duration,
+    ) -> bool {
+        let until = Instant::now() + grace;
+        while tree::alive(&self.given_up) {
+            let heard = self.wait(processes, patterns, until);
+            if heard.stop.is_some() || Instant::now() >= until {
+                return !tree::alive(&self.given_up);
+            }
+        }
+        true
+    }
+
+    /// Waits until something happens, and takes it in.
+    fn wait(
+        &mut self,
+        processes: &mut [Process],
+        patterns: &RegexSet,
+        until: Instant,
+    ) -> Told {
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN),
+            PollFd::new(&self.ends, PollFlags::IN),
+        ];
+        let streams = processes.iter().flat_map(|one| [&one.out, &one.err]);
+        let open = streams.filter_map(|stream| stream.fd.as_ref());
+        fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let left = until.saturating_duration_since(Instant::now()).min(A_DAY);
+        let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
+        // Interrupted or not, what is ready is found by asking.
+        let _ = poll(&mut fds, Some(&timeout));
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+
+        let mut stream_ready = ready[2..].iter();
+        for stream in processes.iter_mut().flat_map(|one| [&mut one.out, &mut one.err]) {
+            if stream.fd.is_some() && *stream_ready.next().unwrap_or(&false) {
+                stream.drain(&mut self.buffer, patterns);
+            }
+        }
+        if ready[1] {
+            self.reap(processes);
+        }
+        let mut told = Told { stop: None };
+        while ready[0] {
+            match self.control.poll() {
+                Heard::Order(Order::Stop { now }) => told.stop = Some(now || told.stop == Some(true)),
+                // Nobody waits for the answer; `serve` will find the line closed.
+                Heard::Closed => {
+                    told.stop = Some(true);
+                    break;
+                }
+                Heard::Nothing => break,
+                Heard::Order(_) => {}
+            }
+        }
+        told
+    }
+
+    /// Reaps every child that has ended, own or adopted.
+    fn reap(&mut self, processes: &mut [Process]) {
+        while rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]).is_ok() {}
+        while let Next::Ended(pid) = child::peek() {
+            let Ok(ended) = child::wait(pid) else { break };
+            if let Some(process) = processes.iter_mut().find(|one| one.pid == Some(pid)) {
+                process.ended(ended);
+            }
+        }
+    }
+}
+
+/// What provoke said meanwhile.
+struct Told {
+    /// To stop; at once, if true.
+    stop: Option<bool>,
+}
+
+/// Decides the ending of every process that still runs.
+fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
+    for one in processes.iter_mut().filter(|one| one.pid.is_some() && !one.sentenced) {
+        one.seen.ending = ending(one);
+        one.sentenced = true;
+    }
+}
+
+fn timed_out(one: &Process) -> Ending {
+    match one.role {
+        Role::Main => {
+            let state = one.pid.and_then(process::state).map_or('?', |(state, _)| state);
+            Ending::TimedOut { state, killed: false }
+        }
+        Role::Helper | Role::Service => Ending::Stopped,
+    }
+}
+
+/// Asks the whole tree to end; a stopped process must go on to hear it.
+fn ask() {
+    tree::signal(Signal::TERM);
+    tree::signal(Signal::CONT);
+}
+
+fn kill(processes: &mut [Process]) {
+    for one in processes.iter_mut() {
+        let Some(pid) = one.pid else { continue };
+        if let Ending::TimedOut { killed, .. } = &mut one.seen.ending {
+            *killed = true;
+        }
+        let _ = signals::send(pid, Signal::KILL);
+    }
+}

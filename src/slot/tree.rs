@@ -1,0 +1,113 @@
+//! What a trial leaves behind: found, described, killed.
+//!
+//! The slot is a child subreaper and runs one trial at a time, so every process
+//! below it belongs to the present trial, however often it forked, whatever
+//! session it opened and whatever it closed.
+
+use crate::model::{ProcessSeen, Text};
+use crate::sys::child::{self, Next};
+use crate::sys::process::{self, Identity};
+use crate::sys::signals;
+use rustix::process::Signal;
+use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Leaked processes described one by one; the rest is counted.
+const LISTED: usize = 64;
+/// Killing goes on for so long; what lives then is called unkillable.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reaps whatever has ended; true when something is still alive that is not given up.
+pub(super) fn alive(given_up: &HashSet<Identity>) -> bool {
+    loop {
+        match child::peek() {
+            Next::Ended(pid) => drop(child::wait(pid)),
+            Next::None => return false,
+            Next::Alive => break,
+        }
+    }
+    given_up.is_empty() || !living(given_up).is_empty()
+}
+
+/// Returns every living process of the trial.
+fn living(given_up: &HashSet<Identity>) -> Vec<i32> {
+    let me = std::process::id().cast_signed();
+    let mut all = process::descendants(me);
+    all.retain(|pid| {
+        process::state(*pid).is_some_and(|(state, who)| state != 'Z' && !given_up.contains(&who))
+    });
+    all
+}
+
+/// Sends a signal to every process of the trial.
+pub(super) fn signal(signal: Signal) {
+    for pid in process::descendants(std::process::id().cast_signed()) {
+        // One that may not be signalled is dealt with when it is to be killed.
+        let _ = signals::send(pid, signal);
+    }
+}
+
+/// Describes every living process of the trial, and counts those beyond the first many.
+pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) {
+    let me = std::process::id().cast_signed();
+    let all = living(given_up);
+    let details: Vec<_> = all.iter().filter_map(|pid| process::detail(*pid)).collect();
+    let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
+    let seen = |detail: &process::Detail| {
+        let mut ancestors = Vec::new();
+        let mut above = detail.ppid;
+        while above != me
+            && ancestors.len() < LISTED
+            && let Some(parent) = parent_of(above)
+        {
+            ancestors.push(parent.name.clone());
+            above = parent.ppid;
+        }
+        let command: Vec<Text> = detail.command.iter().map(Into::into).collect();
+        ProcessSeen {
+            pid: detail.identity.pid,
+            ppid: detail.ppid,
+            ancestors,
+            session: detail.session,
+            state: detail.state,
+            age: detail.age,
+            rss_kib: detail.rss_kib,
+            threads: detail.threads,
+            command: if command.is_empty() {
+                vec![format!("[{}]", detail.name).into()]
+            } else {
+                command
+            },
+            cwd: (&detail.cwd).into(),
+        }
+    };
+    let listed = details.iter().take(LISTED).map(seen).collect();
+    (listed, details.len().saturating_sub(LISTED) as u64)
+}
+
+/// Kills and reaps until nothing is left; returns what could not be killed.
+///
+/// A tree may fork while it is being killed, so this goes round until the kernel
+/// says that there is no child any more.
+pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(50);
+    while alive(given_up) {
+        for pid in living(given_up) {
+            let _ = signals::send(pid, Signal::KILL);
+        }
+        if !alive(given_up) {
+            break;
+        }
+        if begun.elapsed() > PATIENCE {
+            let (unkillable, _) = describe(given_up);
+            let living = living(given_up);
+            given_up.extend(living.iter().filter_map(|pid| Some(process::state(*pid)?.1)));
+            return unkillable;
+        }
+        sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    Vec::new()
+}

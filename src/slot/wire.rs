@@ -1,0 +1,71 @@
+//! What a slot is told and what it answers: JSON, one message a line.
+
+use crate::model::{
+    HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan, micros,
+};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// From provoke to a slot. The end of the stream means: kill everything, and end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Learn how trials of a variant are run.
+    Learn(VariantId, Box<Recipe>),
+    /// Run a trial; answered by [`Reply::Finished`].
+    Run(Trial),
+    /// Run a command whose leftovers live on; answered by [`Reply::Hooked`].
+    Hook(Text),
+    /// Write the output of the last trial into this folder, and keep its scratch folder.
+    Keep(PathBuf),
+    /// End the trial that is under way: politely, or at once.
+    Stop {
+        /// Kill without asking first.
+        now: bool,
+    },
+}
+
+/// From a slot to provoke.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// The slot is up; it made this memory group for itself.
+    Ready {
+        /// The group's folder.
+        group: Option<PathBuf>,
+    },
+    /// A trial is over and nothing of it is left.
+    Finished(TrialId, Box<Observation>),
+    /// A hook is over; nothing is said where it succeeded.
+    Hooked(Option<HookSeen>),
+    /// Something was asked for that could not be done; the trial is not affected.
+    Complaint(String),
+}
+
+/// Everything that a slot must know to run trials of one variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The processes.
+    pub variant: VariantPlan,
+    /// The environment before each actor's own changes.
+    pub environment: Vec<(Text, Text)>,
+    /// For `sh -c` before each trial.
+    pub prepare: Option<Text>,
+    /// For `sh -c` after each trial.
+    pub conclude: Option<Text>,
+    /// Limits of every process.
+    pub limits: Vec<Limit>,
+    /// Below this folder each trial has one of its own.
+    pub scratch: Option<PathBuf>,
+    /// Between the polite signal and the kill.
+    #[serde(with = "micros")]
+    pub grace: Duration,
+    /// How long descendants may outlive the main process.
+    #[serde(with = "micros")]
+    pub settle: Duration,
+    /// Whether anybody wants to know what was left behind.
+    pub leaks: Leaks,
+    /// Regular expressions to look for in each line of output.
+    pub patterns: Vec<String>,
+}

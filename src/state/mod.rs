@@ -1,0 +1,313 @@
+//! What is known of a run: the fold of its events, and nothing else.
+//!
+//! Live run, resumption and report are the same fold fed from different places.
+//!
+//! **Outcomes count in launch order.** A trial that has finished waits here until
+//! every trial launched before it has finished too, and only then enters the
+//! [`Tally`]. Policies and statistics see that gap-free prefix. Failures often
+//! last longer (a hang) or shorter (a crash at the start) than passes, so whoever
+//! stops on what happened to *finish* first is biased: with a true 5 % of hangs and
+//! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
+
+mod tally;
+
+pub use tally::{Tally, Times};
+
+use crate::model::{
+    Event, Host, Kind, Level, Observation, Outcome, Plan, StopCause, Trial, TrialId, VariantId,
+    Void,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A trial whose lane was lost is tried again this often under the same number.
+const ATTEMPTS: u32 = 2;
+/// Notes that are remembered; the journal has all of them.
+const NOTES: usize = 20;
+
+/// What is known of a run.
+#[derive(Debug)]
+pub struct State {
+    /// What was asked for.
+    pub plan: Plan,
+    /// The run's name.
+    pub run: String,
+    /// The machine.
+    pub host: Host,
+    /// When it was begun, in seconds since 1970.
+    pub begun: i64,
+    /// Working time so far.
+    pub worked: Duration,
+    /// The time budget is spent.
+    pub budget_spent: bool,
+    /// Why it was broken off, if it was and has not been resumed.
+    pub stopped: Option<StopCause>,
+    /// The run is over.
+    pub finished: bool,
+    /// The policy knows its answer: what ends from here on is not counted.
+    pub decided: bool,
+    /// Trials that ended after the decision, and say nothing about it.
+    pub after_decision: u64,
+    /// Warnings and remarks, with how often each came.
+    pub notes: Vec<(Level, String, u64)>,
+    /// Trials in a row, in launch order, that said nothing.
+    pub void_streak: u64,
+    /// Attempts that were interrupted or lost, and are made up for.
+    pub repeated: u64,
+    variants: Vec<Variant>,
+    /// Everything from the first trial that is not counted yet.
+    open: BTreeMap<TrialId, Open>,
+    launched: u64,
+    /// Failures so far in the order they came, for what is shown live and kept.
+    arrived: BTreeMap<(VariantId, Kind), u64>,
+}
+
+#[derive(Debug, Default)]
+struct Variant {
+    tally: Tally,
+    /// Launched, not counted yet, and not known to be void.
+    pending: u64,
+}
+
+#[derive(Debug)]
+enum Open {
+    Running(Trial, u32),
+    /// To be run again under the same number, after so many attempts.
+    Again(Trial, u32),
+    Finished(Trial, Ended),
+}
+
+/// What the tally takes from an observation.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) elapsed: Duration,
+    pub(crate) leaked: u64,
+    pub(crate) settled: bool,
+    pub(crate) helper_ended_early: bool,
+}
+
+impl State {
+    /// Starts the fold with the first event of a journal; nothing for any other event.
+    pub fn begin(event: Event) -> Option<Self> {
+        let Event::RunStarted { plan, run, host, at, .. } = event else { return None };
+        let tally = |_: &_| Variant { tally: Tally::new(plan.jobs), pending: 0 };
+        Some(Self {
+            variants: plan.variants.iter().map(tally).collect(),
+            plan: *plan,
+            run,
+            host,
+            begun: at,
+            worked: Duration::ZERO,
+            budget_spent: false,
+            stopped: None,
+            finished: false,
+            decided: false,
+            after_decision: 0,
+            notes: Vec::new(),
+            void_streak: 0,
+            repeated: 0,
+            open: BTreeMap::new(),
+            launched: 0,
+            arrived: BTreeMap::new(),
+        })
+    }
+
+    /// Takes in the next event. `decided` is asked after every single trial that
+    /// enters the tally, so that not one is counted beyond the decision.
+    pub fn apply(&mut self, event: Event, decided: impl Fn(&Self) -> bool) {
+        match event {
+            Event::RunStarted { .. } => {}
+            Event::TrialStarted(trial) => self.started(trial),
+            Event::TrialFinished { trial, at, seen, outcome } => {
+                self.worked = at;
+                self.ended(trial, &seen, outcome);
+                self.advance(decided);
+            }
+            Event::BudgetSpent { at } => {
+                self.worked = at;
+                self.budget_spent = true;
+            }
+            Event::Note { level, text } => self.note(level, text),
+            Event::RunStopped { why, at } => {
+                self.worked = at;
+                self.stopped = Some(why);
+            }
+            Event::RunResumed { .. } => {
+                self.stopped = None;
+                self.void_streak = 0;
+                for open in self.open.values_mut() {
+                    if let Open::Running(trial, attempts) = open {
+                        self.repeated += 1;
+                        *open = Open::Again(trial.clone(), *attempts);
+                    }
+                }
+            }
+            Event::RunFinished { at } => {
+                self.worked = at;
+                self.finished = true;
+            }
+        }
+    }
+
+    fn started(&mut self, trial: Trial) {
+        self.launched = self.launched.max(trial.id.0);
+        let attempts = match self.open.get(&trial.id) {
+            Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
+            Some(Open::Finished(..)) => return,
+            None => {
+                self.variants[trial.variant.index()].pending += 1;
+                0
+            }
+        };
+        self.open.insert(trial.id, Open::Running(trial, attempts + 1));
+    }
+
+    fn ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
+        let Some(Open::Running(trial, attempts)) = self.open.get(&id) else { return };
+        let (trial, attempts) = (trial.clone(), *attempts);
+        if self.decided {
+            self.after_decision += 1;
+            self.open.remove(&id);
+            return;
+        }
+        let again = match outcome {
+            Outcome::Void(Void::Interrupted) => true,
+            Outcome::Void(Void::Lost) => attempts < ATTEMPTS,
+            _ => false,
+        };
+        if again {
+            self.repeated += 1;
+            self.open.insert(id, Open::Again(trial, attempts));
+            return;
+        }
+        match &outcome {
+            Outcome::Void(_) => self.variants[trial.variant.index()].pending -= 1,
+            Outcome::Fail(kind) | Outcome::Other(kind) => {
+                *self.arrived.entry((trial.variant, kind.clone())).or_default() += 1;
+            }
+            Outcome::Pass => {}
+        }
+        let ended = Ended::new(&self.plan, &trial, seen, outcome);
+        self.open.insert(id, Open::Finished(trial, ended));
+    }
+
+    /// Moves what has finished into the tally, in launch order, until the decision.
+    fn advance(&mut self, decided: impl Fn(&Self) -> bool) {
+        while !self.decided
+            && let Some(first) = self.open.first_entry()
+            && matches!(first.get(), Open::Finished(..))
+            && let Open::Finished(trial, ended) = first.remove()
+        {
+            let variant = &mut self.variants[trial.variant.index()];
+            match ended.outcome {
+                Outcome::Void(Void::Warmup) => {}
+                Outcome::Void(_) => self.void_streak += 1,
+                _ => {
+                    variant.pending -= 1;
+                    self.void_streak = 0;
+                }
+            }
+            variant.tally.add(trial.id, &ended);
+            self.decided = decided(self);
+        }
+        if self.decided {
+            let finished = |open: &Open| matches!(open, Open::Finished(..));
+            let late = self.open.values().filter(|open| finished(open)).count() as u64;
+            self.after_decision += late;
+            self.open.retain(|_, open| !finished(open));
+        }
+    }
+
+    fn note(&mut self, level: Level, text: String) {
+        if let Some((.., count)) = self.notes.iter_mut().find(|(_, known, _)| *known == text) {
+            *count += 1;
+        } else if self.notes.len() < NOTES {
+            self.notes.push((level, text, 1));
+        }
+    }
+
+    /// Returns the tally of a variant: all trials up to the first one that is still open.
+    pub fn tally(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].tally
+    }
+
+    /// Returns every variant with its tally.
+    pub fn tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
+        (0..).map(VariantId).zip(self.variants.iter().map(|variant| &variant.tally))
+    }
+
+    /// Returns how many trials of a variant are counted or may still come to count.
+    pub fn underway(&self, variant: VariantId) -> u64 {
+        let variant = &self.variants[variant.index()];
+        variant.tally.ran() + variant.pending
+    }
+
+    /// Returns the trials that run now.
+    pub fn running(&self) -> impl Iterator<Item = &Trial> {
+        self.open.values().filter_map(|open| match open {
+            Open::Running(trial, _) => Some(trial),
+            _ => None,
+        })
+    }
+
+    /// True while a trial runs or waits to be run again.
+    pub fn unsettled(&self) -> bool {
+        self.open.values().any(|open| !matches!(open, Open::Finished(..)))
+    }
+
+    /// Returns the first trial that must be run again under its old number.
+    pub fn to_repeat(&self) -> Option<&Trial> {
+        self.open.values().find_map(|open| match open {
+            Open::Again(trial, _) => Some(trial),
+            _ => None,
+        })
+    }
+
+    /// Returns the number that the next new trial gets.
+    pub fn next_id(&self) -> TrialId {
+        TrialId(self.launched + 1)
+    }
+
+    /// Returns how many failures of this kind have come so far, in any order.
+    pub fn arrived(&self, variant: VariantId, kind: &Kind) -> u64 {
+        self.arrived.get(&(variant, kind.clone())).copied().unwrap_or(0)
+    }
+
+    /// Returns every kind of failure that has come so far, in any order, with its number.
+    pub fn arrivals(&self) -> impl Iterator<Item = (&Kind, u64)> {
+        self.arrived.iter().map(|((_, kind), count)| (kind, *count))
+    }
+
+    /// Returns how many trials have finished so far, in any order, and said something.
+    pub fn completed(&self) -> u64 {
+        let waiting = self.open.values().filter(|open| match open {
+            Open::Finished(_, ended) => !matches!(ended.outcome, Outcome::Void(_)),
+            _ => false,
+        });
+        self.variants.iter().map(|variant| variant.tally.ran()).sum::<u64>() + waiting.count() as u64
+    }
+
+    /// Returns how many trials said nothing.
+    pub fn void(&self) -> u64 {
+        self.variants.iter().map(|variant| variant.tally.void_total()).sum()
+    }
+}
+
+impl Ended {
+    fn new(plan: &Plan, trial: &Trial, seen: &Observation, outcome: Outcome) -> Self {
+        use crate::model::{Ending, Role};
+        let actors = &plan.variant(trial.variant).actors;
+        let helper_ended_early = seen.actors.iter().any(|actor| {
+            let helper = actors.get(actor.actor as usize).is_some_and(|plan| plan.role == Role::Helper);
+            helper && actor.ending != Ending::Stopped
+        });
+        Self {
+            outcome,
+            elapsed: seen.elapsed,
+            leaked: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
+            settled: !seen.residue.settled.is_zero(),
+            helper_ended_early,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What is counted of the trials of one variant, in launch order and bounded memory.
+
+use super::Ended;
+use crate::model::{Kind, Outcome, TrialId, Void};
+use crate::stats::Batches;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Counts of one variant.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Trials that passed.
+    pub passes: u64,
+    /// Trials that showed the bug looked for.
+    pub failures: u64,
+    /// Trials that failed otherwise.
+    pub other: u64,
+    /// Trials that said nothing, by reason.
+    pub void: BTreeMap<Void, u64>,
+    /// Which trials failed, by kind: the bug looked for.
+    pub failed: BTreeMap<Kind, Vec<TrialId>>,
+    /// Which trials failed otherwise, by kind.
+    pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
+    /// Trials, whatever their outcome, that left processes behind; and how many of those.
+    pub leaks: (u64, u64),
+    /// Trials whose descendants outlived the main process, but not the grace.
+    pub settled: u64,
+    /// Trials in which a helper ended before the main process.
+    pub helpers_ended_early: u64,
+    /// How long passing trials took.
+    pub pass_times: Times,
+    /// How long failing trials took.
+    pub fail_times: Times,
+    /// All the time that counted trials took.
+    pub exposure: Duration,
+    /// Failures among trials that ran side by side, without the last batch.
+    batches: Batches,
+    /// Sum of the positions of failures among the counted trials, from 1.
+    pub failure_positions: u64,
+    /// Unbroken runs of passes or of failures.
+    pub runs: u64,
+    last_failed: Option<bool>,
+    batch_size: u64,
+    batch: (u64, u32, u32),
+}
+
+/// How long trials took.
+#[derive(Debug)]
+pub struct Times(Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(Histogram::new(2).expect("two digits are within bounds"))
+    }
+}
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Returns how many there are.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Returns the time that a share of them did not exceed, within a per cent or so.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        (self.count() > 0).then(|| Duration::from_micros(self.0.value_at_quantile(share)))
+    }
+
+    /// Returns the longest time.
+    pub fn max(&self) -> Option<Duration> {
+        (self.count() > 0).then(|| Duration::from_micros(self.0.max()))
+    }
+}
+
+impl Tally {
+    pub(super) fn new(jobs: u32) -> Self {
+        Self { batch_size: u64::from(jobs), ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, id: TrialId, ended: &Ended) {
+        if let Outcome::Void(void) = ended.outcome {
+            *self.void.entry(void).or_default() += 1;
+            return;
+        }
+        self.settled += u64::from(ended.settled);
+        self.helpers_ended_early += u64::from(ended.helper_ended_early);
+        if ended.leaked > 0 {
+            self.leaks = (self.leaks.0 + 1, self.leaks.1 + ended.leaked);
+        }
+        match &ended.outcome {
+            Outcome::Pass => {
+                self.passes += 1;
+                self.pass_times.add(ended.elapsed);
+            }
+            Outcome::Fail(kind) => {
+                self.failures += 1;
+                self.fail_times.add(ended.elapsed);
+                self.failed.entry(kind.clone()).or_default().push(id);
+            }
+            Outcome::Other(kind) => {
+                self.other += 1;
+                self.failed_otherwise.entry(kind.clone()).or_default().push(id);
+                return;
+            }
+            Outcome::Void(_) => unreachable!("handled above"),
+        }
+        self.exposure += ended.elapsed;
+        self.follow(id, matches!(ended.outcome, Outcome::Fail(_)));
+    }
+
+    /// Keeps what the checks for dependence and drift need.
+    fn follow(&mut self, id: TrialId, failed: bool) {
+        self.runs += u64::from(self.last_failed != Some(failed));
+        self.last_failed = Some(failed);
+        if failed {
+            self.failure_positions += self.trials();
+        }
+        if self.batch_size < 2 {
+            return;
+        }
+        let number = (id.0 - 1) / self.batch_size;
+        if number != self.batch.0 {
+            let (_, runs, failures) = self.batch;
+            self.batches.add(runs, failures);
+            self.batch = (number, 0, 0);
+        }
+        self.batch.1 += 1;
+        self.batch.2 += u32::from(failed);
+    }
+
+    /// Returns the failures among trials that ran side by side.
+    pub fn batches(&self) -> Batches {
+        let mut all = self.batches.clone();
+        let (_, runs, failures) = self.batch;
+        all.add(runs, failures);
+        all
+    }
+
+    /// Returns the trials that count: the denominator of the rate.
+    pub fn trials(&self) -> u64 {
+        self.passes + self.failures
+    }
+
+    /// Returns the trials that ran and ended by themselves.
+    pub fn ran(&self) -> u64 {
+        self.trials() + self.other
+    }
+
+    /// Returns the trials that said nothing; warming up is not meant to.
+    pub fn void_total(&self) -> u64 {
+        self.void.iter().filter(|(void, _)| **void != Void::Warmup).map(|(_, count)| count).sum()
+    }
+}

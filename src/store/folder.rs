@@ -1,0 +1,121 @@
+//! The folder of a run, and where to find it.
+
+use super::StoreError;
+use jiff::tz::TimeZone;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// The link to the newest run.
+const LAST: &str = "last";
+/// The journal's name in its folder.
+const JOURNAL: &str = "events.jsonl";
+
+/// The folder of a run.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// Returns where runs are kept: `PROVOKE_HOME`, or `provoke-out` here.
+pub fn default_root() -> PathBuf {
+    std::env::var_os("PROVOKE_HOME").map_or_else(|| "provoke-out".into(), PathBuf::from)
+}
+
+impl Folder {
+    /// Makes the folder of a new run: this one, or a new one below the root.
+    pub fn create(out: Option<&Path>, root: &Path, seed: u64) -> Result<Self, StoreError> {
+        let path = match out {
+            Some(path) => path.to_owned(),
+            None => root.join(new_name(seed)),
+        };
+        let io = |what| {
+            let path = path.clone();
+            move |source| StoreError::Io { what, path, source }
+        };
+        // The journal holds the environment, so it is nobody else's to read.
+        let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
+        make(&path).map_err(io("make the folder"))?;
+        if fs::read_dir(&path).map_err(io("read the folder"))?.next().is_some() {
+            return Err(StoreError::NotEmpty(path));
+        }
+        make(&path.join("trials")).map_err(io("make a folder in"))?;
+        let folder = Self { path: fs::canonicalize(&path).map_err(io("find the folder"))? };
+        if out.is_none() {
+            folder.become_last(root);
+        }
+        Ok(folder)
+    }
+
+    /// Points the link to this run; a convenience that may fail.
+    fn become_last(&self, root: &Path) {
+        let new = root.join(".last");
+        let made = std::os::unix::fs::symlink(self.name(), &new);
+        if made.is_err() || fs::rename(&new, root.join(LAST)).is_err() {
+            let _ = fs::remove_file(&new);
+        }
+    }
+
+    /// Finds a run: by its folder, its name or the beginning of it, or `last`.
+    pub fn find(name: &str, root: &Path) -> Result<Self, StoreError> {
+        let beginning = root.join(name);
+        for path in [Path::new(name), beginning.as_path()] {
+            if path.join(JOURNAL).is_file() {
+                let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+                return Ok(Self { path });
+            }
+        }
+        let mut several = Self::all(root).map_err(|_| StoreError::NoRun {
+            name: name.to_owned(),
+            root: root.to_owned(),
+        })?;
+        several.retain(|folder| folder.name().starts_with(name) || folder.name().ends_with(name));
+        match several.len() {
+            1 => Ok(several.remove(0)),
+            0 => Err(StoreError::NoRun { name: name.to_owned(), root: root.to_owned() }),
+            _ => Err(StoreError::Ambiguous {
+                name: name.to_owned(),
+                several: several.iter().map(Self::name).collect(),
+            }),
+        }
+    }
+
+    /// Returns every run below the root, the oldest first.
+    pub fn all(root: &Path) -> io::Result<Vec<Self>> {
+        let entries = fs::read_dir(root)?.flatten();
+        let folders = entries.filter(|entry| entry.file_name() != LAST).map(|entry| entry.path());
+        let mut all: Vec<Self> = folders
+            .filter(|path| path.join(JOURNAL).is_file())
+            .map(|path| Self { path })
+            .collect();
+        all.sort_by_key(Self::name);
+        Ok(all)
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the run's name.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Returns the path of the journal.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL)
+    }
+
+    /// Returns where evidence of trials is kept.
+    pub fn trials(&self) -> PathBuf {
+        self.path.join("trials")
+    }
+}
+
+/// A name that sorts by time and can be told apart by its last four letters.
+fn new_name(seed: u64) -> String {
+    let now = jiff::Timestamp::now().to_zoned(TimeZone::UTC);
+    format!("{}-{:04x}", now.strftime("%Y%m%d-%H%M%S"), seed & 0xffff)
+}

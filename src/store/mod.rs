@@ -1,0 +1,100 @@
+//! What is kept of a run: a folder, and in it the journal and the evidence.
+//!
+//! ```text
+//! provoke-out/20261121-043012-a1b2/
+//!   events.jsonl     the journal: everything known, one event a line, only ever added to
+//!   trials/17/       of trials worth keeping: stdout, stderr, and the trial's own folder
+//! provoke-out/last   a link to the newest run
+//! ```
+//!
+//! A line is one `write` at its end, so whatever kills provoke costs at most the
+//! line that was being written; that torn line is cut off when the run is resumed.
+
+mod folder;
+mod journal;
+
+pub use folder::{Folder, default_root};
+pub use journal::{Journal, read};
+
+use std::path::PathBuf;
+
+/// What can go wrong with what is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A folder or file cannot be made or written.
+    #[error("cannot {what} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Another process writes to this run.
+    #[error("the run `{}` is still being written by another provoke", .0.display())]
+    Busy(PathBuf),
+    /// A new run was to go where something is.
+    #[error("the folder `{}` is not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// There is no such run.
+    #[error("there is no run `{name}` in `{}`", root.display())]
+    NoRun {
+        /// What was asked for.
+        name: String,
+        /// Where.
+        root: PathBuf,
+    },
+    /// Several runs begin with what was asked for.
+    #[error("`{name}` is the beginning of several runs: {}", several.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// Which ones.
+        several: Vec<String>,
+    },
+    /// A line of the journal cannot be read.
+    #[error("{}:{line}: this line of the journal cannot be read", path.display())]
+    Corrupt {
+        /// The journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The journal does not begin as one.
+    #[error("`{}` is not a journal of this program", .0.display())]
+    NotAJournal(PathBuf),
+    /// The journal is of another version of the format.
+    #[error("`{}` has format {found}; this program reads format {}", path.display(), crate::model::FORMAT)]
+    Format {
+        /// The journal.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+impl StoreError {
+    /// Returns the way out, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
+            Self::Busy(_) => "wait for it, or end it with Ctrl-C; then `provoke resume`".to_owned(),
+            Self::NotEmpty(_) => {
+                "a new run needs a folder of its own; `provoke resume` continues an old one".to_owned()
+            }
+            Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
+            Self::Ambiguous { .. } => "type more of its name".to_owned(),
+            Self::Corrupt { path, line, .. } => format!(
+                "the {} lines before it are intact; to go on with them alone, keep a copy and run:\n  head -n {} {path} > {path}.cut && mv {path}.cut {path}",
+                line - 1,
+                line - 1,
+                path = path.display(),
+            ),
+            Self::NotAJournal(_) => "name a run's folder, its name, or `last`".to_owned(),
+            Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
+        })
+    }
+}

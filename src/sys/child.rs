@@ -1,0 +1,92 @@
+//! Children: their ends, and being the one who inherits orphans.
+
+#![expect(unsafe_code, reason = "wait4 with resource usage is not in any safe wrapper")]
+
+use std::io;
+use std::time::Duration;
+
+/// How a child ended, with what it used.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Its exit code, or its signal and whether a core was dumped.
+    pub status: Status,
+    /// User and system time, of it and the children it waited for.
+    pub cpu: Duration,
+    /// Largest resident set, in KiB.
+    pub max_rss: u64,
+}
+
+/// A wait status taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Exit code.
+    Exited(i32),
+    /// Signal, and whether a core was dumped.
+    Signaled(i32, bool),
+}
+
+/// What there is to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This child has ended and waits to be reaped.
+    Ended(i32),
+    /// Children exist and all live.
+    Alive,
+    /// There is no child at all.
+    None,
+}
+
+/// Says what there is to wait for, and reaps nothing.
+///
+/// For a subreaper `None` means that the whole tree is gone: whatever a
+/// descendant leaves behind when it dies becomes our child at that moment.
+pub fn peek() -> Next {
+    // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
+    let (answer, info) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        (libc::waitid(libc::P_ALL, 0, &raw mut info, how), info)
+    };
+    // SAFETY: `si_pid` is in every siginfo of waitid; zero if nothing has ended.
+    match (answer, unsafe { info.si_pid() }) {
+        (0, 0) => Next::Alive,
+        (0, pid) => Next::Ended(pid),
+        _ => Next::None,
+    }
+}
+
+/// Reaps this child, waiting for its end if need be.
+pub fn wait(pid: i32) -> io::Result<Ended> {
+    let mut status = 0;
+    // SAFETY: both out-parameters are ours and live.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        while libc::wait4(pid, &raw mut status, 0, &raw mut usage) < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        usage
+    };
+    Ok(Ended {
+        status: if libc::WIFSIGNALED(status) {
+            Status::Signaled(libc::WTERMSIG(status), libc::WCOREDUMP(status))
+        } else {
+            Status::Exited(libc::WEXITSTATUS(status))
+        },
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+    })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}
+
+/// Makes this process the parent of every orphan among its descendants.
+pub fn become_subreaper() -> io::Result<()> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into)
+}

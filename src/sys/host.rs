@@ -1,0 +1,49 @@
+//! Facts about this machine.
+
+use std::fs;
+
+/// Facts about this machine, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Processor architecture.
+    pub arch: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Processors this process may use.
+    pub cpus: u32,
+    /// Physical memory in bytes.
+    pub memory: u64,
+}
+
+/// Collects the facts.
+pub fn facts() -> Facts {
+    let system = rustix::system::uname();
+    let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+    Facts {
+        name: words(system.nodename()),
+        kernel: format!("{} {}", words(system.sysname()), words(system.release())),
+        arch: words(system.machine()),
+        cpu: field("/proc/cpuinfo", "model name").unwrap_or_default(),
+        cpus: u32::try_from(parallel).unwrap_or(u32::MAX),
+        memory: field("/proc/meminfo", "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+            .map_or(0, |kib| kib * 1024),
+    }
+}
+
+/// Returns how many processes this machine has killed for want of memory since boot.
+pub fn oom_kills() -> Option<u64> {
+    let text = fs::read_to_string("/proc/vmstat").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+}
+
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
+}

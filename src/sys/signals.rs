@@ -1,0 +1,35 @@
+//! Sending signals, and waiting for children without being interrupted.
+
+#![expect(unsafe_code, reason = "signalfd and the signal mask are not in any safe wrapper")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
+/// Sends a signal; that the process is gone already is no error.
+pub fn send(pid: i32, signal: Signal) -> io::Result<()> {
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(()) };
+    match kill_process(pid, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns a descriptor that is readable when a child, own or adopted, has ended.
+///
+/// One descriptor for all of them: unlike a pidfd it also tells of orphans.
+pub fn child_ends() -> io::Result<OwnedFd> {
+    // SAFETY: the set is ours; signalfd returns a new descriptor or -1.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}

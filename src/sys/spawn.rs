@@ -1,0 +1,193 @@
+//! Starting a process as cheaply as the kernel allows.
+//!
+//! `clone(CLONE_VM | CLONE_VFORK)` is what `posix_spawn` does inside: the child
+//! borrows our memory until it execs, so nothing is copied, and an error number
+//! can simply be written to where we read it. `posix_spawn` itself cannot set
+//! limits or a parent-death signal, and `fork` costs several times as much.
+
+#![expect(unsafe_code, reason = "clone, and the few calls a child may make before exec")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::ptr;
+
+/// Bytes of stack for the child until it execs.
+const STACK: usize = 64 * 1024;
+
+/// What is started.
+pub struct Program<'a> {
+    /// Paths to try, in order.
+    pub paths: &'a [CString],
+    /// Arguments, the first being the name.
+    pub argv: &'a Strings,
+    /// The environment, as `NAME=value`.
+    pub envp: &'a Strings,
+    /// Working directory.
+    pub cwd: &'a CStr,
+    /// Standard input, output and error.
+    pub stdio: [BorrowedFd<'a>; 3],
+    /// Limits, as `setrlimit` takes them.
+    pub limits: &'a [(u32, u64)],
+}
+
+/// An array of C strings with its closing null pointer.
+pub struct Strings {
+    pointers: Vec<*const libc::c_char>,
+    // Owns what the pointers point to; never changed after they are taken.
+    _owned: Vec<CString>,
+}
+
+impl FromIterator<CString> for Strings {
+    fn from_iter<T: IntoIterator<Item = CString>>(strings: T) -> Self {
+        let owned: Vec<CString> = strings.into_iter().collect();
+        let pointers =
+            owned.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Self { pointers, _owned: owned }
+    }
+}
+
+/// Which step a child did not survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The process could not be made.
+    Clone,
+    /// A limit could not be set.
+    Limit,
+    /// The working directory could not be entered.
+    Chdir,
+    /// The program could not be executed.
+    Exec,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", match step {
+    Step::Clone => "cannot make a process",
+    Step::Limit => "cannot set a limit",
+    Step::Chdir => "cannot enter the working directory",
+    Step::Exec => "cannot execute",
+})]
+pub struct SpawnError {
+    /// At which step.
+    pub step: Step,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Starts programs; holds the stack that their children borrow.
+pub struct Spawner {
+    stack: Vec<u128>, // 16-byte alignment, as the calling convention asks for
+}
+
+struct Child<'a> {
+    program: &'a Program<'a>,
+    mask: libc::sigset_t,
+    failed: Option<(Step, i32)>,
+}
+
+impl Default for Spawner {
+    fn default() -> Self {
+        Self { stack: vec![0; STACK / size_of::<u128>()] }
+    }
+}
+
+impl Spawner {
+    /// Starts a program as the leader of a new session, to be killed if we die.
+    pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
+        // SAFETY: all-zero is a valid sigset_t, and it is filled below.
+        let mut child = Child { program, mask: unsafe { std::mem::zeroed() }, failed: None };
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: while the child runs on its own stack we are suspended
+        // (CLONE_VFORK), so it may write to `child`, which outlives it. With every
+        // signal blocked no handler of ours runs in it.
+        let pid = unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            libc::sigemptyset(&raw mut child.mask);
+            let top = self.stack.as_mut_ptr_range().end;
+            let pid = libc::clone(enter, top.cast(), flags, (&raw mut child).cast());
+            let error = io::Error::last_os_error();
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+            if pid < 0 {
+                return Err(SpawnError { step: Step::Clone, source: error });
+            }
+            pid
+        };
+        match child.failed {
+            None => Ok(pid),
+            Some((step, errno)) => {
+                // It has exited or is about to; nobody else waits for it.
+                let _ = super::child::wait(pid);
+                Err(SpawnError { step, source: io::Error::from_raw_os_error(errno) })
+            }
+        }
+    }
+}
+
+/// The child: runs in our memory, so it only makes system calls.
+extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the pointer is the `Child` in `spawn`, whose owner is suspended.
+    let child: &mut Child<'_> = unsafe { &mut *child.cast() };
+    let program = child.program;
+    // SAFETY: plain system calls on values that the parent prepared.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        for (target, fd) in (0..).zip(&program.stdio) {
+            libc::dup2(fd.as_raw_fd(), target);
+        }
+        for &(resource, value) in program.limits {
+            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            if libc::setrlimit(resource, &raw const limit) != 0 {
+                return fail(child, Step::Limit);
+            }
+        }
+        if libc::chdir(program.cwd.as_ptr()) != 0 {
+            return fail(child, Step::Chdir);
+        }
+        // Rust ignores SIGPIPE for itself; a trial gets what a shell would give it.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
+        let mut refused = false;
+        for path in program.paths {
+            libc::execve(
+                path.as_ptr(),
+                program.argv.pointers.as_ptr(),
+                program.envp.pointers.as_ptr(),
+            );
+            match *libc::__errno_location() {
+                libc::EACCES => refused = true,
+                libc::ENOENT | libc::ENOTDIR => {}
+                _ => return fail(child, Step::Exec),
+            }
+        }
+        *libc::__errno_location() = if refused { libc::EACCES } else { libc::ENOENT };
+    }
+    fail(child, Step::Exec)
+}
+
+fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {
+    // SAFETY: errno is a plain thread-local integer, shared with the suspended parent.
+    child.failed = Some((step, unsafe { *libc::__errno_location() }));
+    127
+}
+
+/// Returns the paths that a name stands for: itself with a slash in it, else one in
+/// each folder of `PATH`, as `execvp` would look.
+pub fn candidates(name: &std::ffi::OsStr, path: Option<&std::ffi::OsStr>) -> Vec<CString> {
+    let name = name.as_bytes();
+    if name.contains(&b'/') || name.is_empty() {
+        return CString::new(name).into_iter().collect();
+    }
+    let path = path.map_or(&b"/bin:/usr/bin"[..], |path| path.as_bytes());
+    let folders = path.split(|byte| *byte == b':');
+    let join = |folder: &[u8]| {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        CString::new([folder, b"/", name].concat()).ok()
+    };
+    folders.filter_map(join).collect()
+}
