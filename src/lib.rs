@@ -2,6 +2,7 @@
 //!
 //! For this crate's own tests and examples; no promise of stability before 1.0.
 
+pub mod cli;
 pub mod driver;
 pub mod exec;
 pub mod model;
@@ -14,3 +15,5 @@ pub mod state;
 pub mod stats;
 pub mod store;
 pub mod sys;
+pub mod term;
+pub mod victim;

@@ -1,3 +1,5 @@
 //! The `provoke` program; everything is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    provoke::cli::main()
+}

@@ -152,7 +152,12 @@ impl Run<'_, '_> {
     }
 
     fn emit(&mut self, event: Event) {
-        let Driver { state, policy, sinks, .. } = &mut *self.driver;
+        let Driver {
+            state,
+            policy,
+            sinks,
+            ..
+        } = &mut *self.driver;
         state.apply(event.clone(), |state| policy.next(state) == Step::Done);
         sinks.iter_mut().for_each(|sink| sink.event(&event, state));
     }
@@ -172,10 +177,13 @@ impl Run<'_, '_> {
             self.wave = jobs;
         }
         while !self.driver.state.decided && (!waves || self.wave > 0) && !self.free.is_empty() {
-            let Some(trial) = self.next_trial() else { break };
+            let Some(trial) = self.next_trial() else {
+                break;
+            };
             self.wave -= u32::from(waves);
             self.free.retain(|lane| *lane != trial.lane);
-            self.under_way.insert(trial.lane, (trial.clone(), Instant::now(), false));
+            self.under_way
+                .insert(trial.lane, (trial.clone(), Instant::now(), false));
             self.emit(Event::TrialStarted(trial.clone()));
             self.tasks.spawn(attempt(
                 Arc::clone(&self.driver.executor),
@@ -191,13 +199,23 @@ impl Run<'_, '_> {
         let lane = *self.free.last()?;
         let timeout = timeout(state);
         if let Some(trial) = state.to_repeat() {
-            return Some(Trial { lane, timeout, ..trial.clone() });
+            return Some(Trial {
+                lane,
+                timeout,
+                ..trial.clone()
+            });
         }
         match self.driver.policy.next(state) {
             Step::Launch(variant) => {
                 let id = state.next_id();
                 let seed = trial_seed(state.plan.seed, id);
-                Some(Trial { id, variant, lane, seed, timeout })
+                Some(Trial {
+                    id,
+                    variant,
+                    lane,
+                    seed,
+                    timeout,
+                })
             }
             Step::Wait | Step::Done => None,
         }
@@ -206,7 +224,8 @@ impl Run<'_, '_> {
     async fn finish(&mut self, trial: Trial, seen: Observation) {
         self.under_way.remove(&trial.lane);
         let state = &*self.driver.state;
-        let mut outcome = oracle::judge(&state.plan.rules, state.plan.variant(trial.variant), &seen);
+        let mut outcome =
+            oracle::judge(&state.plan.rules, state.plan.variant(trial.variant), &seen);
         if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
             outcome = Outcome::Void(Void::Warmup);
         }
@@ -217,10 +236,18 @@ impl Run<'_, '_> {
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
-            self.emit(Event::Note { level: Level::Warning, text });
+            self.emit(Event::Note {
+                level: Level::Warning,
+                text,
+            });
         }
         let at = self.worked();
-        self.emit(Event::TrialFinished { trial: trial.id, at, seen, outcome });
+        self.emit(Event::TrialFinished {
+            trial: trial.id,
+            at,
+            seen,
+            outcome,
+        });
     }
 
     fn worth_keeping(&self, trial: &Trial, outcome: &Outcome) -> bool {
@@ -239,8 +266,14 @@ impl Run<'_, '_> {
     /// True when trial after trial says nothing, and none ever will.
     fn in_vain(&self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let skipped = state.tallies().any(|(_, tally)| tally.void.contains_key(&Void::Skipped));
-        let patience = if skipped { SKIPS_IN_VAIN } else { STARTS_IN_VAIN };
+        let skipped = state
+            .tallies()
+            .any(|(_, tally)| tally.void.contains_key(&Void::Skipped));
+        let patience = if skipped {
+            SKIPS_IN_VAIN
+        } else {
+            STARTS_IN_VAIN
+        };
         (state.void_streak >= patience).then_some(StopCause::NothingCounts)
     }
 
@@ -262,7 +295,10 @@ impl Run<'_, '_> {
                 }
             }
             for text in slow {
-                self.emit(Event::Note { level: Level::Info, text });
+                self.emit(Event::Note {
+                    level: Level::Info,
+                    text,
+                });
             }
         }
         let Driver { state, sinks, .. } = &mut *self.driver;
@@ -298,8 +334,12 @@ async fn sleep_until(end: Option<Instant>) {
 
 /// Returns the median time of the trials that passed, once that is known.
 fn usual_time(state: &State) -> Option<Duration> {
-    let known = state.tallies().filter(|(_, tally)| tally.pass_times.count() >= MEDIAN_FROM);
-    known.filter_map(|(_, tally)| tally.pass_times.quantile(0.5)).max()
+    let known = state
+        .tallies()
+        .filter(|(_, tally)| tally.pass_times.count() >= MEDIAN_FROM);
+    known
+        .filter_map(|(_, tally)| tally.pass_times.quantile(0.5))
+        .max()
 }
 
 fn timeout(state: &State) -> Duration {

@@ -15,9 +15,7 @@ pub struct Fake(Arc<Script>);
 
 impl Fake {
     /// Makes an executor that sees what the script says.
-    pub fn new(
-        script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static) -> Self {
         Self(Arc::new(script))
     }
 }

@@ -52,7 +52,8 @@ impl Slot {
 
     pub(super) async fn learn(&mut self, id: VariantId, recipe: &Recipe) -> io::Result<()> {
         if self.knows.insert(id) {
-            self.order(&Order::Learn(id, Box::new(recipe.clone()))).await?;
+            self.order(&Order::Learn(id, Box::new(recipe.clone())))
+                .await?;
         }
         Ok(())
     }
@@ -139,7 +140,10 @@ impl Slot {
 
 /// Waits until more is asked for than was told.
 async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
-    let level = halt.wait_for(|level| *level > told).await.map(|level| *level);
+    let level = halt
+        .wait_for(|level| *level > told)
+        .await
+        .map(|level| *level);
     match level {
         Ok(level) => level,
         // Nobody can ask any more.

@@ -81,21 +81,30 @@ impl Local {
 
 impl Executor for Local {
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
-        let (shared, lane) = (Arc::clone(&self.shared), Arc::clone(&self.lanes[trial.lane.index()]));
+        let (shared, lane) = (
+            Arc::clone(&self.shared),
+            Arc::clone(&self.lanes[trial.lane.index()]),
+        );
         Box::pin(async move {
             let mut lane = lane.lock().await;
             match shared.run(&mut lane, &trial, &mut halt).await {
                 Ok(seen) => seen,
                 Err(error) => {
                     let lost = shared.lose(&mut lane, &error);
-                    Observation { lost: Some(lost), ..Observation::default() }
+                    Observation {
+                        lost: Some(lost),
+                        ..Observation::default()
+                    }
                 }
             }
         })
     }
 
     fn keep(&self, lane: Lane, folder: PathBuf) -> Answer<()> {
-        let (shared, lane) = (Arc::clone(&self.shared), Arc::clone(&self.lanes[lane.index()]));
+        let (shared, lane) = (
+            Arc::clone(&self.shared),
+            Arc::clone(&self.lanes[lane.index()]),
+        );
         Box::pin(async move {
             let mut lane = lane.lock().await;
             if let Some(slot) = &mut *lane
@@ -126,9 +135,13 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
         let slot = self.up(lane, &trial.lane.0.to_string())?;
-        slot.learn(trial.variant, &self.recipes[trial.variant.index()]).await?;
+        slot.learn(trial.variant, &self.recipes[trial.variant.index()])
+            .await?;
         let seen = slot.run(trial, halt).await?;
-        self.complaints.lock().expect("no panic").append(&mut slot.complaints);
+        self.complaints
+            .lock()
+            .expect("no panic")
+            .append(&mut slot.complaints);
         Ok(seen)
     }
 
@@ -144,8 +157,10 @@ impl Shared {
         pids.retain(|known| *known != pid);
         let me = std::process::id().cast_signed();
         loop {
-            let strays: Vec<i32> =
-                process::children(me).into_iter().filter(|pid| !pids.contains(pid)).collect();
+            let strays: Vec<i32> = process::children(me)
+                .into_iter()
+                .filter(|pid| !pids.contains(pid))
+                .collect();
             if strays.is_empty() {
                 return format!("its slot was lost ({how})");
             }

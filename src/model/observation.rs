@@ -102,7 +102,11 @@ impl Default for Ending {
 pub struct Residue {
     /// How long it took until nothing was left, where something was left at first
     /// and went away by itself.
-    #[serde(rename = "settled_us", skip_serializing_if = "is_default", with = "micros")]
+    #[serde(
+        rename = "settled_us",
+        skip_serializing_if = "is_default",
+        with = "micros"
+    )]
     pub settled: Duration,
     /// Processes that outlived the grace, as they were before they were killed.
     #[serde(skip_serializing_if = "is_default")]

@@ -127,15 +127,7 @@ pub struct ActorPlan {
 
 /// What the end of an actor means.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -216,15 +208,7 @@ pub enum Expect {
 
 /// What is kept of the output of trials.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
@@ -286,7 +270,10 @@ impl Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, name) = Self::ALL.iter().find(|(resource, _)| resource == self).expect("listed");
+        let (_, name) = Self::ALL
+            .iter()
+            .find(|(resource, _)| resource == self)
+            .expect("listed");
         f.pad(name)
     }
 }

@@ -36,15 +36,7 @@ impl Default for Rules {
 
 /// What a process that outlives its trial means.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Leaks {
@@ -115,7 +107,9 @@ impl FromStr for Only {
             _ => {}
         }
         if let Some(code) = text.strip_prefix("code:") {
-            let code = code.parse().map_err(|_| format!("`{code}` is not an exit code"))?;
+            let code = code
+                .parse()
+                .map_err(|_| format!("`{code}` is not an exit code"))?;
             return Ok(Self::Code(code));
         }
         Signal::named(text).map(Self::Signal).ok_or_else(|| {

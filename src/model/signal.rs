@@ -11,16 +11,44 @@ const TABLE: [(i32, &str, &str); 31] = [
     (1, "SIGHUP", "hung up: its terminal or parent went away"),
     (2, "SIGINT", "interrupted"),
     (3, "SIGQUIT", "asked to quit"),
-    (4, "SIGILL", "illegal instruction: this CPU cannot execute an instruction of the program"),
+    (
+        4,
+        "SIGILL",
+        "illegal instruction: this CPU cannot execute an instruction of the program",
+    ),
     (5, "SIGTRAP", "breakpoint or deliberate trap"),
-    (6, "SIGABRT", "aborted itself: the program found something wrong and gave up"),
-    (7, "SIGBUS", "bus error: a mapped file was truncated, shared memory is full, or misaligned"),
-    (8, "SIGFPE", "arithmetic fault: integer division by zero or overflow"),
-    (9, "SIGKILL", "killed: cannot be caught, somebody else did it"),
+    (
+        6,
+        "SIGABRT",
+        "aborted itself: the program found something wrong and gave up",
+    ),
+    (
+        7,
+        "SIGBUS",
+        "bus error: a mapped file was truncated, shared memory is full, or misaligned",
+    ),
+    (
+        8,
+        "SIGFPE",
+        "arithmetic fault: integer division by zero or overflow",
+    ),
+    (
+        9,
+        "SIGKILL",
+        "killed: cannot be caught, somebody else did it",
+    ),
     (10, "SIGUSR1", "user signal 1, not caught"),
-    (11, "SIGSEGV", "segmentation fault: touched memory it may not touch"),
+    (
+        11,
+        "SIGSEGV",
+        "segmentation fault: touched memory it may not touch",
+    ),
     (12, "SIGUSR2", "user signal 2, not caught"),
-    (13, "SIGPIPE", "broken pipe: the reader of its output went away"),
+    (
+        13,
+        "SIGPIPE",
+        "broken pipe: the reader of its output went away",
+    ),
     (14, "SIGALRM", "alarm, not caught"),
     (15, "SIGTERM", "terminated: somebody asked it to stop"),
     (16, "SIGSTKFLT", "stack fault"),
@@ -38,7 +66,11 @@ const TABLE: [(i32, &str, &str); 31] = [
     (28, "SIGWINCH", "window size changed"),
     (29, "SIGIO", "input or output possible, not caught"),
     (30, "SIGPWR", "power failure"),
-    (31, "SIGSYS", "forbidden system call: seccomp, or an unknown call"),
+    (
+        31,
+        "SIGSYS",
+        "forbidden system call: seccomp, or an unknown call",
+    ),
 ];
 
 impl Signal {
@@ -110,6 +142,11 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_its_numbers() {
-        assert!(TABLE.iter().enumerate().all(|(at, (number, ..))| at + 1 == *number as usize));
+        assert!(
+            TABLE
+                .iter()
+                .enumerate()
+                .all(|(at, (number, ..))| at + 1 == *number as usize)
+        );
     }
 }

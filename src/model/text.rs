@@ -65,11 +65,18 @@ impl<'de> Deserialize<'de> for Text {
         };
         let digits: Option<Vec<u8>> = hex
             .chars()
-            .map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok()))
+            .map(|digit| {
+                digit
+                    .to_digit(16)
+                    .and_then(|value| u8::try_from(value).ok())
+            })
             .collect();
         match digits {
             Some(digits) if digits.len().is_multiple_of(2) => Ok(Self(OsString::from_vec(
-                digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
+                digits
+                    .chunks_exact(2)
+                    .map(|pair| pair[0] << 4 | pair[1])
+                    .collect(),
             ))),
             _ => Err(D::Error::custom("broken hexadecimal text")),
         }
@@ -91,7 +98,11 @@ mod tests {
 
     #[test]
     fn broken_hexadecimal_is_refused() {
-        for bad in ["\"\\u0000hex:f\"", "\"\\u0000hex:zz\"", "\"\\u0000hex:\u{e9}a\""] {
+        for bad in [
+            "\"\\u0000hex:f\"",
+            "\"\\u0000hex:zz\"",
+            "\"\\u0000hex:\u{e9}a\"",
+        ] {
             assert!(serde_json::from_str::<Text>(bad).is_err(), "{bad}");
         }
     }

@@ -14,7 +14,9 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     if let Some(void) = void(rules, variant, seen) {
         return Outcome::Void(void);
     }
-    let Some(kind) = failure(rules, variant, seen) else { return Outcome::Pass };
+    let Some(kind) = failure(rules, variant, seen) else {
+        return Outcome::Pass;
+    };
     if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&kind)) {
         Outcome::Fail(kind)
     } else {
@@ -24,22 +26,32 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
 
 /// Returns the patterns to look for in the output: those of `fail_if_out`, then those of `ok_if_out`.
 pub fn patterns(rules: &Rules) -> Vec<String> {
-    rules.fail_if_out.iter().chain(&rules.ok_if_out).cloned().collect()
+    rules
+        .fail_if_out
+        .iter()
+        .chain(&rules.ok_if_out)
+        .cloned()
+        .collect()
 }
 
 fn mains<'a>(
     variant: &'a VariantPlan,
     seen: &'a Observation,
 ) -> impl Iterator<Item = &'a ActorSeen> {
-    let role = |actor: &ActorSeen| variant.actors.get(actor.actor as usize).map(|plan| plan.role);
-    seen.actors.iter().filter(move |actor| role(actor) == Some(Role::Main))
+    let role = |actor: &ActorSeen| {
+        variant
+            .actors
+            .get(actor.actor as usize)
+            .map(|plan| plan.role)
+    };
+    seen.actors
+        .iter()
+        .filter(move |actor| role(actor) == Some(Role::Main))
 }
 
 fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
     let not_started = |actor: &ActorSeen| matches!(actor.ending, Ending::NotStarted(_));
-    let skipped = |actor: &ActorSeen| {
-        matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code))
-    };
+    let skipped = |actor: &ActorSeen| matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code));
     if seen.lost.is_some() {
         Some(Void::Lost)
     } else if seen.interrupted {
@@ -57,18 +69,27 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
 
 fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
     let matched = |from: usize, to: usize| {
-        seen.matched.iter().any(|(rule, _)| (from..to).contains(rule))
+        seen.matched
+            .iter()
+            .any(|(rule, _)| (from..to).contains(rule))
     };
-    let (fail_rules, all_rules) =
-        (rules.fail_if_out.len(), rules.fail_if_out.len() + rules.ok_if_out.len());
+    let (fail_rules, all_rules) = (
+        rules.fail_if_out.len(),
+        rules.fail_if_out.len() + rules.ok_if_out.len(),
+    );
     let excused = matched(fail_rules, all_rules);
 
     // Of several copies the one that says most: a signal more than a code, both more than a hang.
-    let ending = mains(variant, seen).filter_map(|main| ending(rules, main)).min();
+    let ending = mains(variant, seen)
+        .filter_map(|main| ending(rules, main))
+        .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
     if seen.oom_kills.is_some_and(|kills| kills > 0) {
         match &ending {
-            Some(Kind::Signal { signal: Signal::KILL, .. }) => {
+            Some(Kind::Signal {
+                signal: Signal::KILL,
+                ..
+            }) => {
                 return Some(Kind::Oom { masked: false });
             }
             None | Some(Kind::Exit { .. }) => return Some(Kind::Oom { masked: true }),
@@ -94,10 +115,13 @@ fn ending(rules: &Rules, main: &ActorSeen) -> Option<Kind> {
     match main.ending {
         Ending::Exited(code) if rules.ok.contains(&code) => None,
         Ending::Exited(code) => Some(read(code, &main.last_words)),
-        Ending::Signaled(signal, core) => {
-            Some(Kind::Signal { signal, witness: Witness::Seen { core } })
-        }
-        Ending::TimedOut { state, .. } => Some(Kind::Hang { stopped: state == 'T' }),
+        Ending::Signaled(signal, core) => Some(Kind::Signal {
+            signal,
+            witness: Witness::Seen { core },
+        }),
+        Ending::TimedOut { state, .. } => Some(Kind::Hang {
+            stopped: state == 'T',
+        }),
         Ending::NotStarted(_) | Ending::Stopped => None,
     }
 }
@@ -107,14 +131,21 @@ fn read(code: i32, last_words: &str) -> Kind {
     let signal = Signal(code - 128);
     if (1..=31).contains(&signal.0) {
         let told = shell_words(signal).is_some_and(|words| last_words.contains(words));
-        let witness = if told { Witness::Told { code } } else { Witness::Shell { code } };
+        let witness = if told {
+            Witness::Told { code }
+        } else {
+            Witness::Shell { code }
+        };
         return Kind::Signal { signal, witness };
     }
     // Python's `sys.exit(returncode)` of a child that died. Only the signals of a
     // crash and the kill: 255 and its like are everybody's plain error codes.
     let signal = Signal(256 - code);
     if signal.is_crash() || signal == Signal::KILL {
-        return Kind::Signal { signal, witness: Witness::Negated { code } };
+        return Kind::Signal {
+            signal,
+            witness: Witness::Negated { code },
+        };
     }
     Kind::Exit { code }
 }
@@ -149,7 +180,10 @@ mod tests {
             cwd: ".".into(),
             stdin: None,
         };
-        VariantPlan { name: String::new(), actors: vec![actor(Role::Main), actor(Role::Helper)] }
+        VariantPlan {
+            name: String::new(),
+            actors: vec![actor(Role::Main), actor(Role::Helper)],
+        }
     }
 
     fn saw(endings: &[Ending]) -> Observation {
@@ -159,7 +193,10 @@ mod tests {
             ending: ending.clone(),
             ..ActorSeen::default()
         });
-        Observation { actors: actors.collect(), ..Observation::default() }
+        Observation {
+            actors: actors.collect(),
+            ..Observation::default()
+        }
     }
 
     fn outcome(rules: &Rules, seen: &Observation) -> String {
@@ -179,16 +216,25 @@ mod tests {
         let mut seen = saw(&[Ending::Exited(139)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 139)");
         seen.actors[0].last_words = "sh: line 1: 77 Segmentation fault  ./x".to_owned();
-        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (exit 139, and a shell said so)");
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGSEGV (exit 139, and a shell said so)"
+        );
         let seen = saw(&[Ending::Exited(245)]);
-        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 245, Python's habit)");
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGSEGV (read from exit 245, Python's habit)"
+        );
     }
 
     #[test]
     fn everyday_error_codes_are_not_read_as_signals() {
         for code in [1, 2, 3, 126, 127, 128, 160, 200, 244, 254, 255] {
             let seen = saw(&[Ending::Exited(code)]);
-            assert_eq!(outcome(&Rules::default(), &seen), format!("fail: exit {code}"));
+            assert_eq!(
+                outcome(&Rules::default(), &seen),
+                format!("fail: exit {code}")
+            );
         }
     }
 
@@ -198,19 +244,32 @@ mod tests {
         let mut seen = saw(&[Ending::Signaled(Signal::KILL, false)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGKILL (seen)");
         seen.oom_kills_on_host = Some(1);
-        assert_eq!(outcome(&rules, &seen), "fail: SIGKILL (seen)", "somebody's, not ours");
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGKILL (seen)",
+            "somebody's, not ours"
+        );
         seen.oom_kills = Some(1);
         assert_eq!(outcome(&rules, &seen), "fail: oom");
         let mut masked = saw(&[Ending::Exited(0)]);
         masked.oom_kills = Some(1);
-        assert_eq!(judge(&rules, &variant(), &masked), Outcome::Fail(Kind::Oom { masked: true }));
+        assert_eq!(
+            judge(&rules, &variant(), &masked),
+            Outcome::Fail(Kind::Oom { masked: true })
+        );
     }
 
     #[test]
     fn a_stopped_process_is_not_a_hang() {
-        let seen = saw(&[Ending::TimedOut { state: 'T', killed: true }]);
+        let seen = saw(&[Ending::TimedOut {
+            state: 'T',
+            killed: true,
+        }]);
         assert_eq!(outcome(&Rules::default(), &seen), "fail: stopped");
-        let seen = saw(&[Ending::TimedOut { state: 'S', killed: false }]);
+        let seen = saw(&[Ending::TimedOut {
+            state: 'S',
+            killed: false,
+        }]);
         assert_eq!(outcome(&Rules::default(), &seen), "fail: hang");
     }
 
@@ -228,7 +287,10 @@ mod tests {
         assert_eq!(outcome(&rules, &seen), "void: prepare failed");
         let seen = saw(&[crash, Ending::NotStarted("no such file".to_owned())]);
         assert_eq!(outcome(&rules, &seen), "void: not started");
-        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(125)])), "void: skipped");
+        assert_eq!(
+            outcome(&rules, &saw(&[Ending::Exited(125)])),
+            "void: skipped"
+        );
     }
 
     #[test]
@@ -254,8 +316,14 @@ mod tests {
 
     #[test]
     fn another_failure_is_neither_pass_nor_failure() {
-        let rules = Rules { only: vec!["SEGV".parse().unwrap()], ..Rules::default() };
-        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(139)])), "fail: SIGSEGV (read from exit 139)");
+        let rules = Rules {
+            only: vec!["SEGV".parse().unwrap()],
+            ..Rules::default()
+        };
+        assert_eq!(
+            outcome(&rules, &saw(&[Ending::Exited(139)])),
+            "fail: SIGSEGV (read from exit 139)"
+        );
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(1)])), "other: exit 1");
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(0)])), "pass");
     }
@@ -265,7 +333,10 @@ mod tests {
         let mut seen = saw(&[Ending::Exited(0)]);
         seen.residue.leaked = vec![ProcessSeen::default()];
         assert_eq!(outcome(&Rules::default(), &seen), "fail: leak");
-        let lenient = Rules { leaks: Leaks::Report, ..Rules::default() };
+        let lenient = Rules {
+            leaks: Leaks::Report,
+            ..Rules::default()
+        };
         assert_eq!(outcome(&lenient, &seen), "pass");
         seen.actors[0].ending = Ending::Exited(3);
         assert_eq!(outcome(&Rules::default(), &seen), "fail: exit 3");

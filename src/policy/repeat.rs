@@ -16,13 +16,24 @@ impl Policy for Repeat {
             return Step::Done;
         }
         if state.budget_spent {
-            return if state.unsettled() { Step::Wait } else { Step::Done };
+            return if state.unsettled() {
+                Step::Wait
+            } else {
+                Step::Done
+            };
         }
         let wanted = |id: &VariantId| {
-            state.plan.stop.trials.is_none_or(|trials| state.underway(*id) < trials)
+            state
+                .plan
+                .stop
+                .trials
+                .is_none_or(|trials| state.underway(*id) < trials)
         };
         // The one that is furthest behind: variants go round, so that neighbours are alike.
-        let next = open.into_iter().filter(wanted).min_by_key(|id| state.underway(*id));
+        let next = open
+            .into_iter()
+            .filter(wanted)
+            .min_by_key(|id| state.underway(*id));
         next.map_or(Step::Wait, Step::Launch)
     }
 
@@ -43,14 +54,20 @@ impl Policy for Repeat {
 
     fn total(&self, state: &State) -> Option<u64> {
         let warmup = state.plan.warmup;
-        state.plan.stop.trials.map(|trials| trials * state.plan.variants.len() as u64 + warmup)
+        state
+            .plan
+            .stop
+            .trials
+            .map(|trials| trials * state.plan.variants.len() as u64 + warmup)
     }
 }
 
 /// Compares the rate of every variant with the one that is allowed.
 fn against(state: &State, allowed: f64) -> Verdict {
-    let intervals: Vec<Interval> =
-        state.tallies().map(|(_, tally)| interval(state, tally)).collect();
+    let intervals: Vec<Interval> = state
+        .tallies()
+        .map(|(_, tally)| interval(state, tally))
+        .collect();
     if intervals.iter().any(|interval| interval.lo > allowed) {
         Verdict::AboveMaxRate
     } else if intervals.iter().all(|interval| interval.hi <= allowed) {
@@ -71,7 +88,9 @@ pub fn interval(state: &State, tally: &Tally) -> Interval {
 
 /// Returns why the trials of a variant came to an end.
 pub fn stop_rule(state: &State, tally: &Tally) -> StopRule {
-    let Stop { trials, failures, .. } = state.plan.stop;
+    let Stop {
+        trials, failures, ..
+    } = state.plan.stop;
     if failures.is_some_and(|failures| tally.failures >= failures) {
         StopRule::KthFailure
     } else if narrow(state, tally) {
@@ -90,8 +109,9 @@ fn reached(state: &State, tally: &Tally) -> bool {
 }
 
 fn narrow(state: &State, tally: &Tally) -> bool {
-    let Some(width) = state.plan.stop.width else { return false };
-    let interval =
-        confidence_sequence(tally.failures, tally.trials(), state.plan.alpha.value());
+    let Some(width) = state.plan.stop.width else {
+        return false;
+    };
+    let interval = confidence_sequence(tally.failures, tally.trials(), state.plan.alpha.value());
     interval.width() <= f64::from(width) / 1e6
 }

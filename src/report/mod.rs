@@ -4,6 +4,8 @@
 //! anywhere: the terminal's summary, JSON, `JUnit` and Markdown all read it. Its
 //! field names are a promise; `docs/report.md` describes them.
 
+pub mod words;
+
 use crate::model::{Host, Kind, Level, Plan, StopCause, TrialId, VariantId};
 use crate::policy::{self, Policy, StopRule, Verdict};
 use crate::state::{State, Tally, Times};
@@ -199,19 +201,26 @@ pub struct Trend {
 impl Report {
     /// Derives the report from what is known.
     pub fn new(state: &State, policy: &dyn Policy, journal_complete: bool) -> Self {
-        let variants: Vec<Variant> =
-            state.tallies().map(|(id, tally)| Variant::new(state, id, tally)).collect();
+        let variants: Vec<Variant> = state
+            .tallies()
+            .map(|(id, tally)| Variant::new(state, id, tally))
+            .collect();
         let weakest = variants.iter().map(|variant| variant.stop_rule).max();
         Self {
             format: FORMAT,
             run: state.run.clone(),
-            command: variants.first().map(|variant| variant.command.clone()).unwrap_or_default(),
+            command: variants
+                .first()
+                .map(|variant| variant.command.clone())
+                .unwrap_or_default(),
             verdict: policy.verdict(state),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
             journal_complete,
             confidence: state.plan.alpha.confidence(),
-            begun: jiff::Timestamp::from_second(state.begun).unwrap_or_default().to_string(),
+            begun: jiff::Timestamp::from_second(state.begun)
+                .unwrap_or_default()
+                .to_string(),
             seconds: state.worked.as_secs_f64(),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
@@ -234,8 +243,12 @@ impl Variant {
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let position = tally.failure_positions as f64 / failures.max(1) as f64;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
-        let mut failing_trials: Vec<u64> =
-            tally.failed.values().flatten().map(|trial| trial.0).collect();
+        let mut failing_trials: Vec<u64> = tally
+            .failed
+            .values()
+            .flatten()
+            .map(|trial| trial.0)
+            .collect();
         failing_trials.sort_unstable();
         Self {
             name: plan.variant(id).name.clone(),
@@ -246,7 +259,11 @@ impl Variant {
             other: tally.other,
             void: tally.void_total(),
             outcomes: outcomes(tally),
-            void_reasons: tally.void.iter().map(|(why, n)| (why.to_string(), *n)).collect(),
+            void_reasons: tally
+                .void
+                .iter()
+                .map(|(why, n)| (why.to_string(), *n))
+                .collect(),
             kinds: kinds(tally),
             rate: Rate::new(tally, stop_rule, dependence, alpha),
             failing_trials,
@@ -316,7 +333,11 @@ impl Rate {
 impl Durations {
     fn new(times: &Times) -> Option<Self> {
         let seconds = |share| times.quantile(share).map(|time| time.as_secs_f64());
-        Some(Self { p50: seconds(0.5)?, p90: seconds(0.9)?, max: times.max()?.as_secs_f64() })
+        Some(Self {
+            p50: seconds(0.5)?,
+            p90: seconds(0.9)?,
+            max: times.max()?.as_secs_f64(),
+        })
     }
 }
 
@@ -338,7 +359,12 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
         trials: trials.iter().map(|trial| trial.0).collect(),
     };
     let mut kinds: Vec<KindSeen> = tally.failed.iter().map(|entry| seen(entry, true)).collect();
-    kinds.extend(tally.failed_otherwise.iter().map(|entry| seen(entry, false)));
+    kinds.extend(
+        tally
+            .failed_otherwise
+            .iter()
+            .map(|entry| seen(entry, false)),
+    );
     kinds.sort_by_key(|kind| (!kind.is_the_bug, std::cmp::Reverse(kind.count)));
     kinds
 }
@@ -346,7 +372,11 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
 fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<String> {
     let mut notes = Vec::new();
     for variant in variants {
-        let of = if variant.name.is_empty() { String::new() } else { format!("{}: ", variant.name) };
+        let of = if variant.name.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", variant.name)
+        };
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
                 "{of}failures clump among trials that ran side by side (p = {:.2}): {:.1} trials are worth one independent trial, and the interval is widened for it",
@@ -354,7 +384,11 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
             ));
         }
         if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
-            let (when, why) = if trend.u > 0.0 { ("later", "leak") } else { ("earlier", "warm-up") };
+            let (when, why) = if trend.u > 0.0 {
+                ("later", "leak")
+            } else {
+                ("earlier", "warm-up")
+            };
             notes.push(format!(
                 "{of}failures came {when} than at a constant rate (a {why}?); the rate is an average"
             ));
@@ -373,7 +407,11 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
         notes.push("the journal is incomplete: not everything could be written".to_owned());
     }
     for (level, text, count) in &state.notes {
-        let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+        let times = if *count > 1 {
+            format!(" ({count} times)")
+        } else {
+            String::new()
+        };
         if *level == Level::Warning {
             notes.push(format!("{text}{times}"));
         }
@@ -383,9 +421,47 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
 
 /// Returns the command of a variant as it can be typed.
 pub fn command_line(plan: &Plan, variant: VariantId) -> String {
-    let main = plan.variant(variant).actors.iter().find(|actor| actor.role == crate::model::Role::Main);
+    let main = plan
+        .variant(variant)
+        .actors
+        .iter()
+        .find(|actor| actor.role == crate::model::Role::Main);
     main.map_or_else(String::new, |main| {
         let words = main.command.iter().map(|word| word.to_string());
-        words.map(|word| shlex::try_quote(&word).map_or(word.clone(), Into::into)).collect::<Vec<_>>().join(" ")
+        words
+            .map(|word| shlex::try_quote(&word).map_or(word.clone(), Into::into))
+            .collect::<Vec<_>>()
+            .join(" ")
     })
+}
+
+/// TEMP
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "temporary")]
+pub enum Format {
+    Json,
+    Jsonl,
+    Csv,
+    Junit,
+    Md,
+}
+/// TEMP
+#[derive(Debug, thiserror::Error)]
+#[error("x")]
+pub struct ExportError(#[from] std::io::Error);
+impl ExportError {
+    /// TEMP
+    pub fn is_broken_pipe(&self) -> bool {
+        self.0.kind() == std::io::ErrorKind::BrokenPipe
+    }
+}
+/// TEMP
+pub fn export(
+    _: Format,
+    _: &crate::store::Folder,
+    report: &Report,
+    out: &mut dyn std::io::Write,
+) -> Result<(), ExportError> {
+    serde_json::to_writer_pretty(&mut *out, report).map_err(std::io::Error::from)?;
+    Ok(())
 }

@@ -44,7 +44,11 @@ pub struct Refusal {
 
 fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
     let at = at.iter().map(ToString::to_string).collect();
-    Refusal { what: what.into(), at, hint: hint.into() }
+    Refusal {
+        what: what.into(),
+        at,
+        hint: hint.into(),
+    }
 }
 
 impl Scenario {
@@ -53,13 +57,19 @@ impl Scenario {
         let (jobs, waves) = self.lanes()?;
         let variants = self.variants(&around.base)?;
         let commands = variants.iter().flat_map(|variant| &variant.actors);
-        let uses_folder = commands.flat_map(|actor| &actor.command).any(|word| contains(word, b"{dir}"));
+        let uses_folder = commands
+            .flat_map(|actor| &actor.command)
+            .any(|word| contains(word, b"{dir}"));
         let clear = self.env_clear.unwrap_or(false);
         let text = |hook: &Option<String>| hook.as_ref().map(Text::from);
         let defaults = Rules::default();
         Ok(Plan {
             variants,
-            environment: if clear { Vec::new() } else { around.environment },
+            environment: if clear {
+                Vec::new()
+            } else {
+                around.environment
+            },
             hooks: Hooks {
                 setup: text(&self.setup),
                 prepare: text(&self.prepare),
@@ -69,17 +79,30 @@ impl Scenario {
             limits: self
                 .rlimit
                 .iter()
-                .map(|(name, amount)| Limit { resource: name.resource(), value: amount.0 })
+                .map(|(name, amount)| Limit {
+                    resource: name.resource(),
+                    value: amount.0,
+                })
                 .collect(),
             scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
-            timeout: self.timeout.map_or(Timeout::After(DEFAULT_TIMEOUT), |value| value.0),
+            timeout: self
+                .timeout
+                .map_or(Timeout::After(DEFAULT_TIMEOUT), |value| value.0),
             grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
             settle: self.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
             rules: Rules {
                 ok: self.ok.clone().map_or(defaults.ok, |codes| codes.0),
                 skip: self.skip.clone().map_or(defaults.skip, |codes| codes.0),
-                fail_if_out: self.fail_if_out.iter().map(|pattern| pattern.0.clone()).collect(),
-                ok_if_out: self.ok_if_out.iter().map(|pattern| pattern.0.clone()).collect(),
+                fail_if_out: self
+                    .fail_if_out
+                    .iter()
+                    .map(|pattern| pattern.0.clone())
+                    .collect(),
+                ok_if_out: self
+                    .ok_if_out
+                    .iter()
+                    .map(|pattern| pattern.0.clone())
+                    .collect(),
                 only: self.only.iter().map(|only| only.0).collect(),
                 leaks: self.leaks.unwrap_or(defaults.leaks),
             },
@@ -88,7 +111,9 @@ impl Scenario {
             waves,
             warmup: self.warmup.unwrap_or(0),
             delay: self.delay.map_or(Duration::ZERO, |span| span.0),
-            alpha: self.conf.map_or(Alpha::default(), |confidence| confidence.0),
+            alpha: self
+                .conf
+                .map_or(Alpha::default(), |confidence| confidence.0),
             expect: self.expectation()?,
             seed: self.seed.unwrap_or(around.seed),
             keep: self.keep.unwrap_or_default(),
@@ -119,16 +144,27 @@ impl Scenario {
             }
             (Some(true), _) => Some(1),
             (_, Some(0)) => {
-                return Err(refuse("`max-fail` of 0 would never start", &["max-fail"], "give 1 or more"));
+                return Err(refuse(
+                    "`max-fail` of 0 would never start",
+                    &["max-fail"],
+                    "give 1 or more",
+                ));
             }
             (_, k) => k,
         };
         if self.runs == Some(0) {
             return Err(refuse("0 runs show nothing", &["runs"], "give 1 or more"));
         }
-        let said = self.runs.is_some() || self.duration.is_some() || failures.is_some() || self.width.is_some();
+        let said = self.runs.is_some()
+            || self.duration.is_some()
+            || failures.is_some()
+            || self.width.is_some();
         let duration = self.duration.map(|span| span.0);
-        let duration = if said { duration } else { Some(DEFAULT_DURATION) };
+        let duration = if said {
+            duration
+        } else {
+            Some(DEFAULT_DURATION)
+        };
         Ok(Stop {
             trials: if said { self.runs } else { Some(DEFAULT_RUNS) },
             failures,
@@ -168,13 +204,21 @@ impl Scenario {
                 };
                 return Err(refuse(what, &at, "give each variant a `name` of its own"));
             }
-            Ok(VariantPlan { name: variant.name.clone(), actors: self.actors(variant, &at, base)? })
+            Ok(VariantPlan {
+                name: variant.name.clone(),
+                actors: self.actors(variant, &at, base)?,
+            })
         });
         variants.collect()
     }
 
     /// Returns the processes of a variant.
-    fn actors(&self, variant: &Variant, at: &[&str], base: &Path) -> Result<Vec<ActorPlan>, Refusal> {
+    fn actors(
+        &self,
+        variant: &Variant,
+        at: &[&str],
+        base: &Path,
+    ) -> Result<Vec<ActorPlan>, Refusal> {
         let mut actors = self.said_actors()?;
         if !actors.iter().any(|actor| actor.role == Role::Main) {
             let hint = "one actor must have the role `main`: its end decides the outcome";
@@ -192,7 +236,11 @@ impl Scenario {
         let cwd = base.join(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
             let index = index.to_string();
-            let at = if self.actors.is_empty() { at.to_vec() } else { vec!["actor", index.as_str()] };
+            let at = if self.actors.is_empty() {
+                at.to_vec()
+            } else {
+                vec!["actor", index.as_str()]
+            };
             let mut command = words(&actor, &at)?;
             let main = actor.role == Role::Main;
             if main {
@@ -205,15 +253,27 @@ impl Scenario {
                     env.insert(name, value);
                 }
             }
-            let text = |(name, value): (&String, &Option<String>)| (name.into(), value.as_ref().map(Text::from));
-            let input = actor.stdin.as_deref().or(self.stdin.as_deref().filter(|_| main));
+            let text = |(name, value): (&String, &Option<String>)| {
+                (name.into(), value.as_ref().map(Text::from))
+            };
+            let input = actor
+                .stdin
+                .as_deref()
+                .or(self.stdin.as_deref().filter(|_| main));
             Ok(ActorPlan {
                 name: actor.name,
                 role: actor.role,
                 command,
-                copies: actor.copies.or(self.copies.filter(|_| main)).map_or(1, NonZeroU32::get),
+                copies: actor
+                    .copies
+                    .or(self.copies.filter(|_| main))
+                    .map_or(1, NonZeroU32::get),
                 env: env.into_iter().map(text).collect(),
-                cwd: actor.cwd.map_or_else(|| cwd.clone(), |own| base.join(own)).into_os_string().into(),
+                cwd: actor
+                    .cwd
+                    .map_or_else(|| cwd.clone(), |own| base.join(own))
+                    .into_os_string()
+                    .into(),
                 stdin: input.map(|file| base.join(file).into_os_string().into()),
             })
         });
@@ -224,7 +284,11 @@ impl Scenario {
     fn said_actors(&self) -> Result<Vec<Actor>, Refusal> {
         let short = self.command.is_some() || self.shell.is_some();
         if self.actors.is_empty() {
-            let missing = !short && self.variants.iter().any(|one| one.command.is_none() && one.shell.is_none());
+            let missing = !short
+                && self
+                    .variants
+                    .iter()
+                    .any(|one| one.command.is_none() && one.shell.is_none());
             if missing || (!short && self.variants.is_empty()) {
                 return Err(refuse(
                     "there is no command to run",
@@ -232,38 +296,72 @@ impl Scenario {
                     "say what to run: `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
                 ));
             }
-            let actor = Actor { command: self.command.clone(), shell: self.shell.clone(), ..Actor::default() };
+            let actor = Actor {
+                command: self.command.clone(),
+                shell: self.shell.clone(),
+                ..Actor::default()
+            };
             return Ok(vec![actor]);
         }
         if short {
             let hint = "move it into the actor whose role is `main`";
-            return Err(refuse("there are both a command and actors", &["actor"], hint));
+            return Err(refuse(
+                "there are both a command and actors",
+                &["actor"],
+                hint,
+            ));
         }
-        if let Some(index) = self.actors.iter().position(|actor| actor.role == Role::Service) {
+        if let Some(index) = self
+            .actors
+            .iter()
+            .position(|actor| actor.role == Role::Service)
+        {
             let hint = "a service lives across trials, which only a load test does; use `helper` for what runs beside the main process";
-            return Err(refuse("`run` has no services", &["actor", &index.to_string(), "role"], hint));
+            return Err(refuse(
+                "`run` has no services",
+                &["actor", &index.to_string(), "role"],
+                hint,
+            ));
         }
         Ok(self.actors.clone())
     }
 
     fn wrapping(&self) -> Result<Vec<Text>, Refusal> {
-        let Some(wrap) = &self.wrap else { return Ok(Vec::new()) };
+        let Some(wrap) = &self.wrap else {
+            return Ok(Vec::new());
+        };
         match shlex::split(wrap) {
             Some(words) if !words.is_empty() => Ok(words.into_iter().map(Text::from).collect()),
-            _ => Err(refuse("`wrap` is not a command prefix", &["wrap"], "check its quotes")),
+            _ => Err(refuse(
+                "`wrap` is not a command prefix",
+                &["wrap"],
+                "check its quotes",
+            )),
         }
     }
 }
 
 fn words(actor: &Actor, at: &[&str]) -> Result<Vec<Text>, Refusal> {
     match (&actor.command, &actor.shell) {
-        (Some(command), None) if !command.is_empty() => Ok(command.iter().map(Text::from).collect()),
+        (Some(command), None) if !command.is_empty() => {
+            Ok(command.iter().map(Text::from).collect())
+        }
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(Text::from).to_vec()),
-        (Some(_), Some(_)) => Err(refuse("`command` and `shell` are both given", at, "give one of the two")),
-        _ => Err(refuse("there is no command to run", at, "give it a `command` or a `shell` line")),
+        (Some(_), Some(_)) => Err(refuse(
+            "`command` and `shell` are both given",
+            at,
+            "give one of the two",
+        )),
+        _ => Err(refuse(
+            "there is no command to run",
+            at,
+            "give it a `command` or a `shell` line",
+        )),
     }
 }
 
 fn contains(word: &Text, part: &[u8]) -> bool {
-    word.as_bytes().windows(part.len()).any(|window| window == part)
+    word.as_bytes()
+        .windows(part.len())
+        .any(|window| window == part)
 }

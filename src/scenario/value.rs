@@ -61,10 +61,15 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
+        let wrong =
+            || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
         let time = match text.trim().parse::<f64>() {
             Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
-            Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok()).ok_or_else(wrong)?,
+            Err(_) => text
+                .parse::<jiff::SignedDuration>()
+                .ok()
+                .and_then(|time| time.try_into().ok())
+                .ok_or_else(wrong)?,
         };
         if time > LONGEST {
             return Err(format!("`{text}` is longer than ten years"));
@@ -80,7 +85,9 @@ impl FromStr for TimeoutValue {
         if text == "auto" {
             return Ok(Self(Timeout::Auto));
         }
-        let Span(time) = text.parse().map_err(|error| format!("{error}, or `auto`"))?;
+        let Span(time) = text
+            .parse()
+            .map_err(|error| format!("{error}, or `auto`"))?;
         if time.is_zero() {
             return Err("a timeout of 0 would make every trial a hang".to_owned());
         }
@@ -101,7 +108,11 @@ impl FromStr for Rate {
         if !(1.0..=1e6).contains(&millionths) {
             return Err(wrong());
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 1..=1e6")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within 1..=1e6"
+        )]
         Ok(Self(millionths as u32))
     }
 }
@@ -122,11 +133,22 @@ impl FromStr for Codes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |part: &str| format!("`{part}` is not an exit code from 0 to 255, or a range such as `10-19`");
+        let wrong = |part: &str| {
+            format!("`{part}` is not an exit code from 0 to 255, or a range such as `10-19`")
+        };
         let mut codes = BTreeSet::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
-            let code = |text: &str| text.trim().parse::<u8>().map(i32::from).map_err(|_| wrong(part));
+            let code = |text: &str| {
+                text.trim()
+                    .parse::<u8>()
+                    .map(i32::from)
+                    .map_err(|_| wrong(part))
+            };
             codes.extend(code(from)?..=code(to)?);
         }
         Ok(Self(codes))

@@ -65,7 +65,11 @@ impl Capture {
         let [head, older, newer] = self.parts();
         out.write_all(head)?;
         if self.dropped() > 0 {
-            write!(out, "\n[provoke: {} bytes are not kept here]\n", self.dropped())?;
+            write!(
+                out,
+                "\n[provoke: {} bytes are not kept here]\n",
+                self.dropped()
+            )?;
         }
         out.write_all(older)?;
         out.write_all(newer)

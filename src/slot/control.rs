@@ -26,7 +26,12 @@ pub(super) enum Heard {
 
 impl Control {
     pub(super) fn new() -> Self {
-        Self { input: io::stdin(), output: io::stdout(), unread: Vec::new(), closed: false }
+        Self {
+            input: io::stdin(),
+            output: io::stdout(),
+            unread: Vec::new(),
+            closed: false,
+        }
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -64,7 +69,11 @@ impl Control {
 
     fn take(&mut self) -> Heard {
         let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else {
-            return if self.closed { Heard::Closed } else { Heard::Nothing };
+            return if self.closed {
+                Heard::Closed
+            } else {
+                Heard::Nothing
+            };
         };
         let order = serde_json::from_slice(&self.unread[..end]);
         self.unread.drain(..=end);

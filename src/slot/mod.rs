@@ -10,22 +10,24 @@
 //! trial, `tree` what it leaves behind, `capture` what it says.
 
 mod capture;
+mod command;
 mod control;
 mod process;
 mod supervise;
 mod tree;
 pub mod wire;
 
+pub use command::{CommandLine, Numbers};
+
 use crate::model::{
     ActorPlan, Ending, HookSeen, Leaks, Observation, Residue, Role, Text, Trial, VariantId,
-
 };
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::process::Identity;
 use crate::sys::spawn::Spawner;
 use crate::sys::{child, host, limits, signals};
 use control::{Control, Heard};
-use process::{Numbers, Process};
+use process::Process;
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};
@@ -103,7 +105,8 @@ impl Slot {
                 Order::Run(trial) => {
                     self.forget();
                     let seen = self.trial(&trial);
-                    self.control.send(&Reply::Finished(trial.id, Box::new(seen)));
+                    self.control
+                        .send(&Reply::Finished(trial.id, Box::new(seen)));
                 }
                 Order::Hook(command) => {
                     let seen = self.setup(&command);
@@ -130,13 +133,19 @@ impl Slot {
             return seen;
         };
         let kills_before = self.oom_kills();
-        let scratch = recipe.scratch.as_ref().map(|root| root.join(trial.id.0.to_string()).join("dir"));
+        let scratch = recipe
+            .scratch
+            .as_ref()
+            .map(|root| root.join(trial.id.0.to_string()).join("dir"));
         let made = scratch.as_deref().map_or(Ok(()), fs::create_dir_all);
         self.scratch.clone_from(&scratch);
         let numbers = Numbers::new(trial, &recipe.variant.name, scratch.as_deref());
 
         seen.prepare = match made {
-            Ok(()) => recipe.prepare.as_ref().and_then(|hook| self.hook(&recipe, hook, &numbers)),
+            Ok(()) => recipe
+                .prepare
+                .as_ref()
+                .and_then(|hook| self.hook(&recipe, hook, &numbers)),
             Err(error) => Some(HookSeen {
                 ending: Ending::NotStarted(format!("cannot make the trial's folder: {error}")),
                 output: String::new(),
@@ -158,12 +167,18 @@ impl Slot {
                     stream.fd = None;
                     if !patterns.is_empty() {
                         stream.scanner.finish(&patterns);
-                        seen.matched.extend(std::mem::take(&mut stream.scanner).found());
+                        seen.matched
+                            .extend(std::mem::take(&mut stream.scanner).found());
                     }
                 }
                 seen.actors.push(process.report());
             }
-            if self.group.is_none() && seen.actors.iter().any(|actor| supervise::killed(&actor.ending)) {
+            if self.group.is_none()
+                && seen
+                    .actors
+                    .iter()
+                    .any(|actor| supervise::killed(&actor.ending))
+            {
                 seen.oom_kills_on_host = host_kills_before
                     .zip(host::oom_kills())
                     .map(|(before, after)| after.saturating_sub(before));
@@ -177,14 +192,15 @@ impl Slot {
         seen
     }
 
-    fn start(&mut self, recipe: &Recipe, numbers: &Numbers<'_>) -> Vec<Process> {
+    fn start(&mut self, recipe: &Recipe, numbers: &Numbers) -> Vec<Process> {
         let mut processes = Vec::new();
         // What runs beside the main process is there before it.
         for role in [Role::Helper, Role::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
                     let nothing = self.nothing.as_fd();
-                    let mut process = Process::start(&mut self.spawner, recipe, actor, numbers, nothing);
+                    let mut process =
+                        Process::start(&mut self.spawner, recipe, actor, numbers, nothing);
                     process.seen.actor = at;
                     process.seen.copy = copy;
                     processes.push(process);
@@ -218,26 +234,35 @@ impl Slot {
     }
 
     /// Runs a command of the user for `sh -c`; returns how it ended unless it succeeded.
-    fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers<'_>) -> Option<HookSeen> {
+    fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers) -> Option<HookSeen> {
         let cwd = recipe.variant.actors.first().map(|actor| actor.cwd.clone());
         let actor = shell(command, cwd.unwrap_or_else(|| ".".into()));
         let nothing = self.nothing.as_fd();
         let process = Process::start(&mut self.spawner, recipe, &actor, numbers, nothing);
         let mut processes = [process];
-        self.supervise(&mut processes, &RegexSet::empty(), HOOK_TIMEOUT, recipe.grace);
+        self.supervise(
+            &mut processes,
+            &RegexSet::empty(),
+            HOOK_TIMEOUT,
+            recipe.grace,
+        );
         let [mut process] = processes;
         let ending = process.report().ending;
         let failed = ending != Ending::Exited(0);
         failed.then(|| {
-            let [out, err] = [&process.out, &process.err].map(|stream| stream.capture.end(HOOK_OUTPUT));
-            HookSeen { ending, output: out + &err }
+            let [out, err] =
+                [&process.out, &process.err].map(|stream| stream.capture.end(HOOK_OUTPUT));
+            HookSeen {
+                ending,
+                output: out + &err,
+            }
         })
     }
 
     /// Runs a command around the whole run, in the environment of the first variant.
     fn setup(&mut self, command: &Text) -> Option<HookSeen> {
         let (id, known) = self.recipes.pop_first()?;
-        let numbers = Numbers::none();
+        let numbers = Numbers::default();
         let seen = self.hook(&known.0, command, &numbers);
         self.recipes.insert(id, known);
         seen
@@ -254,8 +279,14 @@ impl Slot {
                 (true, "") => format!("{}.", process.seen.copy),
                 (true, name) => format!("{name}.{}.", process.seen.copy),
             };
-            process.out.capture.write_to(File::create(folder.join(format!("{prefix}stdout")))?)?;
-            process.err.capture.write_to(File::create(folder.join(format!("{prefix}stderr")))?)?;
+            process
+                .out
+                .capture
+                .write_to(File::create(folder.join(format!("{prefix}stdout")))?)?;
+            process
+                .err
+                .capture
+                .write_to(File::create(folder.join(format!("{prefix}stderr")))?)?;
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! One process of a trial: its command line, its start, its streams, its end.
 
 use super::capture::{Capture, Scanner};
+use super::command::{CommandLine, Numbers};
 use super::wire::Recipe;
-use crate::model::{ActorPlan, ActorSeen, Ending, Resource, Role, Signal, Text, Trial};
+use crate::model::{ActorPlan, ActorSeen, Ending, Resource, Role, Signal};
 use crate::sys::child::{Ended, Status};
 use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
 use regex::bytes::RegexSet;
@@ -13,7 +14,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// A process that may have outlived its parent can write for ever; at one go no
@@ -42,67 +43,6 @@ pub(super) struct Stream {
     pub(super) scanner: Scanner,
 }
 
-/// The values that a command line and the environment may refer to.
-pub(super) struct Numbers<'a> {
-    values: [(&'static str, &'static str, OsString); 5],
-    scratch: Option<&'a Path>,
-}
-
-impl<'a> Numbers<'a> {
-    pub(super) fn new(trial: &Trial, variant: &str, scratch: Option<&'a Path>) -> Self {
-        let text = |value: u64| OsString::from(value.to_string());
-        let values = [
-            ("{trial}", "PROVOKE_TRIAL", text(trial.id.0)),
-            ("{slot}", "PROVOKE_SLOT", text(u64::from(trial.lane.0))),
-            ("{seed}", "PROVOKE_SEED", text(trial.seed)),
-            ("{variant}", "PROVOKE_VARIANT", variant.into()),
-            ("{dir}", "PROVOKE_DIR", scratch.unwrap_or(Path::new("")).into()),
-        ];
-        Self { values, scratch }
-    }
-
-    /// Returns no numbers: for what runs outside of any trial.
-    pub(super) fn none() -> Self {
-        let unset = |mark, name| (mark, name, OsString::new());
-        let values = [
-            unset("{trial}", "PROVOKE_TRIAL"),
-            unset("{slot}", "PROVOKE_SLOT"),
-            unset("{seed}", "PROVOKE_SEED"),
-            unset("{variant}", "PROVOKE_VARIANT"),
-            unset("{dir}", "PROVOKE_DIR"),
-        ];
-        Self { values, scratch: None }
-    }
-
-    fn fill(&self, text: &Text) -> Vec<u8> {
-        let mut bytes = text.as_bytes().to_vec();
-        if bytes.contains(&b'{') {
-            for (mark, _, value) in &self.values {
-                bytes = replace(&bytes, mark.as_bytes(), value.as_bytes());
-            }
-        }
-        bytes
-    }
-
-    fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let temporary = self.scratch.map(|dir| (OsStr::new("TMPDIR"), dir.as_os_str()));
-        let own = self.values.iter().map(|(_, name, value)| (OsStr::new(*name), value.as_os_str()));
-        own.filter(|(_, value)| !value.is_empty()).chain(temporary)
-    }
-}
-
-fn replace(text: &[u8], mark: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.windows(mark.len()).position(|window| window == mark) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(value);
-        rest = &rest[at + mark.len()..];
-    }
-    out.extend_from_slice(rest);
-    out
-}
-
 impl Process {
     /// Starts one copy of an actor. One that cannot be started is a process that
     /// has ended: nothing fails here.
@@ -110,7 +50,7 @@ impl Process {
         spawner: &mut Spawner,
         recipe: &Recipe,
         actor: &ActorPlan,
-        numbers: &Numbers<'_>,
+        numbers: &Numbers,
         nothing: BorrowedFd<'_>,
     ) -> Self {
         let started = Instant::now();
@@ -136,30 +76,47 @@ impl Process {
         spawner: &mut Spawner,
         recipe: &Recipe,
         actor: &ActorPlan,
-        numbers: &Numbers<'_>,
+        numbers: &Numbers,
         nothing: BorrowedFd<'_>,
     ) -> Result<i32, String> {
-        let argv: Vec<Vec<u8>> = actor.command.iter().map(|text| numbers.fill(text)).collect();
-        let environment = environment(recipe, actor, numbers);
-        let path = environment.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| *value);
-        let paths = candidates(OsStr::from_bytes(argv.first().map_or(b"", Vec::as_slice)), path);
-        let cwd = c_string(actor.cwd.as_bytes().to_vec())?;
-        let argv = argv.into_iter().map(c_string).collect::<Result<Strings, _>>()?;
-        let envp = environment.iter().map(|(name, value)| {
-            c_string([name.as_bytes(), b"=", value.as_bytes()].concat())
-        });
+        let command = CommandLine::new(&recipe.environment, actor, numbers);
+        let name = command
+            .argv
+            .first()
+            .map_or(OsStr::new(""), OsString::as_os_str);
+        let paths = candidates(name, command.variable("PATH"));
+        let cwd = c_string(command.cwd.into_os_string().into_vec())?;
+        let argv = command
+            .argv
+            .iter()
+            .map(|word| c_string(word.as_bytes().to_vec()));
+        let argv = argv.collect::<Result<Strings, _>>()?;
+        let envp = command
+            .environment
+            .iter()
+            .map(|(name, value)| c_string([name.as_bytes(), b"=", value.as_bytes()].concat()));
         let envp = envp.collect::<Result<Strings, _>>()?;
-        let limits: Vec<_> = recipe.limits.iter().map(|limit| (number(limit.resource), limit.value.unwrap_or(libc::RLIM_INFINITY))).collect();
+        let limits: Vec<_> = recipe
+            .limits
+            .iter()
+            .map(|limit| {
+                (
+                    number(limit.resource),
+                    limit.value.unwrap_or(libc::RLIM_INFINITY),
+                )
+            })
+            .collect();
 
-        let input = match &actor.stdin {
-            None => None,
-            Some(file) => {
-                let how = OFlags::RDONLY | OFlags::CLOEXEC;
-                let open = rustix::fs::open(file.as_os_str(), how, Mode::empty());
-                Some(open.map_err(|error| format!("cannot open `{file}` for its input: {error}"))?)
-            }
+        let open = |file: &PathBuf| {
+            let how = OFlags::RDONLY | OFlags::CLOEXEC;
+            rustix::fs::open(file, how, Mode::empty())
+                .map_err(|error| format!("cannot open `{}` for its input: {error}", file.display()))
         };
-        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| format!("cannot make a pipe: {error}"));
+        let input = command.stdin.as_ref().map(open).transpose()?;
+        let pipe = || {
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
+                .map_err(|error| format!("cannot make a pipe: {error}"))
+        };
         let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
         for end in [&out, &err] {
             rustix::io::ioctl_fionbio(end, true).map_err(|error| error.to_string())?;
@@ -169,13 +126,17 @@ impl Process {
             argv: &argv,
             envp: &envp,
             cwd: &cwd,
-            stdio: [input.as_ref().map_or(nothing, OwnedFd::as_fd), out_end.as_fd(), err_end.as_fd()],
+            stdio: [
+                input.as_ref().map_or(nothing, OwnedFd::as_fd),
+                out_end.as_fd(),
+                err_end.as_fd(),
+            ],
             limits: &limits,
         };
         self.started = Instant::now();
         let pid = spawner.spawn(&program).map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", actor.command.first().map_or(String::new(), ToString::to_string)),
+                Step::Exec => format!("cannot execute `{}`", name.display()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
                 Step::Limit | Step::Clone => error.to_string(),
             };
@@ -204,7 +165,11 @@ impl Process {
     pub(super) fn report(&mut self) -> ActorSeen {
         self.seen.written = (self.out.capture.total(), self.err.capture.total());
         if self.seen.ending != Ending::Exited(0) {
-            let last = self.err.capture.last_line().or_else(|| self.out.capture.last_line());
+            let last = self
+                .err
+                .capture
+                .last_line()
+                .or_else(|| self.out.capture.last_line());
             self.seen.last_words = last.unwrap_or_default();
         }
         std::mem::take(&mut self.seen)
@@ -235,27 +200,6 @@ impl Stream {
     }
 }
 
-/// Returns the environment of an actor: the plan's, its own changes, our numbers.
-fn environment<'a>(
-    recipe: &'a Recipe,
-    actor: &'a ActorPlan,
-    numbers: &'a Numbers<'_>,
-) -> Vec<(&'a OsStr, &'a OsStr)> {
-    let base = recipe.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    let mut all: Vec<_> = base.collect();
-    let mut set = |name: &'a OsStr, value: Option<&'a OsStr>| {
-        all.retain(|(known, _)| *known != name);
-        all.extend(value.map(|value| (name, value)));
-    };
-    for (name, value) in numbers.environment() {
-        set(name, Some(value));
-    }
-    for (name, value) in &actor.env {
-        set(name.as_os_str(), value.as_ref().map(Text::as_os_str));
-    }
-    all
-}
-
 fn c_string(bytes: Vec<u8>) -> Result<CString, String> {
     CString::new(bytes).map_err(|error| {
         let text = OsString::from_vec(error.into_vec());
@@ -266,7 +210,10 @@ fn c_string(bytes: Vec<u8>) -> Result<CString, String> {
 /// Returns the error without the number that the standard library adds.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn number(resource: Resource) -> u32 {

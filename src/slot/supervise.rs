@@ -35,7 +35,10 @@ enum Phase {
 
 /// True for an end by SIGKILL, seen or reported.
 pub(super) fn killed(ending: &Ending) -> bool {
-    matches!(ending, Ending::Signaled(Named::KILL, _) | Ending::Exited(137 | 247))
+    matches!(
+        ending,
+        Ending::Signaled(Named::KILL, _) | Ending::Exited(137 | 247)
+    )
 }
 
 impl Slot {
@@ -49,10 +52,17 @@ impl Slot {
         grace: Duration,
     ) -> How {
         let deadline = Instant::now() + timeout;
-        let mut how = How { interrupted: false, forced: false };
+        let mut how = How {
+            interrupted: false,
+            forced: false,
+        };
         let mut phase = Phase::Running;
         loop {
-            let running = |role: Role| processes.iter().any(|one| one.pid.is_some() && one.role == role);
+            let running = |role: Role| {
+                processes
+                    .iter()
+                    .any(|one| one.pid.is_some() && one.role == role)
+            };
             let (main, helper) = (running(Role::Main), running(Role::Helper));
             if !main && !helper {
                 break;
@@ -64,7 +74,9 @@ impl Slot {
                     for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
                         one.seen.ending = Ending::Stopped;
                         one.sentenced = true;
-                        one.pid.into_iter().for_each(|pid| drop(signals::send(pid, Signal::TERM)));
+                        one.pid
+                            .into_iter()
+                            .for_each(|pid| drop(signals::send(pid, Signal::TERM)));
                     }
                     phase = Phase::Asked(now + grace);
                 }
@@ -121,12 +133,7 @@ impl Slot {
     }
 
     /// Waits until something happens, and takes it in.
-    fn wait(
-        &mut self,
-        processes: &mut [Process],
-        patterns: &RegexSet,
-        until: Instant,
-    ) -> Told {
+    fn wait(&mut self, processes: &mut [Process], patterns: &RegexSet, until: Instant) -> Told {
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN),
             PollFd::new(&self.ends, PollFlags::IN),
@@ -142,7 +149,10 @@ impl Slot {
         drop(fds);
 
         let mut stream_ready = ready[2..].iter();
-        for stream in processes.iter_mut().flat_map(|one| [&mut one.out, &mut one.err]) {
+        for stream in processes
+            .iter_mut()
+            .flat_map(|one| [&mut one.out, &mut one.err])
+        {
             if stream.fd.is_some() && *stream_ready.next().unwrap_or(&false) {
                 stream.drain(&mut self.buffer, patterns);
             }
@@ -153,7 +163,9 @@ impl Slot {
         let mut told = Told { stop: None };
         while ready[0] {
             match self.control.poll() {
-                Heard::Order(Order::Stop { now }) => told.stop = Some(now || told.stop == Some(true)),
+                Heard::Order(Order::Stop { now }) => {
+                    told.stop = Some(now || told.stop == Some(true))
+                }
                 // Nobody waits for the answer; `serve` will find the line closed.
                 Heard::Closed => {
                     told.stop = Some(true);
@@ -186,7 +198,10 @@ struct Told {
 
 /// Decides the ending of every process that still runs.
 fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
-    for one in processes.iter_mut().filter(|one| one.pid.is_some() && !one.sentenced) {
+    for one in processes
+        .iter_mut()
+        .filter(|one| one.pid.is_some() && !one.sentenced)
+    {
         one.seen.ending = ending(one);
         one.sentenced = true;
     }
@@ -195,8 +210,14 @@ fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
 fn timed_out(one: &Process) -> Ending {
     match one.role {
         Role::Main => {
-            let state = one.pid.and_then(process::state).map_or('?', |(state, _)| state);
-            Ending::TimedOut { state, killed: false }
+            let state = one
+                .pid
+                .and_then(process::state)
+                .map_or('?', |(state, _)| state);
+            Ending::TimedOut {
+                state,
+                killed: false,
+            }
         }
         Role::Helper | Role::Service => Ending::Stopped,
     }

@@ -103,7 +103,11 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
         if begun.elapsed() > PATIENCE {
             let (unkillable, _) = describe(given_up);
             let living = living(given_up);
-            given_up.extend(living.iter().filter_map(|pid| Some(process::state(*pid)?.1)));
+            given_up.extend(
+                living
+                    .iter()
+                    .filter_map(|pid| Some(process::state(*pid)?.1)),
+            );
             return unkillable;
         }
         sleep(pause);

@@ -90,8 +90,20 @@ pub(crate) struct Ended {
 impl State {
     /// Starts the fold with the first event of a journal; nothing for any other event.
     pub fn begin(event: Event) -> Option<Self> {
-        let Event::RunStarted { plan, run, host, at, .. } = event else { return None };
-        let tally = |_: &_| Variant { tally: Tally::new(plan.jobs), pending: 0 };
+        let Event::RunStarted {
+            plan,
+            run,
+            host,
+            at,
+            ..
+        } = event
+        else {
+            return None;
+        };
+        let tally = |_: &_| Variant {
+            tally: Tally::new(plan.jobs),
+            pending: 0,
+        };
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
             plan: *plan,
@@ -119,7 +131,12 @@ impl State {
         match event {
             Event::RunStarted { .. } => {}
             Event::TrialStarted(trial) => self.started(trial),
-            Event::TrialFinished { trial, at, seen, outcome } => {
+            Event::TrialFinished {
+                trial,
+                at,
+                seen,
+                outcome,
+            } => {
                 self.worked = at;
                 self.ended(trial, &seen, outcome);
                 self.advance(decided);
@@ -160,11 +177,14 @@ impl State {
                 0
             }
         };
-        self.open.insert(trial.id, Open::Running(trial, attempts + 1));
+        self.open
+            .insert(trial.id, Open::Running(trial, attempts + 1));
     }
 
     fn ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
-        let Some(Open::Running(trial, attempts)) = self.open.get(&id) else { return };
+        let Some(Open::Running(trial, attempts)) = self.open.get(&id) else {
+            return;
+        };
         let (trial, attempts) = (trial.clone(), *attempts);
         if self.decided {
             self.after_decision += 1;
@@ -184,7 +204,10 @@ impl State {
         match &outcome {
             Outcome::Void(_) => self.variants[trial.variant.index()].pending -= 1,
             Outcome::Fail(kind) | Outcome::Other(kind) => {
-                *self.arrived.entry((trial.variant, kind.clone())).or_default() += 1;
+                *self
+                    .arrived
+                    .entry((trial.variant, kind.clone()))
+                    .or_default() += 1;
             }
             Outcome::Pass => {}
         }
@@ -234,7 +257,9 @@ impl State {
 
     /// Returns every variant with its tally.
     pub fn tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
-        (0..).map(VariantId).zip(self.variants.iter().map(|variant| &variant.tally))
+        (0..)
+            .map(VariantId)
+            .zip(self.variants.iter().map(|variant| &variant.tally))
     }
 
     /// Returns how many trials of a variant are counted or may still come to count.
@@ -253,7 +278,9 @@ impl State {
 
     /// True while a trial runs or waits to be run again.
     pub fn unsettled(&self) -> bool {
-        self.open.values().any(|open| !matches!(open, Open::Finished(..)))
+        self.open
+            .values()
+            .any(|open| !matches!(open, Open::Finished(..)))
     }
 
     /// Returns the first trial that must be run again under its old number.
@@ -271,7 +298,10 @@ impl State {
 
     /// Returns how many failures of this kind have come so far, in any order.
     pub fn arrived(&self, variant: VariantId, kind: &Kind) -> u64 {
-        self.arrived.get(&(variant, kind.clone())).copied().unwrap_or(0)
+        self.arrived
+            .get(&(variant, kind.clone()))
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Returns every kind of failure that has come so far, in any order, with its number.
@@ -285,12 +315,19 @@ impl State {
             Open::Finished(_, ended) => !matches!(ended.outcome, Outcome::Void(_)),
             _ => false,
         });
-        self.variants.iter().map(|variant| variant.tally.ran()).sum::<u64>() + waiting.count() as u64
+        self.variants
+            .iter()
+            .map(|variant| variant.tally.ran())
+            .sum::<u64>()
+            + waiting.count() as u64
     }
 
     /// Returns how many trials said nothing.
     pub fn void(&self) -> u64 {
-        self.variants.iter().map(|variant| variant.tally.void_total()).sum()
+        self.variants
+            .iter()
+            .map(|variant| variant.tally.void_total())
+            .sum()
     }
 }
 
@@ -299,7 +336,9 @@ impl Ended {
         use crate::model::{Ending, Role};
         let actors = &plan.variant(trial.variant).actors;
         let helper_ended_early = seen.actors.iter().any(|actor| {
-            let helper = actors.get(actor.actor as usize).is_some_and(|plan| plan.role == Role::Helper);
+            let helper = actors
+                .get(actor.actor as usize)
+                .is_some_and(|plan| plan.role == Role::Helper);
             helper && actor.ending != Ending::Stopped
         });
         Self {

@@ -57,7 +57,10 @@ impl Default for Times {
 
 impl Times {
     fn add(&mut self, time: Duration) {
-        self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        // It grows as needed; only a time beyond half a million years is refused.
+        let _ = self
+            .0
+            .record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// Returns how many there are.
@@ -78,7 +81,10 @@ impl Times {
 
 impl Tally {
     pub(super) fn new(jobs: u32) -> Self {
-        Self { batch_size: u64::from(jobs), ..Self::default() }
+        Self {
+            batch_size: u64::from(jobs),
+            ..Self::default()
+        }
     }
 
     pub(super) fn add(&mut self, id: TrialId, ended: &Ended) {
@@ -103,7 +109,10 @@ impl Tally {
             }
             Outcome::Other(kind) => {
                 self.other += 1;
-                self.failed_otherwise.entry(kind.clone()).or_default().push(id);
+                self.failed_otherwise
+                    .entry(kind.clone())
+                    .or_default()
+                    .push(id);
                 return;
             }
             Outcome::Void(_) => unreachable!("handled above"),
@@ -152,6 +161,10 @@ impl Tally {
 
     /// Returns the trials that said nothing; warming up is not meant to.
     pub fn void_total(&self) -> u64 {
-        self.void.iter().filter(|(void, _)| **void != Void::Warmup).map(|(_, count)| count).sum()
+        self.void
+            .iter()
+            .filter(|(void, _)| **void != Void::Warmup)
+            .map(|(_, count)| count)
+            .sum()
     }
 }

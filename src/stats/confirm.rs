@@ -64,7 +64,11 @@ fn ln_unchanged(k0: u64, n0: u64, m: u64) -> f64 {
     let (few, many) = (k0.min(m), k0.max(m));
     // Factor i of the shorter product is 1 - many/(n0 + m - i) or 1 - many/(n0 + j): in both cases
     // the denominators are the `few` numbers that end with n0 + m, or that begin with n0 + 1.
-    let first = if k0 <= m { n0.saturating_add(m) - few } else { n0 };
+    let first = if k0 <= m {
+        n0.saturating_add(m) - few
+    } else {
+        n0
+    };
     let mut sum = 0.0;
     for i in 1..=few {
         sum += (-real(many) / real(first + i)).ln_1p();
@@ -88,7 +92,13 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_product_agree() {
-        for (k0, n0, m) in [(1, 1, 19), (3, 30, 50), (50, 60, 4), (30, 300, 30), (7, 7, 7)] {
+        for (k0, n0, m) in [
+            (1, 1, 19),
+            (3, 30, 50),
+            (50, 60, 4),
+            (30, 300, 30),
+            (7, 7, 7),
+        ] {
             let expected = plain_product(k0, n0, m);
             let got = unchanged_p_value(k0, n0, m);
             assert!((got / expected - 1.0).abs() < 1e-12, "{k0}/{n0}, {m}");
@@ -109,7 +119,10 @@ mod tests {
         assert_eq!(clean_runs_needed(1, 1, 0.01), Some(99));
         // One failure in n0 runs: n0/(n0+m) = alpha at m = 19 n0, whatever n0 is.
         assert_eq!(clean_runs_needed(1, 1_000_000, 0.05), Some(19_000_000));
-        assert_eq!(clean_runs_needed(1, 1_000_000_007, 0.05), Some(19_000_000_133));
+        assert_eq!(
+            clean_runs_needed(1, 1_000_000_007, 0.05),
+            Some(19_000_000_133)
+        );
     }
 
     #[test]

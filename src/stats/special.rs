@@ -82,11 +82,7 @@ pub(super) fn ln_choose(n: f64, k: f64) -> f64 {
 
 /// Finds the point where `is_below` turns from true to false, by halving an interval of
 /// logarithms. The result is exact to a relative 1e-14 or so.
-pub(super) fn bisect_logarithm(
-    mut low: f64,
-    mut high: f64,
-    is_below: impl Fn(f64) -> bool,
-) -> f64 {
+pub(super) fn bisect_logarithm(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         if high - low <= 1e-14 {
             break;

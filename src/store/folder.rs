@@ -37,11 +37,17 @@ impl Folder {
         // The journal holds the environment, so it is nobody else's to read.
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         make(&path).map_err(io("make the folder"))?;
-        if fs::read_dir(&path).map_err(io("read the folder"))?.next().is_some() {
+        if fs::read_dir(&path)
+            .map_err(io("read the folder"))?
+            .next()
+            .is_some()
+        {
             return Err(StoreError::NotEmpty(path));
         }
         make(&path.join("trials")).map_err(io("make a folder in"))?;
-        let folder = Self { path: fs::canonicalize(&path).map_err(io("find the folder"))? };
+        let folder = Self {
+            path: fs::canonicalize(&path).map_err(io("find the folder"))?,
+        };
         if out.is_none() {
             folder.become_last(root);
         }
@@ -73,7 +79,10 @@ impl Folder {
         several.retain(|folder| folder.name().starts_with(name) || folder.name().ends_with(name));
         match several.len() {
             1 => Ok(several.remove(0)),
-            0 => Err(StoreError::NoRun { name: name.to_owned(), root: root.to_owned() }),
+            0 => Err(StoreError::NoRun {
+                name: name.to_owned(),
+                root: root.to_owned(),
+            }),
             _ => Err(StoreError::Ambiguous {
                 name: name.to_owned(),
                 several: several.iter().map(Self::name).collect(),
@@ -84,7 +93,9 @@ impl Folder {
     /// Returns every run below the root, the oldest first.
     pub fn all(root: &Path) -> io::Result<Vec<Self>> {
         let entries = fs::read_dir(root)?.flatten();
-        let folders = entries.filter(|entry| entry.file_name() != LAST).map(|entry| entry.path());
+        let folders = entries
+            .filter(|entry| entry.file_name() != LAST)
+            .map(|entry| entry.path());
         let mut all: Vec<Self> = folders
             .filter(|path| path.join(JOURNAL).is_file())
             .map(|path| Self { path })
@@ -100,7 +111,11 @@ impl Folder {
 
     /// Returns the run's name.
     pub fn name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Returns the path of the journal.

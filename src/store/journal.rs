@@ -34,7 +34,12 @@ impl Journal {
             move |source| StoreError::Io { what, path, source }
         };
         let mut how = OpenOptions::new();
-        let how = how.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let how = how
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
         let mut file = how.open(path).map_err(io("open"))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
@@ -43,7 +48,14 @@ impl Journal {
         file.set_len(end).map_err(io("cut the torn last line of"))?;
         file.seek(SeekFrom::Start(end)).map_err(io("write"))?;
         let path = path.to_owned();
-        Ok(Self { file, path, waiting: Vec::new(), end, trouble: None, lost: false })
+        Ok(Self {
+            file,
+            path,
+            waiting: Vec::new(),
+            end,
+            trouble: None,
+            lost: false,
+        })
     }
 
     /// Adds an event that must not be lost: its failure is an error.
@@ -52,7 +64,11 @@ impl Journal {
         self.flush();
         match self.trouble.take() {
             None => Ok(()),
-            Some(source) => Err(StoreError::Io { what: "write", path: self.path.clone(), source }),
+            Some(source) => Err(StoreError::Io {
+                what: "write",
+                path: self.path.clone(),
+                source,
+            }),
         }
     }
 
@@ -92,7 +108,7 @@ impl Journal {
     }
 
     /// Writes everything to the disk; true when the journal is complete.
-    pub fn close(mut self) -> bool {
+    pub fn complete(&mut self) -> bool {
         self.flush();
         self.waiting.is_empty() && !self.lost && self.file.sync_data().is_ok()
     }
@@ -130,7 +146,11 @@ pub fn read(
     decided: impl Fn(&State) -> bool,
     mut each: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
-    let io = |source| StoreError::Io { what: "read", path: path.to_owned(), source };
+    let io = |source| StoreError::Io {
+        what: "read",
+        path: path.to_owned(),
+        source,
+    };
     let mut lines = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
     let mut state: Option<State> = None;
     let mut line = Vec::new();
@@ -138,12 +158,18 @@ pub fn read(
         line.clear();
         lines.read_until(b'\n', &mut line).map_err(io)?;
         // Without its end a line is torn, and the trial it tells of did not end.
-        let Some(text) = line.strip_suffix(b"\n") else { break };
+        let Some(text) = line.strip_suffix(b"\n") else {
+            break;
+        };
         let event: Event = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(_) if number == 1 => return Err(StoreError::NotAJournal(path.to_owned())),
             Err(source) => {
-                return Err(StoreError::Corrupt { path: path.to_owned(), line: number, source });
+                return Err(StoreError::Corrupt {
+                    path: path.to_owned(),
+                    line: number,
+                    source,
+                });
             }
         };
         if let Some(state) = &mut state {
@@ -154,7 +180,10 @@ pub fn read(
         if let Event::RunStarted { format, .. } = event
             && format != FORMAT
         {
-            return Err(StoreError::Format { path: path.to_owned(), found: format });
+            return Err(StoreError::Format {
+                path: path.to_owned(),
+                found: format,
+            });
         }
         state = State::begin(event);
         if state.is_none() {

@@ -83,7 +83,8 @@ impl StoreError {
             Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
             Self::Busy(_) => "wait for it, or end it with Ctrl-C; then `provoke resume`".to_owned(),
             Self::NotEmpty(_) => {
-                "a new run needs a folder of its own; `provoke resume` continues an old one".to_owned()
+                "a new run needs a folder of its own; `provoke resume` continues an old one"
+                    .to_owned()
             }
             Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
             Self::Ambiguous { .. } => "type more of its name".to_owned(),

@@ -27,7 +27,10 @@ impl MemoryGroup {
         fs::create_dir(&path).ok()?;
         let entered = File::open(path.join(counter)).ok().and_then(|events| {
             move_self(&path).ok()?;
-            Some(Self { path: path.clone(), events })
+            Some(Self {
+                path: path.clone(),
+                events,
+            })
         });
         if entered.is_none() {
             let _ = fs::remove_dir(&path);
@@ -45,7 +48,8 @@ impl MemoryGroup {
         let mut buffer = [0; 512];
         let length = self.events.read_at(&mut buffer, 0).ok()?;
         let text = str::from_utf8(&buffer[..length]).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+        text.lines()
+            .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
     }
 }
 
@@ -71,15 +75,23 @@ fn present() -> Option<(PathBuf, &'static str)> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         if controllers.split(',').any(|name| name == "memory") {
-            let root = mount(&mounts, "cgroup", |options| options.split(',').any(|o| o == "memory"))?;
-            return Some((root.join(path.trim_start_matches('/')), "memory.oom_control"));
+            let root = mount(&mounts, "cgroup", |options| {
+                options.split(',').any(|o| o == "memory")
+            })?;
+            return Some((
+                root.join(path.trim_start_matches('/')),
+                "memory.oom_control",
+            ));
         }
         if controllers.is_empty()
             && let Some(root) = mount(&mounts, "cgroup2", |_| true)
         {
             let group = root.join(path.trim_start_matches('/'));
             let passed_on = fs::read_to_string(group.join("cgroup.subtree_control")).ok()?;
-            if passed_on.split_ascii_whitespace().any(|name| name == "memory") {
+            if passed_on
+                .split_ascii_whitespace()
+                .any(|name| name == "memory")
+            {
                 return Some((group, "memory.events"));
             }
         }

@@ -1,6 +1,9 @@
 //! Children: their ends, and being the one who inherits orphans.
 
-#![expect(unsafe_code, reason = "wait4 with resource usage is not in any safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "wait4 with resource usage is not in any safe wrapper"
+)]
 
 use std::io;
 use std::time::Duration;

@@ -39,7 +39,8 @@ pub fn facts() -> Facts {
 /// Returns how many processes this machine has killed for want of memory since boot.
 pub fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+    text.lines()
+        .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
 }
 
 fn field(file: &str, name: &str) -> Option<String> {

@@ -39,11 +39,16 @@ pub struct Detail {
 
 /// Returns the children of a process, of any of its threads.
 pub fn children(pid: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            Ok(list) => found.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
             // The kernel may have been built without this file; then every process is asked.
             Err(_) if !fs::exists("/proc/self/task").unwrap_or(false) => {}
             Err(_) => return children_by_scan(pid),
@@ -53,9 +58,14 @@ pub fn children(pid: i32) -> Vec<i32> {
 }
 
 fn children_by_scan(parent: i32) -> Vec<i32> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.ppid == parent)).collect()
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.ppid == parent))
+        .collect()
 }
 
 /// Returns every process below this one, parents before their children.
@@ -65,7 +75,11 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     while at < all.len() {
         let more = children(all[at]);
         // A tree that changes under our eyes may show a process twice.
-        all.extend(more.into_iter().filter(|pid| !all.contains(pid)).collect::<Vec<_>>());
+        all.extend(
+            more.into_iter()
+                .filter(|pid| !all.contains(pid))
+                .collect::<Vec<_>>(),
+        );
         at += 1;
     }
     all
@@ -78,7 +92,13 @@ fn stat(pid: i32) -> Option<procfs::process::Stat> {
 /// Returns the state of a process and who it is; nothing when it is gone.
 pub fn state(pid: i32) -> Option<(char, Identity)> {
     let stat = stat(pid)?;
-    Some((stat.state, Identity { pid, start: stat.starttime }))
+    Some((
+        stat.state,
+        Identity {
+            pid,
+            start: stat.starttime,
+        },
+    ))
 }
 
 /// Returns what can be known of a process; nothing when it is gone.
@@ -87,11 +107,17 @@ pub fn detail(pid: i32) -> Option<Detail> {
     let stat = process.stat().ok()?;
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
-    #[expect(clippy::cast_precision_loss, reason = "ticks since boot are far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks since boot are far below 2^53"
+    )]
     let started = stat.starttime as f64 / procfs::ticks_per_second() as f64;
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     Some(Detail {
-        identity: Identity { pid, start: stat.starttime },
+        identity: Identity {
+            pid,
+            start: stat.starttime,
+        },
         ppid: stat.ppid,
         session: stat.session,
         state: stat.state,
@@ -108,5 +134,8 @@ fn arguments(cmdline: &[u8]) -> Vec<std::ffi::OsString> {
     use std::os::unix::ffi::OsStrExt as _;
     let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
     let split = text.split(|byte| *byte == 0);
-    split.filter(|_| !text.is_empty()).map(|part| std::ffi::OsStr::from_bytes(part).to_owned()).collect()
+    split
+        .filter(|_| !text.is_empty())
+        .map(|part| std::ffi::OsStr::from_bytes(part).to_owned())
+        .collect()
 }

@@ -1,6 +1,9 @@
 //! Sending signals, and waiting for children without being interrupted.
 
-#![expect(unsafe_code, reason = "signalfd and the signal mask are not in any safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "signalfd and the signal mask are not in any safe wrapper"
+)]
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -8,7 +11,9 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 
 /// Sends a signal; that the process is gone already is no error.
 pub fn send(pid: i32, signal: Signal) -> io::Result<()> {
-    let Some(pid) = Pid::from_raw(pid) else { return Ok(()) };
+    let Some(pid) = Pid::from_raw(pid) else {
+        return Ok(());
+    };
     match kill_process(pid, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),

@@ -5,12 +5,16 @@
 //! can simply be written to where we read it. `posix_spawn` itself cannot set
 //! limits or a parent-death signal, and `fork` costs several times as much.
 
-#![expect(unsafe_code, reason = "clone, and the few calls a child may make before exec")]
+#![expect(
+    unsafe_code,
+    reason = "clone, and the few calls a child may make before exec"
+)]
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 /// Bytes of stack for the child until it execs.
@@ -42,9 +46,15 @@ pub struct Strings {
 impl FromIterator<CString> for Strings {
     fn from_iter<T: IntoIterator<Item = CString>>(strings: T) -> Self {
         let owned: Vec<CString> = strings.into_iter().collect();
-        let pointers =
-            owned.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
-        Self { pointers, _owned: owned }
+        let pointers = owned
+            .iter()
+            .map(|text| text.as_ptr())
+            .chain([ptr::null()])
+            .collect();
+        Self {
+            pointers,
+            _owned: owned,
+        }
     }
 }
 
@@ -89,7 +99,9 @@ struct Child<'a> {
 
 impl Default for Spawner {
     fn default() -> Self {
-        Self { stack: vec![0; STACK / size_of::<u128>()] }
+        Self {
+            stack: vec![0; STACK / size_of::<u128>()],
+        }
     }
 }
 
@@ -97,7 +109,11 @@ impl Spawner {
     /// Starts a program as the leader of a new session, to be killed if we die.
     pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
         // SAFETY: all-zero is a valid sigset_t, and it is filled below.
-        let mut child = Child { program, mask: unsafe { std::mem::zeroed() }, failed: None };
+        let mut child = Child {
+            program,
+            mask: unsafe { std::mem::zeroed() },
+            failed: None,
+        };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: while the child runs on its own stack we are suspended
         // (CLONE_VFORK), so it may write to `child`, which outlives it. With every
@@ -113,7 +129,10 @@ impl Spawner {
             let error = io::Error::last_os_error();
             libc::sigprocmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
             if pid < 0 {
-                return Err(SpawnError { step: Step::Clone, source: error });
+                return Err(SpawnError {
+                    step: Step::Clone,
+                    source: error,
+                });
             }
             pid
         };
@@ -122,7 +141,10 @@ impl Spawner {
             Some((step, errno)) => {
                 // It has exited or is about to; nobody else waits for it.
                 let _ = super::child::wait(pid);
-                Err(SpawnError { step, source: io::Error::from_raw_os_error(errno) })
+                Err(SpawnError {
+                    step,
+                    source: io::Error::from_raw_os_error(errno),
+                })
             }
         }
     }
@@ -141,7 +163,10 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
             libc::dup2(fd.as_raw_fd(), target);
         }
         for &(resource, value) in program.limits {
-            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            let limit = libc::rlimit {
+                rlim_cur: value,
+                rlim_max: value,
+            };
             if libc::setrlimit(resource, &raw const limit) != 0 {
                 return fail(child, Step::Limit);
             }
@@ -178,7 +203,7 @@ fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {
 
 /// Returns the paths that a name stands for: itself with a slash in it, else one in
 /// each folder of `PATH`, as `execvp` would look.
-pub fn candidates(name: &std::ffi::OsStr, path: Option<&std::ffi::OsStr>) -> Vec<CString> {
+pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
     let name = name.as_bytes();
     if name.contains(&b'/') || name.is_empty() {
         return CString::new(name).into_iter().collect();
@@ -190,4 +215,24 @@ pub fn candidates(name: &std::ffi::OsStr, path: Option<&std::ffi::OsStr>) -> Vec
         CString::new([folder, b"/", name].concat()).ok()
     };
     folders.filter_map(join).collect()
+}
+
+/// Finds the program that a name stands for, as a child in this folder would.
+pub fn find(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, &'static str> {
+    let mut refused = false;
+    for candidate in candidates(name, path) {
+        let file = cwd.join(OsStr::from_bytes(candidate.as_bytes()));
+        if !file.is_file() {
+            continue;
+        }
+        match rustix::fs::access(&file, rustix::fs::Access::EXEC_OK) {
+            Ok(()) => return Ok(file),
+            Err(_) => refused = true,
+        }
+    }
+    Err(if refused {
+        "it is not executable"
+    } else {
+        "no such program"
+    })
 }

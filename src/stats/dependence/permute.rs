@@ -101,7 +101,8 @@ impl Urn {
             let group = &self.groups[self.groups.partition_point(|g| g.first_run <= run) - 1];
             let within = run - group.first_run;
             let batch = group.first_batch
-                + usize::try_from(within / group.size).expect("an index that was made from a usize");
+                + usize::try_from(within / group.size)
+                    .expect("an index that was made from a usize");
             let already = u64::from(dealt[batch]);
             // All runs of a batch are alike, so those dealt may be called its first ones.
             if within % group.size >= already {

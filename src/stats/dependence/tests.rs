@@ -84,7 +84,10 @@ fn random_deals_agree_with_the_count_of_all() {
         let urn = permute::Urn::new(&sizes, seen.failures()).unwrap();
         let (dealt, draws) = urn.p_value(square_sum);
         let error = (exact * (1.0 - exact) / f64::from(draws)).sqrt() + 1.0 / 2001.0;
-        assert!((dealt - exact).abs() < 3.5 * error, "{dealt}, exact {exact}");
+        assert!(
+            (dealt - exact).abs() < 3.5 * error,
+            "{dealt}, exact {exact}"
+        );
     }
 }
 
@@ -111,10 +114,14 @@ fn the_approximation_agrees_with_random_deals() {
 
 #[test]
 fn a_million_trials_with_many_failures_are_approximated() {
-    let seen: Batches = (0..62_500).map(|i| (16, 1 + u32::from(i % 5 < 3))).collect();
+    let seen: Batches = (0..62_500)
+        .map(|i| (16, 1 + u32::from(i % 5 < 3)))
+        .collect();
     let dependence = seen.dependence().unwrap();
     assert_eq!(dependence.method, Method::Approximate);
     assert!(dependence.p_value > 0.999, "spread too evenly to clump");
-    let clumped: Batches = (0..62_500).map(|i| (16, 5 * u32::from(i % 4 == 0))).collect();
+    let clumped: Batches = (0..62_500)
+        .map(|i| (16, 5 * u32::from(i % 4 == 0)))
+        .collect();
     assert!(clumped.dependence().unwrap().warns());
 }

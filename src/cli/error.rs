@@ -1,0 +1,93 @@
+//! Errors as a person reads them: what, why, and the way out.
+
+use super::exit::Exit;
+use crate::scenario::Refusal;
+use crate::store::StoreError;
+use crate::term::say;
+use console::style;
+
+/// An error with its exit code and its hint.
+#[derive(Debug)]
+pub(super) struct CliError {
+    pub(super) exit: Exit,
+    what: Shown,
+    hint: Option<String>,
+}
+
+#[derive(Debug)]
+enum Shown {
+    Chain(anyhow::Error),
+    /// Complete text with its own layout.
+    Rendered(String),
+}
+
+impl CliError {
+    /// An error in what was typed or written by the user.
+    pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::Usage,
+            what: Shown::Chain(error.into()),
+            hint: None,
+        }
+    }
+
+    /// The experiment could not be carried out.
+    pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::CouldNotTest,
+            what: Shown::Chain(error.into()),
+            hint: None,
+        }
+    }
+
+    /// An error that has been laid out already.
+    pub(super) fn rendered(text: String) -> Self {
+        Self {
+            exit: Exit::Usage,
+            what: Shown::Rendered(text),
+            hint: None,
+        }
+    }
+
+    /// Adds the way out.
+    pub(super) fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says it on standard error.
+    pub(super) fn say(&self) {
+        match &self.what {
+            Shown::Rendered(text) => say(text.trim_end()),
+            Shown::Chain(error) => {
+                say(&format!("{} {error}", style("error:").red().bold()));
+                for cause in error.chain().skip(1) {
+                    say(&format!("  caused by: {cause}"));
+                }
+            }
+        }
+        if let Some(hint) = &self.hint {
+            say(&format!("\n{} {hint}", style("hint:").green().bold()));
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint();
+        let error = match error {
+            StoreError::NoRun { .. }
+            | StoreError::Ambiguous { .. }
+            | StoreError::NotAJournal(_) => Self::usage(error),
+            _ => Self::could_not(error),
+        };
+        Self { hint, ..error }
+    }
+}
+
+impl From<Refusal> for CliError {
+    fn from(refusal: Refusal) -> Self {
+        let hint = refusal.hint.clone();
+        Self::usage(refusal).hinted(hint)
+    }
+}

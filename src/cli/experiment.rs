@@ -1,0 +1,400 @@
+//! An experiment from its first event to its summary.
+
+use super::args::{Output, Progress, Style, Talk};
+use super::error::CliError;
+use super::exit::Exit;
+use crate::driver::{Driver, Sink, drive};
+use crate::exec::Local;
+use crate::model::{
+    ActorPlan, Event, FORMAT, HookSeen, Host, Level, Plan, Signal, StopCause, Text, TrialId,
+};
+use crate::policy::{Policy as _, Repeat};
+use crate::report::{Format, Report};
+use crate::scenario::Surroundings;
+use crate::state::State;
+use crate::store::{Folder, Journal, default_root};
+use crate::sys::{host, limits, spawn};
+use crate::term::{self, Live, Ticks};
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Descriptors that a slot needs besides two for each process of a trial.
+const DESCRIPTORS: u64 = 32;
+
+/// A run with everything that belongs to it.
+pub(super) struct Experiment<'a> {
+    pub(super) state: State,
+    pub(super) folder: Folder,
+    pub(super) journal: Journal,
+    pub(super) output: &'a Output,
+}
+
+/// Returns what a plan takes from here.
+pub(super) fn surroundings(base: PathBuf) -> Surroundings {
+    let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+    // As random as the keys of the standard library's maps; 53 bits, as for trials.
+    let seed = std::hash::RandomState::new().build_hasher().finish() >> 11;
+    Surroundings {
+        environment: environment.collect(),
+        base,
+        seed,
+    }
+}
+
+impl<'a> Experiment<'a> {
+    /// Checks what can be checked before anything runs, and writes the first line.
+    pub(super) fn begin(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+        check(&plan)?;
+        output.exports.touch()?;
+        let root = default_root();
+        let folder = Folder::create(output.out.as_deref(), &root, plan.seed)?;
+        let mut journal = Journal::open(&folder.journal())?;
+        let facts = host::facts();
+        let started = Event::RunStarted {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: output
+                .out
+                .as_ref()
+                .map_or_else(|| folder.name(), |out| out.display().to_string()),
+            plan: Box::new(plan),
+            host: Host {
+                name: facts.name,
+                kernel: facts.kernel,
+                arch: facts.arch,
+                cpu: facts.cpu,
+                cpus: facts.cpus,
+                memory: facts.memory,
+            },
+            at: jiff::Timestamp::now().as_second(),
+        };
+        journal.add(&started)?;
+        let state = State::begin(started).expect("a journal begins with this event");
+        Ok(Self {
+            state,
+            folder,
+            journal,
+            output,
+        })
+    }
+
+    /// Runs trials until the question is answered or the run is broken off.
+    pub(super) fn run(mut self) -> Result<Exit, CliError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(CliError::could_not)?;
+        let complete = runtime.block_on(self.trials())?;
+        self.conclude(complete)
+    }
+
+    async fn trials(&mut self) -> Result<bool, CliError> {
+        let signals = listen().map_err(CliError::could_not)?;
+        let executor = Local::new(&self.state.plan, &self.folder.trials());
+        let executor = Arc::new(executor.map_err(CliError::could_not)?);
+        let hooks = self.state.plan.hooks.clone();
+        if let Some(setup) = &hooks.setup {
+            let done = executor.hook(setup).await.map_err(CliError::could_not)?;
+            if let Some(seen) = done {
+                executor.close().await;
+                return Err(hook_failed("setup", &seen));
+            }
+        }
+        if let Err(error) = startable(&self.state.plan) {
+            executor.close().await;
+            return Err(error);
+        }
+        self.announce();
+        self.repeat(Arc::clone(&executor), signals).await;
+        if let Some(cleanup) = &hooks.cleanup
+            && let Ok(Some(seen)) = executor.hook(cleanup).await
+        {
+            self.warn(format!("`cleanup` failed: {:?}", seen.ending));
+        }
+        for complaint in executor.close().await {
+            self.warn(complaint);
+        }
+        if let Some(error) = self.journal.trouble() {
+            term::say(&format!(
+                "warning: the journal could not be written for a while: {error}"
+            ));
+        }
+        Ok(self.journal.complete())
+    }
+
+    async fn repeat(&mut self, executor: Arc<Local>, signals: mpsc::UnboundedReceiver<Signal>) {
+        let Talk {
+            quiet,
+            verbose,
+            style,
+            progress,
+        } = self.output.talk;
+        let total = Repeat.total(&self.state);
+        let mut ticks = (style == Style::Ticks).then(|| Ticks::new(self.first_uncounted()));
+        let terminal = console::user_attended_stderr();
+        let mut live = match (style, progress) {
+            _ if quiet => None,
+            (Style::Ticks, _) => None,
+            (Style::Line, Progress::Auto) if terminal => Some(Live::moving(total, verbose)),
+            (_, Progress::None) => Some(Live::still(total, verbose)),
+            _ => Some(Live::plain(total, verbose)),
+        };
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal];
+        sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
+        sinks.extend(live.as_mut().map(|sink| sink as &mut dyn Sink));
+        let evidence = self.folder.trials();
+        let mut driver = Driver {
+            state: &mut self.state,
+            policy: &Repeat,
+            executor,
+            sinks,
+            signals,
+            evidence,
+        };
+        drive(&mut driver).await;
+        if let Some(live) = live {
+            live.finish();
+        }
+    }
+
+    fn first_uncounted(&self) -> u64 {
+        let first_open = self
+            .state
+            .running()
+            .chain(self.state.to_repeat())
+            .map(|trial| trial.id);
+        first_open.min().unwrap_or_else(|| self.state.next_id()).0
+    }
+
+    /// Says what is going to happen, where the user has not said it.
+    fn announce(&self) {
+        let stop = &self.state.plan.stop;
+        if let (Some(runs), Some(time)) = (stop.trials, stop.duration())
+            && !self.output.talk.quiet
+        {
+            term::say(&format!(
+                "  up to {runs} trials or {} s, whichever comes first; -n and -d say otherwise",
+                time.as_secs()
+            ));
+        }
+    }
+
+    fn warn(&mut self, text: String) {
+        term::say(&format!("warning: {text}"));
+        let note = Event::Note {
+            level: Level::Warning,
+            text,
+        };
+        self.journal.event(&note, &self.state);
+        self.journal.settle(&self.state);
+        self.state.apply(note, |_| false);
+    }
+
+    /// Reports what is known.
+    pub(super) fn conclude(self, journal_complete: bool) -> Result<Exit, CliError> {
+        let Self {
+            state,
+            folder,
+            output,
+            ..
+        } = self;
+        let report = Report::new(&state, &Repeat, journal_complete);
+        let summary = term::summary(&report, folder.path());
+        if output.exports.takes_stdout() {
+            term::say(summary.trim_end());
+        } else {
+            term::tell(&summary);
+        }
+        output.exports.write(&folder, &report)?;
+        Ok(match state.stopped {
+            Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
+            Some(StopCause::NothingCounts) | None => Exit::of(report.verdict, state.plan.expect),
+        })
+    }
+}
+
+impl super::args::Exports {
+    fn wanted(&self) -> impl Iterator<Item = (Format, &Path)> {
+        let all = [
+            (Format::Json, &self.json),
+            (Format::Jsonl, &self.jsonl),
+            (Format::Csv, &self.csv),
+            (Format::Junit, &self.junit),
+            (Format::Md, &self.md),
+        ];
+        all.into_iter()
+            .filter_map(|(format, path)| Some((format, path.as_deref()?)))
+    }
+
+    fn takes_stdout(&self) -> bool {
+        self.wanted().any(|(_, path)| path == Path::new("-"))
+    }
+
+    /// Makes the files now: a path that cannot be written should not cost an hour of trials.
+    fn touch(&self) -> Result<(), CliError> {
+        for (_, path) in self.wanted().filter(|(_, path)| *path != Path::new("-")) {
+            create(path)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the reports that are wanted.
+    pub(super) fn write(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
+        for (format, path) in self.wanted() {
+            super::report::write(format, path, folder, report)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a file for a report.
+pub(super) fn create(path: &Path) -> Result<BufWriter<File>, CliError> {
+    let file = File::create(path).map_err(|error| {
+        let what = format!("cannot write `{}`", path.display());
+        CliError::usage(anyhow::Error::new(error).context(what))
+    })?;
+    Ok(BufWriter::new(file))
+}
+
+/// Listens for signals to provoke itself; the third ends it on the spot, and the
+/// slots kill what they run when they see that.
+fn listen() -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    for (kind, known) in [
+        (SignalKind::interrupt(), Signal::INT),
+        (SignalKind::terminate(), Signal::TERM),
+        (SignalKind::hangup(), Signal::HUP),
+    ] {
+        let (sender, count) = (sender.clone(), Arc::clone(&count));
+        let mut signals = signal(kind)?;
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                    0 => term::say(
+                        "\nstopping: asking the trials that run to end; once more to kill them",
+                    ),
+                    1 => term::say("killing the trials that run; once more to leave at once"),
+                    _ => leave(known),
+                }
+                if sender.send(known).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}
+
+#[expect(clippy::exit, reason = "the user asked three times")]
+fn leave(signal: Signal) -> ! {
+    std::process::exit(128 + signal.0)
+}
+
+fn hook_failed(name: &str, seen: &HookSeen) -> CliError {
+    let output = seen.output.trim();
+    let error = anyhow::anyhow!(
+        "{}",
+        if output.is_empty() {
+            "it wrote nothing"
+        } else {
+            output
+        }
+    );
+    CliError::could_not(error.context(format!("`{name}` failed: {}", ending(seen))))
+}
+
+fn ending(seen: &HookSeen) -> String {
+    use crate::model::Ending;
+    match &seen.ending {
+        Ending::Exited(code) => format!("exit {code}"),
+        Ending::Signaled(signal, _) => signal.to_string(),
+        Ending::TimedOut { .. } => "it did not end in time".to_owned(),
+        Ending::NotStarted(why) => why.clone(),
+        Ending::Stopped => "it was stopped".to_owned(),
+    }
+}
+
+/// Says before the start which limit would bind.
+fn check(plan: &Plan) -> Result<(), CliError> {
+    let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
+    let most: u64 = plan
+        .variants
+        .iter()
+        .map(|variant| processes(&variant.actors))
+        .max()
+        .unwrap_or(0);
+    let allowed = limits::open_files();
+    if 2 * most + DESCRIPTORS > allowed {
+        let what = format!(
+            "{most} processes in a trial need {} open files, and the limit is {allowed}",
+            2 * most + DESCRIPTORS
+        );
+        let hint = format!(
+            "raise the limit with `ulimit -n {}`, or use fewer copies",
+            2 * most + DESCRIPTORS
+        );
+        return Err(CliError::could_not(anyhow::Error::msg(what)).hinted(hint));
+    }
+    Ok(())
+}
+
+/// Checks that every command can be found, so that a slip of the pen is one error and
+/// not a hundred trials.
+fn startable(plan: &Plan) -> Result<(), CliError> {
+    for actor in plan.variants.iter().flat_map(|variant| &variant.actors) {
+        let Some(name) = actor.command.first() else {
+            continue;
+        };
+        if name.as_bytes().contains(&b'{') {
+            continue;
+        }
+        if let Err(why) = spawn::find(
+            name.as_os_str(),
+            path_of(plan, actor),
+            Path::new(actor.cwd.as_os_str()),
+        ) {
+            let error = CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
+            let here = Path::new(actor.cwd.as_os_str()).join(name.as_os_str());
+            let spaced = name.as_bytes().contains(&b' ');
+            return Err(match () {
+                () if spaced => {
+                    error.hinted("a command is a list of words; for one line use --shell 'LINE'")
+                }
+                () if here.is_file() => error.hinted(format!("did you mean `./{name}`?")),
+                () => error.hinted("is it installed, and is its folder in PATH?"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {
+    let named = |name: &Text| name.as_os_str() == "PATH";
+    match actor.env.iter().find(|(name, _)| named(name)) {
+        Some((_, value)) => value.as_ref().map(Text::as_os_str),
+        None => {
+            let found = plan.environment.iter().find(|(name, _)| named(name));
+            found.map(|(_, value)| value.as_os_str())
+        }
+    }
+}
+
+/// Returns the trial that is meant by `RUN#17`.
+pub(super) fn run_and_trial(text: &str) -> Result<(&str, TrialId), CliError> {
+    let parts = text
+        .rsplit_once('#')
+        .and_then(|(run, id)| Some((run, id.parse().ok()?)));
+    match parts {
+        Some((run, id)) if id > 0 => Ok((if run.is_empty() { "last" } else { run }, TrialId(id))),
+        _ => Err(
+            CliError::usage(anyhow::anyhow!("`{text}` is no trial of a run"))
+                .hinted("write RUN#TRIAL, such as last#17"),
+        ),
+    }
+}

@@ -1,0 +1,43 @@
+//! `list`: the runs that are kept here.
+
+use super::error::CliError;
+use super::exit::Exit;
+use crate::policy::{Policy as _, Repeat, Step};
+use crate::report::{Report, words};
+use crate::store::{self, Folder, default_root};
+use crate::term;
+use clap::Args;
+
+/// Show the runs kept here, the newest last
+#[derive(Args)]
+pub(super) struct List {}
+
+impl List {
+    #[expect(clippy::unused_self, reason = "every command is executed alike")]
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let root = default_root();
+        let folders = Folder::all(&root).unwrap_or_default();
+        if folders.is_empty() {
+            term::say(&format!("no run is kept in `{}`", root.display()));
+        }
+        for folder in folders {
+            let decided = |state: &crate::state::State| Repeat.next(state) == Step::Done;
+            let line = match store::read(&folder.journal(), decided, |_, _| {}) {
+                Ok(state) => about(&Report::new(&state, &Repeat, true)),
+                Err(error) => error.to_string(),
+            };
+            if !term::tell(&format!("{}  {line}\n", folder.name())) {
+                break;
+            }
+        }
+        Ok(Exit::Hoped)
+    }
+}
+
+fn about(report: &Report) -> String {
+    let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
+    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
+    let open = if report.finished { "" } else { " (broken off)" };
+    let command = words::sanitize(&report.command);
+    format!("{failures}/{trials} failed{open}  {command}")
+}

@@ -1,0 +1,132 @@
+//! The command line: one file a command, one error type, one table of exit codes.
+
+mod args;
+mod baseline;
+mod error;
+mod exit;
+mod experiment;
+mod list;
+mod plan;
+mod replay;
+mod report;
+mod run;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use error::CliError;
+use exit::Exit;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// How often does it crash, which crash is it, and is it fixed?
+///
+/// Repeats any command, tells every ending apart, and gives the failure rate with an
+/// interval that can be defended.
+#[derive(Parser)]
+#[command(name = "provoke", version, max_term_width = 100, after_help = AFTER)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER: &str = "\
+Exit codes:
+  0    answered as hoped: no failure
+  1    answered the other way: failures seen
+  2    wrong usage, or an error in a scenario file
+  3    the budget is spent, and the answer is not known
+  125  could not test: nothing could start, setup failed, every trial void
+  128+n  stopped by signal n; what was found is saved, and `provoke resume` goes on
+
+Try it:  provoke run -n 30 -- provoke victim segv --rate 10%";
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Run),
+    Scenario(run::FromFile),
+    Resume(run::Resume),
+    Report(report::Make),
+    Replay(replay::Replay),
+    List(list::List),
+    Plan(plan::Planner),
+    /// A program that misbehaves on demand, to try provoke on
+    Victim(crate::victim::VictimArgs),
+    /// Print completions for a shell
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    if args
+        .nth(1)
+        .is_some_and(|first| first == crate::slot::COMMAND)
+        && let Some(name) = args.next().as_ref().and_then(|name| name.to_str())
+    {
+        return ExitCode::from(u8::from(crate::slot::main(name).is_err()));
+    }
+    match Cli::try_parse() {
+        Ok(cli) => dispatch(cli.command),
+        Err(error) => {
+            let _ = error.print();
+            let code = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Hoped
+            };
+            code.into()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> ExitCode {
+    let done = match command {
+        Command::Run(run) => run.execute(),
+        Command::Scenario(file) => file.execute(),
+        Command::Resume(resume) => resume.execute(),
+        Command::Report(make) => make.execute(),
+        Command::Replay(replay) => replay.execute(),
+        Command::List(list) => list.execute(),
+        Command::Plan(planner) => planner.execute(),
+        Command::Victim(args) => return crate::victim::run(args),
+        Command::Completions { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut out);
+            tell(&out)
+        }
+        Command::Man => {
+            let mut out = Vec::new();
+            let page = clap_mangen::Man::new(Cli::command());
+            page.render(&mut out)
+                .map_err(CliError::could_not)
+                .and_then(|()| tell(&out))
+        }
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            error.say();
+            error.exit.into()
+        }
+    }
+}
+
+fn tell(text: &[u8]) -> Result<Exit, CliError> {
+    crate::term::tell(&String::from_utf8_lossy(text));
+    Ok(Exit::Hoped)
+}
+
+/// Returns the words of a command as text; what is not UTF-8 can stand in a file or
+/// a variable, but not in a plan that people read.
+fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| {
+            let what = format!("the argument `{}` is not UTF-8", word.display());
+            CliError::usage(anyhow::Error::msg(what)).hinted("pass it through a file or a variable")
+        })
+    };
+    command.into_iter().map(text).collect()
+}

@@ -1,0 +1,181 @@
+//! `replay`: one trial again, exactly.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::experiment::run_and_trial;
+use crate::exec::{Executor as _, Halt, Local};
+use crate::model::{Event, Keep, Outcome, Plan, Role, Text, Trial};
+use crate::oracle;
+use crate::report::words;
+use crate::slot::{CommandLine, Numbers};
+use crate::store::{self, Folder, default_root};
+use crate::term;
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tokio::sync::watch;
+
+/// Run one trial of a run again: the same command, environment, folder, input and seed
+///
+/// With --wrap the command runs in this terminal, under what you name: 'gdb --args', 'rr record'.
+#[derive(Args)]
+pub(super) struct Replay {
+    /// The trial, as RUN#TRIAL: last#17
+    trial: String,
+    /// Run it in this terminal with this before the command
+    #[arg(long, value_name = "PREFIX")]
+    wrap: Option<String>,
+    /// Show the command and its numbers; run nothing
+    #[arg(long)]
+    show: bool,
+}
+
+impl Replay {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let (run, id) = run_and_trial(&self.trial)?;
+        let folder = Folder::find(run, &default_root())?;
+        let mut found: Option<Trial> = None;
+        let state = store::read(
+            &folder.journal(),
+            |_| false,
+            |event, _| match event {
+                Event::TrialStarted(trial) if trial.id == id => found = Some(trial.clone()),
+                _ => {}
+            },
+        )?;
+        let trial = found.ok_or_else(|| {
+            let last = state.next_id().0 - 1;
+            CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
+                .hinted(format!("its trials are #1 to #{last}"))
+        })?;
+        let mut plan = state.plan;
+        if self.show {
+            return Ok(show(&plan, &trial));
+        }
+        let scratch = folder_for_once()?;
+        let exit = match &self.wrap {
+            Some(wrap) => in_terminal(&plan, &trial, wrap, &scratch),
+            None => {
+                plan.keep = Keep::None;
+                again(&plan, &trial, &scratch)
+            }
+        };
+        let _ = fs::remove_dir_all(&scratch);
+        exit
+    }
+}
+
+/// Runs the trial as it ran before, and shows what it says.
+fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::could_not)?;
+    let mut plan = plan.clone();
+    plan.jobs = trial.lane.0 + 1;
+    let kept = scratch.join("kept");
+    let seen = runtime.block_on(async {
+        let executor = Local::new(&plan, scratch)?;
+        let (_halt, halted) = watch::channel(Halt::No);
+        let seen = executor.run(trial.clone(), halted).await;
+        executor.keep(trial.lane, kept.clone()).await;
+        executor.close().await;
+        Ok::<_, std::io::Error>(seen)
+    });
+    let seen = seen.map_err(CliError::could_not)?;
+    for file in fs::read_dir(&kept).into_iter().flatten().flatten() {
+        let text = fs::read(file.path()).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            term::say(&format!(
+                "{}: {}",
+                file.file_name().display(),
+                words::sanitize(line)
+            ));
+        }
+    }
+    let outcome = oracle::judge(&plan.rules, plan.variant(trial.variant), &seen);
+    let (text, exit) = match &outcome {
+        Outcome::Pass => ("ok".to_owned(), Exit::Hoped),
+        Outcome::Fail(kind) | Outcome::Other(kind) => {
+            (format!("{kind}: {}", kind.words()), Exit::OtherWay)
+        }
+        Outcome::Void(void) => (void.to_string(), Exit::CouldNotTest),
+    };
+    term::tell(&format!(
+        "{} {text}   {}\n",
+        trial.id,
+        words::seconds(seen.elapsed.as_secs_f64())
+    ));
+    Ok(exit)
+}
+
+/// Runs the main command in this terminal, under a debugger or the like.
+fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
+    let prefix = shlex::split(wrap)
+        .filter(|words| !words.is_empty())
+        .ok_or_else(|| {
+            CliError::usage(anyhow::anyhow!("`{wrap}` is not a command prefix"))
+                .hinted("check its quotes")
+        })?;
+    let process = command(plan, trial, plan.scratch.then_some(scratch));
+    let mut command = Command::new(&prefix[0]);
+    command
+        .args(&prefix[1..])
+        .args(process.argv)
+        .current_dir(&process.cwd);
+    command.env_clear().envs(process.environment);
+    if let Some(file) = &process.stdin {
+        let open = fs::File::open(file.as_os_str()).map_err(CliError::could_not)?;
+        command.stdin(Stdio::from(open));
+    }
+    let status = command.status().map_err(|error| {
+        CliError::could_not(
+            anyhow::Error::new(error).context(format!("cannot run `{}`", prefix[0])),
+        )
+    })?;
+    term::say(&format!("{} under `{wrap}`: {status}", trial.id));
+    Ok(if status.success() {
+        Exit::Hoped
+    } else {
+        Exit::OtherWay
+    })
+}
+
+fn show(plan: &Plan, trial: &Trial) -> Exit {
+    let process = command(plan, trial, None);
+    let words = process
+        .argv
+        .iter()
+        .map(|word| Text::from(word.clone()).to_string());
+    let words: Vec<String> = words
+        .map(|word| shlex::try_quote(&word).map_or_else(|_| word.clone(), Into::into))
+        .collect();
+    term::tell(&format!(
+        "cd {}\nPROVOKE_TRIAL={} PROVOKE_SLOT={} PROVOKE_SEED={} {}\n",
+        process.cwd.display(),
+        trial.id.0,
+        trial.lane.0,
+        trial.seed,
+        words.join(" "),
+    ));
+    Exit::Hoped
+}
+
+/// Returns what the main process of a trial executes.
+fn command(plan: &Plan, trial: &Trial, scratch: Option<&Path>) -> CommandLine {
+    let variant = plan.variant(trial.variant);
+    let numbers = Numbers::new(trial, &variant.name, scratch);
+    let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+    CommandLine::new(
+        &plan.environment,
+        main.expect("every plan has one"),
+        &numbers,
+    )
+}
+
+fn folder_for_once() -> Result<PathBuf, CliError> {
+    let path = std::env::temp_dir().join(format!("provoke-replay-{}", std::process::id()));
+    fs::create_dir_all(&path).map_err(CliError::could_not)?;
+    Ok(path)
+}

@@ -1,0 +1,89 @@
+//! `report`: what a run says, in the format that is wanted.
+
+use super::args::RESULT;
+use super::error::CliError;
+use super::exit::Exit;
+use super::experiment::create;
+use crate::policy::{Policy as _, Repeat, Step};
+use crate::report::{Format, Report, export};
+use crate::store::{self, Folder, default_root};
+use crate::term;
+use clap::Args;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Turn a finished or broken-off run into a summary, JSON, JSON Lines, CSV, JUnit or Markdown
+#[derive(Args)]
+pub(super) struct Make {
+    /// The runs: folders, names or beginnings or ends of them, or `last`
+    #[arg(default_value = "last")]
+    runs: Vec<String>,
+    /// The whole report as JSON, to a file or to standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
+    json: Option<PathBuf>,
+    /// One JSON line a trial
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
+    jsonl: Option<PathBuf>,
+    /// One CSV row a trial
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
+    csv: Option<PathBuf>,
+    /// JUnit XML, for CI servers
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
+    junit: Option<PathBuf>,
+    /// Markdown, for an issue
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
+    md: Option<PathBuf>,
+}
+
+impl Make {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let wanted = [
+            (Format::Json, &self.json),
+            (Format::Jsonl, &self.jsonl),
+            (Format::Csv, &self.csv),
+            (Format::Junit, &self.junit),
+            (Format::Md, &self.md),
+        ];
+        for run in &self.runs {
+            let folder = Folder::find(run, &default_root())?;
+            let decided = |state: &crate::state::State| Repeat.next(state) == Step::Done;
+            let state = store::read(&folder.journal(), decided, |_, _| {})?;
+            let report = Report::new(&state, &Repeat, true);
+            let wanted = wanted
+                .iter()
+                .filter_map(|(format, path)| Some((*format, path.as_deref()?)));
+            let mut none = true;
+            for (format, path) in wanted {
+                none = false;
+                write(format, path, &folder, &report)?;
+            }
+            if none {
+                term::tell(&term::summary(&report, folder.path()));
+            }
+        }
+        Ok(Exit::Hoped)
+    }
+}
+
+/// Writes a report to a file, or to standard output for `-`.
+pub(super) fn write(
+    format: Format,
+    path: &Path,
+    folder: &Folder,
+    report: &Report,
+) -> Result<(), CliError> {
+    let done = if path == Path::new("-") {
+        export(format, folder, report, &mut io::stdout().lock())
+    } else {
+        let mut file = create(path)?;
+        export(format, folder, report, &mut file).and_then(|()| Ok(file.flush()?))
+    };
+    match done {
+        // Whoever read it has seen enough.
+        Err(error) if error.is_broken_pipe() => Ok(()),
+        done => done.map_err(|error| {
+            let what = format!("cannot write the report to `{}`", path.display());
+            CliError::could_not(anyhow::Error::new(error).context(what))
+        }),
+    }
+}

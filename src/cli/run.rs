@@ -1,0 +1,134 @@
+//! `run`, `scenario` and `resume`: three ways to begin the same experiment.
+
+use super::args::{Flags, Output};
+use super::error::CliError;
+use super::exit::Exit;
+use super::experiment::{Experiment, surroundings};
+use crate::model::{Event, Plan};
+use crate::policy::{Policy as _, Repeat, Step};
+use crate::scenario::Scenario;
+use crate::store::{self, Folder, Journal, default_root};
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run a command many times: tally, failure rate with its interval, evidence
+///
+/// The command is executed directly, without a shell. Its words may hold {trial}, {slot}, {seed},
+/// {dir} and {variant}; it sees PROVOKE_TRIAL, PROVOKE_SLOT, PROVOKE_SEED, PROVOKE_DIR and
+/// PROVOKE_VARIANT.
+#[derive(Args)]
+pub(super) struct Run {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    output: Output,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Do what a scenario file says; flags given here win over the file
+#[derive(Args)]
+pub(super) struct FromFile {
+    /// The scenario
+    file: PathBuf,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    output: Output,
+    /// Another command than that of the file
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Go on with a run that was broken off
+#[derive(Args)]
+pub(super) struct Resume {
+    /// The run: its folder, its name or the beginning or end of it, or `last`
+    run: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Run {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let mut scenario = Scenario::default();
+        self.flags
+            .overlay(super::words(self.command)?, &mut scenario);
+        let here = std::env::current_dir().map_err(CliError::could_not)?;
+        let plan = scenario.plan(surroundings(here)).map_err(|refusal| {
+            if scenario.command.is_none() && scenario.shell.is_none() {
+                CliError::usage(anyhow::anyhow!("there is no command to run"))
+                    .hinted("give it after two dashes: provoke run -n 30 -- ./program argument")
+            } else {
+                refusal.into()
+            }
+        })?;
+        begin(plan, &self.output)
+    }
+}
+
+impl FromFile {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let command = super::words(self.command)?;
+        let styled = console::colors_enabled_stderr();
+        let overlay = |scenario: &mut Scenario| self.flags.overlay(command, scenario);
+        let around = |base: &std::path::Path| surroundings(base.to_owned());
+        let plan = crate::scenario::plan_file(&self.file, overlay, around)
+            .map_err(|complaint| CliError::rendered(complaint.render(styled)))?;
+        begin(plan, &self.output)
+    }
+}
+
+impl Resume {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let folder = Folder::find(&self.run, &default_root())?;
+        let mut journal = Journal::open(&folder.journal())?;
+        let mut state = store::read(
+            &folder.journal(),
+            |state| Repeat.next(state) == Step::Done,
+            |_, _| {},
+        )?;
+        if state.finished {
+            crate::term::say(&format!(
+                "the run {} is finished; this is what it said:",
+                state.run
+            ));
+            let experiment = Experiment {
+                state,
+                folder,
+                journal,
+                output: &self.output,
+            };
+            return experiment.conclude(true);
+        }
+        let resumed = Event::RunResumed {
+            at: jiff::Timestamp::now().as_second(),
+        };
+        journal.add(&resumed)?;
+        state.apply(resumed, |_| false);
+        Experiment {
+            state,
+            folder,
+            journal,
+            output: &self.output,
+        }
+        .run()
+    }
+}
+
+fn refuse(flags: &Flags) -> Result<(), CliError> {
+    match flags.refusal() {
+        Some(hint) => {
+            Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).hinted(hint))
+        }
+        None => Ok(()),
+    }
+}
+
+fn begin(plan: Plan, output: &Output) -> Result<Exit, CliError> {
+    Experiment::begin(plan, output)?.run()
+}

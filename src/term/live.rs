@@ -1,0 +1,253 @@
+//! The live line, and a line for each failure as it happens.
+
+use super::say;
+use crate::driver::Sink;
+use crate::model::{Event, Kind, Level, Observation, Outcome, TrialId, Void};
+use crate::report::words;
+use crate::state::State;
+use crate::stats::confidence_sequence;
+use console::style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Without a terminal, a line so often.
+const NOW_AND_THEN: Duration = Duration::from_secs(10);
+/// Failures of one kind that are shown one by one; the rest is counted.
+const SHOWN_PER_KIND: u64 = 10;
+
+/// Shows how it goes.
+pub struct Live {
+    bar: Option<ProgressBar>,
+    /// Without a terminal: when a line was last written. Never, if none is wanted.
+    last_line: Option<Instant>,
+    every_trial: bool,
+    total: Option<u64>,
+    began: Instant,
+    completed_before: Option<u64>,
+    shown: BTreeMap<String, u64>,
+}
+
+impl Live {
+    /// A line that rewrites itself.
+    pub fn moving(total: Option<u64>, every_trial: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
+        Self {
+            bar: Some(bar),
+            ..Self::new(total, every_trial)
+        }
+    }
+
+    /// Plain lines now and then.
+    pub fn plain(total: Option<u64>, every_trial: bool) -> Self {
+        Self {
+            last_line: Some(Instant::now()),
+            ..Self::new(total, every_trial)
+        }
+    }
+
+    /// Nothing but failures as they happen.
+    pub fn still(total: Option<u64>, every_trial: bool) -> Self {
+        Self::new(total, every_trial)
+    }
+
+    fn new(total: Option<u64>, every_trial: bool) -> Self {
+        Self {
+            bar: None,
+            last_line: None,
+            every_trial,
+            total,
+            began: Instant::now(),
+            completed_before: None,
+            shown: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the live line away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => say(text),
+        }
+    }
+
+    fn ended(&mut self, id: TrialId, seen: &Observation, outcome: &Outcome) {
+        let time = words::seconds(seen.elapsed.as_secs_f64());
+        let text = match outcome {
+            Outcome::Fail(kind) => format!("{} {}", style(kind.name()).red().bold(), about(kind)),
+            Outcome::Other(kind) => {
+                format!(
+                    "{} {}, not the bug looked for",
+                    style(kind.name()).yellow(),
+                    about(kind)
+                )
+            }
+            Outcome::Void(Void::Interrupted) => return,
+            Outcome::Void(void) => format!("{}{}", style(void).dim(), why(seen)),
+            Outcome::Pass if self.every_trial => style("ok").green().to_string(),
+            Outcome::Pass => return,
+        };
+        if !self.every_trial {
+            let name = match outcome {
+                Outcome::Fail(kind) | Outcome::Other(kind) => kind.name(),
+                Outcome::Void(void) => void.to_string(),
+                Outcome::Pass => String::new(),
+            };
+            let shown = self.shown.entry(name.clone()).or_default();
+            *shown += 1;
+            let shown = *shown;
+            if shown == SHOWN_PER_KIND + 1 {
+                self.line(&format!(
+                    "  ... further `{name}` trials are counted, not shown"
+                ));
+            }
+            if shown > SHOWN_PER_KIND {
+                return;
+            }
+        }
+        let words = seen
+            .actors
+            .iter()
+            .map(|actor| actor.last_words.as_str())
+            .find(|w| !w.is_empty());
+        let words = words.map_or(String::new(), |words| {
+            style(format!("  {}", words::sanitize(words)))
+                .dim()
+                .to_string()
+        });
+        self.line(&format!("  {:<6} {text}  {time}{words}", id.to_string()));
+        for leaked in seen.residue.leaked.iter().take(3) {
+            let command: Vec<String> = leaked.command.iter().map(ToString::to_string).collect();
+            self.line(&format!(
+                "         left behind: pid {}, {}, {} KiB: {}",
+                leaked.pid,
+                words::seconds(leaked.age.as_secs_f64()),
+                leaked.rss_kib,
+                words::sanitize(&command.join(" ")),
+            ));
+        }
+    }
+
+    fn status(&self, state: &State) -> String {
+        let completed = state.completed();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (kind, count) in state.arrivals() {
+            *counts.entry(kind.name()).or_default() += count;
+        }
+        let failed: u64 = counts.values().sum();
+        let mut parts = vec![match self.total {
+            Some(total) => format!("{completed}/{total}"),
+            None => completed.to_string(),
+        }];
+        parts.push(format!("{} ok", completed - failed.min(completed)));
+        parts.extend(
+            counts
+                .iter()
+                .map(|(name, count)| style(format!("{count} {name}")).red().to_string()),
+        );
+        if state.void() > 0 {
+            parts.push(format!("{} void", state.void()));
+        }
+        // The numbers that count are those of the gap-free prefix.
+        let (k, n) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
+            (k + tally.failures, n + tally.trials())
+        });
+        if n > 0 {
+            let interval = confidence_sequence(k, n, state.plan.alpha.value());
+            let [lo, hi] = [interval.lo, interval.hi].map(words::percent);
+            parts.push(format!("{lo} .. {hi} %"));
+        }
+        parts.push(format!("{} running", state.running().count()));
+        parts.push(self.time(completed));
+        parts.join("   ")
+    }
+
+    fn time(&self, completed: u64) -> String {
+        let elapsed = self.began.elapsed().as_secs_f64();
+        let spent = words::seconds(elapsed);
+        let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
+        match self.total {
+            Some(total) if fresh > 0 && total > completed => {
+                #[expect(clippy::cast_precision_loss, reason = "an estimate for the eye")]
+                let left = elapsed * (total - completed) as f64 / fresh as f64;
+                format!("{spent}, about {} left", words::seconds(left))
+            }
+            _ => spent,
+        }
+    }
+}
+
+impl Sink for Live {
+    fn event(&mut self, event: &Event, state: &State) {
+        self.completed_before
+            .get_or_insert_with(|| state.completed());
+        match event {
+            Event::TrialFinished {
+                trial,
+                seen,
+                outcome,
+                ..
+            } => self.ended(*trial, seen, outcome),
+            Event::Note { level, text } => {
+                let text = words::sanitize(text);
+                match level {
+                    Level::Info => self.line(&format!("  {text}")),
+                    Level::Warning => self.line(&format!("{} {text}", style("warning:").yellow())),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self, state: &State) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("  {}", self.status(state)));
+            bar.tick();
+        } else if self
+            .last_line
+            .is_some_and(|last| last.elapsed() >= NOW_AND_THEN)
+        {
+            self.last_line = Some(Instant::now());
+            say(&format!(
+                "  {}",
+                console::strip_ansi_codes(&self.status(state))
+            ));
+        }
+    }
+}
+
+/// What follows the name of a failure.
+fn about(kind: &Kind) -> String {
+    kind.label()
+        .map_or_else(String::new, |label| format!("({label})"))
+}
+
+/// Why a trial says nothing.
+fn why(seen: &Observation) -> String {
+    use crate::model::Ending;
+    let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
+        Ending::NotStarted(why) => Some(why.clone()),
+        _ => None,
+    });
+    let unprepared = seen
+        .prepare
+        .as_ref()
+        .map(|hook| hook.output.trim().to_owned());
+    let why = not_started
+        .or(unprepared)
+        .or_else(|| seen.lost.clone())
+        .unwrap_or_default();
+    let last = why.lines().last().unwrap_or_default();
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", words::sanitize(last))
+    }
+}

@@ -1,0 +1,27 @@
+//! What a person sees: the live line, failures as they happen, the summary.
+//!
+//! The only user of `indicatif` and `console`. Standard output is for results,
+//! standard error for talk. Nothing here fails: when nobody listens, nothing is said.
+
+mod live;
+mod summary;
+mod ticks;
+
+pub use live::Live;
+pub use summary::summary;
+pub use ticks::Ticks;
+
+use std::io::Write as _;
+
+/// Says a line on standard error.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Writes a result to standard output; false when nobody reads it any more.
+pub fn tell(text: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .is_ok()
+}
