@@ -1,1 +1,41 @@
 //! Counts in, numbers out: intervals, bounds, sample sizes, tests.
+//!
+//! Everything here is a pure function of counts. No clock, no file, no thread of
+//! the program is known here, and the only randomness is a permutation test with a fixed
+//! seed, so equal counts give equal answers on every machine.
+//!
+//! | file | question it answers |
+//! | --- | --- |
+//! | [`interval`] | how often does it fail, and how sure is that? |
+//! | [`plan`] | how many runs will it take? |
+//! | [`confirm`] | how many clean runs make a fix believable? |
+//! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
+//! | [`trend`] | does the rate change while we measure it? |
+//! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
+//! | `special` | the special functions under all of them; the only user of `statrs` |
+//! | `convert` | the two number conversions, with their reasons |
+//!
+//! `docs/statistics.md` says in plain words what each number means, why it was chosen
+//! and what would make it wrong.
+
+pub mod confirm;
+mod convert;
+pub mod dependence;
+pub mod exposure;
+pub mod interval;
+pub mod plan;
+mod special;
+pub mod trend;
+
+pub use confirm::{clean_runs_needed, halved_rate_passes, unchanged_p_value};
+pub use dependence::{Batches, Dependence, Method};
+pub use exposure::{Mtbf, mtbf};
+pub use interval::{
+    Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
+    confidence_sequence_effective, lower_one_sided, upper_one_sided,
+};
+pub use plan::{
+    RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
+    runs_to_see_one,
+};
+pub use trend::{RunsTest, Trend, laplace, runs_test};

@@ -1,0 +1,21 @@
+//! The two conversions between counts and real numbers.
+
+/// Returns a count as a real number.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact up to 2^53 trials, and a relative 1e-16 beyond it changes no answer"
+)]
+pub(super) fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// Returns the smallest count that is not below `x`; negative numbers give 0, and what is too
+/// large for a count gives `u64::MAX`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-integer cast saturates, which is the documented result"
+)]
+pub(super) fn count_up(x: f64) -> u64 {
+    x.ceil() as u64
+}

@@ -1,0 +1,86 @@
+//! The p-value by counting all ways to deal the failures out.
+
+use super::reaches;
+use crate::stats::convert::real;
+use crate::stats::special::ln_choose;
+
+/// The most ways that are worth counting one by one.
+const MOST_WAYS: u64 = 20_000;
+
+/// Returns the exact p-value of a square sum (of f^2/n over the batches), or `None` if there are
+/// too many ways.
+pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<f64> {
+    let batches: u64 = sizes.iter().map(|(_, count)| count).sum();
+    if batches > 64 {
+        return None;
+    }
+    let sizes: Vec<u64> = sizes
+        .iter()
+        .flat_map(|&(size, count)| (0..count).map(move |_| size))
+        .collect();
+    if ways(&sizes, failures)? > MOST_WAYS {
+        return None;
+    }
+    let runs: u64 = sizes.iter().sum();
+    let walk = Walk {
+        seen,
+        ln_total: ln_choose(real(runs), real(failures)),
+    };
+    Some(walk.at(&sizes, runs, failures, 0.0, 0.0).min(1.0))
+}
+
+/// Counts the ways to deal `failures` out to batches of these sizes; `None` if they are
+/// plainly too many.
+fn ways(sizes: &[u64], failures: u64) -> Option<u64> {
+    if failures > MOST_WAYS {
+        return None; // two batches of that size have more ways already
+    }
+    let failures = usize::try_from(failures).ok()?;
+    let mut ways = vec![0_u64; failures + 1]; // by failures dealt so far
+    ways[0] = 1;
+    for &size in sizes {
+        let size = usize::try_from(size).ok()?.min(failures);
+        // The sum of a sliding window of size + 1 entries.
+        let mut window = 0_u64;
+        let before = ways.clone();
+        for dealt in 0..=failures {
+            window = window.checked_add(before[dealt])?;
+            if dealt > size {
+                window -= before[dealt - size - 1];
+            }
+            ways[dealt] = window;
+        }
+    }
+    ways.last().copied()
+}
+
+struct Walk {
+    seen: f64,
+    ln_total: f64,
+}
+
+impl Walk {
+    /// Sums the probability of all deals that begin as given and reach the square sum seen.
+    fn at(&self, sizes: &[u64], room: u64, left: u64, square_sum: f64, ln_ways: f64) -> f64 {
+        let Some((&size, rest)) = sizes.split_first() else {
+            return if reaches(square_sum, self.seen) {
+                (ln_ways - self.ln_total).exp()
+            } else {
+                0.0
+            };
+        };
+        let room = room - size;
+        (left.saturating_sub(room)..=left.min(size))
+            .map(|dealt| {
+                let (f, n) = (real(dealt), real(size));
+                self.at(
+                    rest,
+                    room,
+                    left - dealt,
+                    square_sum + f * f / n,
+                    ln_ways + ln_choose(n, f),
+                )
+            })
+            .sum()
+    }
+}

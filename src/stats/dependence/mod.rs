@@ -1,0 +1,225 @@
+//! Do failures clump in batches, so that the interval is too narrow.
+//!
+//! A batch is a set of runs that shared something: one machine, one start of a server, one
+//! minute. If the failure rate differs between batches, a hundred runs know less than a
+//! hundred independent ones would, and every interval in this crate is too narrow. [`Batches`] takes the
+//! counts, [`Batches::dependence`] says how strong the clumping is, how surprising it would be by
+//! chance, and by which factor ([`Dependence::design_effect`]) the counts should be divided.
+//!
+//! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p (1-p)), p
+//! being the pooled rate. Its p-value is conditional on the total number of failures: if runs are
+//! exchangeable, every way to deal the failures out to the runs is equally likely. Three ways to
+//! find it, in files of their own:
+//!
+//! * `enumerate`: all ways, when there are few;
+//! * `permute`: random deals with a fixed seed, stopped as soon as the answer is plainly "no";
+//! * `approximate`: a Gamma law with the exact mean and a close variance, for counts too large to deal out.
+
+mod approximate;
+mod enumerate;
+mod permute;
+
+use std::collections::BTreeMap;
+
+use super::convert::real;
+
+#[cfg(test)]
+mod tests;
+
+/// Counts per batch: how many batches had so many runs and so many failures.
+///
+/// A million trials in batches of eight take at most 45 entries, so this can be kept for any run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batches {
+    counts: BTreeMap<(u32, u32), u64>,
+}
+
+/// How the p-value of a [`Dependence`] was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// All ways to deal the failures out were counted.
+    Exact,
+    /// So many random deals were made.
+    Permutation {
+        /// The deals made; fewer than 2000 if the answer was plain before.
+        draws: u32,
+    },
+    /// A Gamma law was fitted by its first two moments.
+    Approximate,
+}
+
+/// How strongly failures clump in batches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dependence {
+    /// The number of batches.
+    pub batches: u64,
+    /// The number of runs in them.
+    pub runs: u64,
+    /// The number of failures among the runs.
+    pub failures: u64,
+    /// The chi-square of homogeneity; about `batches - 1` when runs are independent.
+    pub statistic: f64,
+    /// The probability of a statistic at least this large if runs are exchangeable.
+    pub p_value: f64,
+    /// How the p-value was found.
+    pub method: Method,
+    /// The intraclass correlation: 0 for independent runs, 1 if a batch fails as a whole. Chance can make it negative.
+    /// `None` if every batch is a single run.
+    pub icc: Option<f64>,
+    /// How many runs are worth one independent run; never below 1.
+    pub design_effect: f64,
+}
+
+impl Dependence {
+    /// Tells whether the clumping should be reported: p at or below 1 % with at least four batches
+    /// and three failures.
+    ///
+    /// Silence is no proof of independence: with fewer than ten small batches the test sees
+    /// only gross clumping.
+    pub fn warns(&self) -> bool {
+        self.p_value <= 0.01 && self.batches >= 4 && self.failures >= 3
+    }
+}
+
+impl Batches {
+    /// Creates an empty collection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one batch. A batch without runs is left out.
+    pub fn add(&mut self, runs: u32, failures: u32) {
+        debug_assert!(failures <= runs, "{failures} failures in {runs} runs");
+        if runs > 0 {
+            *self.counts.entry((runs, failures.min(runs))).or_insert(0) += 1;
+        }
+    }
+
+    /// Returns the number of batches.
+    pub fn batches(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Returns the number of runs in all batches.
+    pub fn runs(&self) -> u64 {
+        self.sum_of(|runs, _| u64::from(runs))
+    }
+
+    /// Returns the number of failures in all batches.
+    pub fn failures(&self) -> u64 {
+        self.sum_of(|_, failures| u64::from(failures))
+    }
+
+    /// Measures the clumping.
+    ///
+    /// `None` if there is nothing to measure: fewer than two batches, or all outcomes equal.
+    pub fn dependence(&self) -> Option<Dependence> {
+        let (batches, runs, failures) = (self.batches(), self.runs(), self.failures());
+        if batches < 2 || failures == 0 || failures == runs {
+            return None;
+        }
+        let rate = real(failures) / real(runs);
+        let statistic = self.real_sum_of(|n, f| {
+            let surplus = f - n * rate;
+            surplus * surplus / (n * rate * (1.0 - rate))
+        });
+        let (p_value, method) = self.p_value(statistic);
+        let (icc, design_effect) = self.correlation(rate);
+        Some(Dependence {
+            batches,
+            runs,
+            failures,
+            statistic,
+            p_value,
+            method,
+            icc,
+            design_effect,
+        })
+    }
+
+    /// Finds the p-value by the most faithful method that is quick enough.
+    fn p_value(&self, statistic: f64) -> (f64, Method) {
+        let sizes = self.sizes();
+        let failures = self.failures();
+        // The square sum orders deals as the statistic does, and is cheaper to keep up.
+        let square_sum = self.real_sum_of(|n, f| f * f / n);
+        if let Some(p_value) = enumerate::p_value(&sizes, failures, square_sum) {
+            return (p_value, Method::Exact);
+        }
+        if let Some(urn) = permute::Urn::new(&sizes, failures) {
+            // What is dealt out may be the passes, if they are fewer: their square sum differs by
+            // runs - 2 failures.
+            let (p_value, draws) = urn.p_value(square_sum);
+            return (p_value, Method::Permutation { draws });
+        }
+        let p_value = approximate::p_value(&sizes, failures, statistic);
+        (p_value, Method::Approximate)
+    }
+
+    /// Returns the intraclass correlation by analysis of variance, and the design effect.
+    ///
+    /// With mean squares between (B) and within (W) batches and n' the typical batch size
+    /// (N - sum n^2 / N)/(batches - 1): rho = (B-W)/(B+(n'-1)W), design effect = 1+(n'-1) rho.
+    fn correlation(&self, rate: f64) -> (Option<f64>, f64) {
+        let batches = real(self.batches());
+        let runs = real(self.runs());
+        if runs <= batches {
+            return (None, 1.0);
+        }
+        let between = self.real_sum_of(|n, f| n * (f / n - rate).powi(2)) / (batches - 1.0);
+        let within = self.real_sum_of(|n, f| f * (1.0 - f / n)) / (runs - batches);
+        let typical = (runs - self.real_sum_of(|n, _| n * n) / runs) / (batches - 1.0);
+        let icc = (between - within) / (between + (typical - 1.0) * within);
+        (Some(icc), 1.0 + (typical - 1.0) * icc.max(0.0))
+    }
+
+    /// Returns the batch sizes, ascending, each with the number of batches that have it.
+    fn sizes(&self) -> Vec<(u64, u64)> {
+        let mut sizes: Vec<(u64, u64)> = Vec::new();
+        for (&(runs, _), &count) in &self.counts {
+            match sizes.last_mut() {
+                Some((size, batches)) if *size == u64::from(runs) => *batches += count,
+                _ => sizes.push((u64::from(runs), count)),
+            }
+        }
+        sizes
+    }
+
+    fn sum_of(&self, value: impl Fn(u32, u32) -> u64) -> u64 {
+        self.counts
+            .iter()
+            .map(|(&(runs, failures), &count)| count * value(runs, failures))
+            .sum()
+    }
+
+    fn real_sum_of(&self, value: impl Fn(f64, f64) -> f64) -> f64 {
+        self.counts
+            .iter()
+            .map(|(&(runs, failures), &count)| {
+                real(count) * value(f64::from(runs), f64::from(failures))
+            })
+            .sum()
+    }
+}
+
+impl Extend<(u32, u32)> for Batches {
+    fn extend<T: IntoIterator<Item = (u32, u32)>>(&mut self, batches: T) {
+        for (runs, failures) in batches {
+            self.add(runs, failures);
+        }
+    }
+}
+
+impl FromIterator<(u32, u32)> for Batches {
+    fn from_iter<T: IntoIterator<Item = (u32, u32)>>(batches: T) -> Self {
+        let mut collected = Self::new();
+        collected.extend(batches);
+        collected
+    }
+}
+
+/// Tells whether a deal is at least as uneven as the one seen, with room for the rounding of sums
+/// in different order.
+fn reaches(square_sum: f64, seen: f64) -> bool {
+    square_sum >= seen * (1.0 - 1e-11)
+}

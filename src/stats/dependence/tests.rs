@@ -1,0 +1,127 @@
+use super::*;
+
+fn batches(counts: &[(u32, u32)]) -> Batches {
+    counts.iter().copied().collect()
+}
+
+#[test]
+fn nothing_is_measured_without_two_batches_and_two_outcomes() {
+    assert_eq!(Batches::new().dependence(), None);
+    assert_eq!(batches(&[(8, 3)]).dependence(), None);
+    assert_eq!(batches(&[(8, 0), (8, 0)]).dependence(), None);
+    assert_eq!(batches(&[(8, 8), (4, 4)]).dependence(), None);
+}
+
+#[test]
+fn a_batch_without_runs_is_left_out() {
+    assert_eq!(batches(&[(0, 0), (8, 1)]), batches(&[(8, 1)]));
+}
+
+#[test]
+fn equal_batches_are_kept_as_one_entry() {
+    let seen: Batches = (0..1000).map(|i| (8, i % 2)).collect();
+    assert_eq!(seen.counts.len(), 2);
+    assert_eq!(
+        (seen.batches(), seen.runs(), seen.failures()),
+        (1000, 8000, 500)
+    );
+}
+
+#[test]
+fn single_runs_cannot_clump() {
+    let seen: Batches = (0..100).map(|i| (1, u32::from(i < 10))).collect();
+    let dependence = seen.dependence().unwrap();
+    assert_eq!(dependence.icc, None);
+    assert!(dependence.p_value >= 1.0 && dependence.design_effect <= 1.0);
+}
+
+#[test]
+fn batches_that_fail_as_a_whole_have_correlation_one() {
+    let seen: Batches = (0..20).map(|i| (16, if i < 3 { 16 } else { 0 })).collect();
+    let dependence = seen.dependence().unwrap();
+    assert!((dependence.icc.unwrap() - 1.0).abs() < 1e-12);
+    assert!((dependence.design_effect - 16.0).abs() < 1e-9);
+    assert!(dependence.warns());
+    assert_eq!(dependence.method, Method::Permutation { draws: 2000 });
+    assert!((dependence.p_value - 1.0 / 2001.0).abs() < 1e-12);
+}
+
+#[test]
+fn three_batches_or_two_failures_never_warn() {
+    let three = batches(&[(16, 16), (16, 0), (16, 0)]).dependence().unwrap();
+    assert!(three.p_value < 0.01 && !three.warns());
+    let mut few = Batches::new();
+    few.extend((0..500).map(|i| (2, if i == 0 { 2 } else { 0 })));
+    let few = few.dependence().unwrap();
+    assert!(few.p_value < 0.01 && !few.warns());
+}
+
+#[test]
+fn dealing_passes_is_dealing_failures() {
+    let mostly_failing: Batches = (0..30).map(|i| (10, 9 - i % 3)).collect();
+    let mostly_passing: Batches = (0..30).map(|i| (10, 1 + i % 3)).collect();
+    let (left, right) = (
+        mostly_failing.dependence().unwrap(),
+        mostly_passing.dependence().unwrap(),
+    );
+    assert!((left.statistic - right.statistic).abs() < 1e-9);
+    assert!((left.p_value - right.p_value).abs() < 1e-12);
+    assert!((left.icc.unwrap() - right.icc.unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn random_deals_agree_with_the_count_of_all() {
+    // Within three standard errors of 2000 deals, or of 50 hits.
+    for counts in [
+        &[(8, 4), (8, 0), (8, 0), (8, 4)][..],
+        &[(8, 2), (8, 1), (8, 0), (8, 1), (5, 0)],
+        &[(3, 2), (9, 1), (20, 1), (4, 2)],
+    ] {
+        let seen = batches(counts);
+        let sizes = seen.sizes();
+        let square_sum = seen.real_sum_of(|n, f| f * f / n);
+        let exact = enumerate::p_value(&sizes, seen.failures(), square_sum).unwrap();
+        let urn = permute::Urn::new(&sizes, seen.failures()).unwrap();
+        let (dealt, draws) = urn.p_value(square_sum);
+        let error = (exact * (1.0 - exact) / f64::from(draws)).sqrt() + 1.0 / 2001.0;
+        assert!(
+            (dealt - exact).abs() < 3.5 * error,
+            "{dealt}, exact {exact}"
+        );
+    }
+}
+
+#[test]
+fn the_approximation_agrees_with_random_deals() {
+    // Batch sizes 8 and 200, mean surplus chosen so that the p-value lies between 1 % and 50 %.
+    for (size, count, spread) in [(8_u32, 1500_u32, 1_u32), (200, 40, 7)] {
+        let seen: Batches = (0..count)
+            .map(|i| match i % 3 {
+                0 => (size, size / 5),
+                1 => (size, size / 5 + spread),
+                _ => (size, size / 5 + spread - u32::from(i % 2 == 0) * spread),
+            })
+            .collect();
+        let sizes = seen.sizes();
+        let found = seen.dependence().unwrap();
+        let near = approximate::p_value(&sizes, seen.failures(), found.statistic);
+        assert!(
+            (near - found.p_value).abs() < 0.02 + 0.3 * found.p_value,
+            "{size}: {near}, dealt {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_million_trials_with_many_failures_are_approximated() {
+    let seen: Batches = (0..62_500)
+        .map(|i| (16, 1 + u32::from(i % 5 < 3)))
+        .collect();
+    let dependence = seen.dependence().unwrap();
+    assert_eq!(dependence.method, Method::Approximate);
+    assert!(dependence.p_value > 0.999, "spread too evenly to clump");
+    let clumped: Batches = (0..62_500)
+        .map(|i| (16, 5 * u32::from(i % 4 == 0)))
+        .collect();
+    assert!(clumped.dependence().unwrap().warns());
+}

@@ -1,0 +1,166 @@
+//! How many runs will it take.
+
+use super::convert::{count_up, real};
+use super::interval::{LARGEST_N, clopper_pearson, lower_end, upper_end};
+
+/// Room for rounding where a product of probabilities meets its limit exactly.
+const TIE: f64 = 1e-12;
+
+/// Returns how many runs show at least one failure with this confidence, if each fails with
+/// probability `p`.
+///
+/// The smallest n with 1-(1-p)^n at or above the confidence. `None` if `p` is 0: no number is enough.
+pub fn runs_to_see_one(p: f64, confidence: f64) -> Option<u64> {
+    clean_runs_at_known_rate(p, 1.0 - confidence)
+}
+
+/// Returns how many clean runs in a row are rarer than `alpha` under a rate that is *known* to be
+/// `p`.
+///
+/// The smallest n with (1-p)^n at or below alpha: 29 for a rate of 10 % at 95 %. A rate that was
+/// only measured is not known, and pretending otherwise calls an unchanged program fixed up to
+/// four times out of ten; use [`super::clean_runs_needed`] then. `None` if `p` is 0.
+pub fn clean_runs_at_known_rate(p: f64, alpha: f64) -> Option<u64> {
+    debug_assert!(alpha > 0.0 && alpha < 1.0);
+    if p <= 0.0 {
+        None
+    } else if p >= 1.0 {
+        Some(1)
+    } else {
+        Some(count_up(alpha.ln() / (-p).ln_1p() * (1.0 - TIE)).max(1))
+    }
+}
+
+/// Returns the probability that `n` runs show at least one failure, if each fails with probability `p`.
+pub fn chance_to_see(p: f64, n: u64) -> f64 {
+    if n == 0 || p <= 0.0 {
+        0.0
+    } else if p >= 1.0 {
+        1.0
+    } else {
+        -(real(n) * (-p).ln_1p()).exp_m1()
+    }
+}
+
+/// A rate said as "one in so many runs".
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunsPerFailure {
+    /// Runs per failure as counted; `None` without a failure.
+    pub estimate: Option<f64>,
+    /// The fewest runs per failure that the counts allow.
+    pub low: f64,
+    /// The most runs per failure that the counts allow; `None` means without limit.
+    pub high: Option<f64>,
+}
+
+/// Returns the rate of `k` failures in `n` runs as "one in so many runs".
+///
+/// The ends are the inverted ends of the Clopper-Pearson interval.
+pub fn runs_per_failure(k: u64, n: u64, alpha: f64) -> RunsPerFailure {
+    let interval = clopper_pearson(k, n, alpha);
+    RunsPerFailure {
+        estimate: (k > 0).then(|| real(n) / real(k)),
+        low: interval.hi.recip(),
+        high: (interval.lo > 0.0).then(|| interval.lo.recip()),
+    }
+}
+
+/// Returns how many runs make the Clopper-Pearson interval no wider than `width`, if failures
+/// come at the rate `p` exactly.
+///
+/// The counts of one real series lie around n times p, so its interval comes out a little wider or narrower;
+/// nothing else about the plan is uncertain. `None` if that would take more than ten million runs, beyond which
+/// intervals are not computed any narrower.
+pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
+    debug_assert!((0.0..=1.0).contains(&p));
+    let narrow_enough = |n: u64| {
+        let n = real(n);
+        let tail = alpha / 2.0;
+        upper_end(n * p, n, tail) - lower_end(n * p, n, tail) <= width
+    };
+    first_true(count_up(LARGEST_N), narrow_enough)
+}
+
+/// Finds the smallest count in 1..=limit for which a condition that stays true once it is true holds, by doubling and
+/// halving.
+pub(super) fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
+    let mut low = 0; // known to be too small
+    let mut high = 1;
+    while !is_true(high) {
+        if high >= limit {
+            return None;
+        }
+        low = high;
+        high = high.saturating_mul(2).min(limit);
+    }
+    while high - low > 1 {
+        let middle = u64::midpoint(low, high);
+        if is_true(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_of_zero_is_never_seen() {
+        assert_eq!(runs_to_see_one(0.0, 0.95), None);
+        assert_eq!(clean_runs_at_known_rate(0.0, 0.05), None);
+        assert!(chance_to_see(0.0, u64::MAX) <= 0.0);
+    }
+
+    #[test]
+    fn a_sure_failure_is_seen_at_once() {
+        assert_eq!(runs_to_see_one(1.0, 0.999), Some(1));
+        assert!(chance_to_see(1.0, 1) >= 1.0);
+        assert!(chance_to_see(1.0, 0) <= 0.0);
+    }
+
+    #[test]
+    fn an_exact_tie_counts_as_enough() {
+        assert_eq!(runs_to_see_one(0.5, 0.75), Some(2));
+        assert_eq!(runs_to_see_one(0.5, 0.875), Some(3));
+        assert_eq!(clean_runs_at_known_rate(0.9, 0.001), Some(3));
+    }
+
+    #[test]
+    fn the_planned_number_is_the_smallest_that_suffices() {
+        for p in [0.9, 0.3, 0.03, 0.001, 1e-7] {
+            let n = runs_to_see_one(p, 0.95).unwrap();
+            assert!(chance_to_see(p, n) >= 0.95 - 1e-12);
+            assert!(chance_to_see(p, n - 1) < 0.95);
+        }
+    }
+
+    #[test]
+    fn one_in_so_many_has_no_upper_end_without_a_failure() {
+        let none = runs_per_failure(0, 10, 0.05);
+        assert_eq!((none.estimate, none.high), (None, None));
+        assert!(none.low > 3.0 && none.low < 4.0);
+        let nothing = runs_per_failure(0, 0, 0.05);
+        assert!(nothing.low <= 1.0 && nothing.high.is_none());
+    }
+
+    #[test]
+    fn the_planned_width_is_reached_and_not_before() {
+        for (p, width) in [(0.5, 0.1), (0.1, 0.05), (0.0, 0.01), (1.0, 0.01)] {
+            let n = runs_for_width(p, width, 0.05).unwrap();
+            let at = |n: f64| upper_end(n * p, n, 0.025) - lower_end(n * p, n, 0.025);
+            assert!(at(real(n)) <= width);
+            assert!(at(real(n - 1)) > width);
+        }
+    }
+
+    #[test]
+    fn a_width_beyond_reach_has_no_plan() {
+        assert_eq!(runs_for_width(0.5, 1e-5, 0.05), None);
+        assert_eq!(runs_for_width(0.5, 0.0, 0.05), None);
+        assert_eq!(runs_for_width(0.5, 1.0, 0.05), Some(1));
+    }
+}
