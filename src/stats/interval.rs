@@ -9,10 +9,9 @@
 //!
 //! `alpha` is one minus the confidence everywhere: 0.05 for 95 %.
 //!
-//! Counts up to ten million are computed as they stand (relative accuracy 1e-8 up to ten thousand
-//! runs, 1e-6 above a hundred thousand). Above [`LARGEST_N`] both counts are scaled down to ten
-//! million runs with the same share of failures: the interval is then wider than it had to be,
-//! never narrower.
+//! Counts up to ten million are computed as they stand, to a relative 1e-8 or better. Above
+//! [`LARGEST_N`] both counts are scaled down to ten million runs with the same share of failures: the
+//! interval is then wider than it had to be, never narrower.
 
 use std::f64::consts::{LN_2, PI};
 
