@@ -241,7 +241,6 @@ impl Variant {
         let stop_rule = policy::stop_rule(state, tally);
         let dependence = tally.batches().dependence();
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
-        let position = tally.failure_positions as f64 / failures.max(1) as f64;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
         let mut failing_trials: Vec<u64> = tally
             .failed
@@ -289,11 +288,7 @@ impl Variant {
                 icc: found.icc,
                 warns: found.warns(),
             }),
-            trend: stats::laplace(failures, position, trials as f64).map(|trend| Trend {
-                u: trend.u,
-                p_value: trend.p_value,
-                warns: trend.warns(),
-            }),
+            trend: trend(tally, stop_rule),
         }
     }
 }
@@ -339,6 +334,22 @@ impl Durations {
             max: times.max()?.as_secs_f64(),
         })
     }
+}
+
+/// Looks for a change of the rate. The failure that ended the run is at its end by
+/// that rule alone, so it is left out.
+fn trend(tally: &Tally, stop_rule: StopRule) -> Option<Trend> {
+    let trials = tally.trials();
+    let ended_it = stop_rule == StopRule::KthFailure && tally.ended_in_failure;
+    let failures = tally.failures - u64::from(ended_it);
+    let positions = tally.failure_positions - if ended_it { trials } else { 0 };
+    // Trial i of n stands at i - 1/2.
+    let mean = positions as f64 / failures.max(1) as f64 - 0.5;
+    stats::laplace(failures, mean, trials as f64).map(|trend| Trend {
+        u: trend.u,
+        p_value: trend.p_value,
+        warns: trend.warns(),
+    })
 }
 
 fn outcomes(tally: &Tally) -> BTreeMap<String, u64> {

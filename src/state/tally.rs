@@ -38,9 +38,8 @@ pub struct Tally {
     batches: Batches,
     /// Sum of the positions of failures among the counted trials, from 1.
     pub failure_positions: u64,
-    /// Unbroken runs of passes or of failures.
-    pub runs: u64,
-    last_failed: Option<bool>,
+    /// The last trial that counts was a failure.
+    pub ended_in_failure: bool,
     batch_size: u64,
     batch: (u64, u32, u32),
 }
@@ -123,8 +122,7 @@ impl Tally {
 
     /// Keeps what the checks for dependence and drift need.
     fn follow(&mut self, id: TrialId, failed: bool) {
-        self.runs += u64::from(self.last_failed != Some(failed));
-        self.last_failed = Some(failed);
+        self.ended_in_failure = failed;
         if failed {
             self.failure_positions += self.trials();
         }

@@ -1,8 +1,8 @@
 //! How many clean runs make a fix believable.
 //!
-//! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side until it fails
-//! or has passed [`clean_runs_needed`] times in a row. There is one look, at the end, so
-//! nothing has to be corrected for looking early.
+//! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side
+//! until it fails or has passed [`clean_runs_needed`] times in a row. There is one look, at the
+//! end, so nothing has to be corrected for looking early.
 //!
 //! If nothing had changed, all `n0 + m` runs would be of one kind, and the chance that all
 //! `k0` failures fell into the first `n0` of them is a matter of counting: the product over
@@ -26,10 +26,10 @@ pub fn unchanged_p_value(k0: u64, n0: u64, m: u64) -> f64 {
 
 /// Returns how many clean runs on the fixed side show at level `alpha` that something changed.
 ///
-/// The smallest m with [`unchanged_p_value`] at or below alpha, where an exact tie (one
-/// failure in one run: 19 clean ones make exactly 5 %) counts as enough. `None` if `k0` is 0:
-/// there is nothing to confirm before the failure has been reproduced; and `None` where the number would
-/// not fit 64 bits.
+/// The smallest m with [`unchanged_p_value`] at or below alpha, where an exact tie (one failure in
+/// one run: 19 clean ones make exactly 5 %) counts as enough. `None` if `k0` is 0: there is nothing
+/// to confirm before the failure has been reproduced; and `None` where the number would not fit 64
+/// bits.
 ///
 /// To exclude at the same level a fix that only halves the rate, ask for alpha squared.
 pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
@@ -55,9 +55,10 @@ pub fn halved_rate_passes(k0: u64, n0: u64, m: u64) -> f64 {
 
 /// Returns the logarithm of [`unchanged_p_value`].
 ///
-/// The product has a twin with the roles of failures and clean runs exchanged, over j = 1..m of (n0-k0+j)/(n0+j); the
-/// shorter one is summed. Near the number of clean runs needed, the shorter one has about sqrt(3 n0) factors at most,
-/// so a million baseline runs cost under two thousand logarithms.
+/// The product has a twin with the roles of failures and clean runs exchanged, over j = 1..m of
+/// (n0-k0+j)/(n0+j); the shorter one is summed. Near the number of clean runs needed, the shorter
+/// one has about sqrt(3 n0) factors at most, so a million baseline runs cost under two thousand
+/// logarithms.
 fn ln_unchanged(k0: u64, n0: u64, m: u64) -> f64 {
     debug_assert!(k0 <= n0, "{k0} failures in {n0} runs");
     let k0 = k0.min(n0);

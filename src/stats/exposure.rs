@@ -22,8 +22,9 @@ pub struct Mtbf {
 /// Returns the mean exposure between failures after `k` failures in a total `exposure`.
 ///
 /// It holds for a watch of planned length: a number of failures is then Poisson, and the ends are
-/// the exposure divided by Gamma quantiles, 1-alpha/2 of shape k+1 below and alpha/2 of shape k above (half of the
-/// chi-square quantiles of the textbooks). Without a failure the one-sided end is exposure/3.0 at 95 %.
+/// the exposure divided by Gamma quantiles, 1-alpha/2 of shape k+1 below and alpha/2 of shape k
+/// above (half of the chi-square quantiles of the textbooks). Without a failure the one-sided end
+/// is exposure/3.0 at 95 %.
 pub fn mtbf(k: u64, exposure: f64, alpha: f64) -> Mtbf {
     debug_assert!(exposure >= 0.0 && alpha > 0.0 && alpha < 1.0);
     let most = |tail: f64| {

@@ -9,10 +9,9 @@
 //!
 //! `alpha` is one minus the confidence everywhere: 0.05 for 95 %.
 //!
-//! Counts up to ten million are computed as they stand (relative accuracy 1e-8 up to ten
-//! thousand runs, 1e-6 above a hundred thousand). Above [`LARGEST_N`] both counts are scaled down to
-//! ten million runs with the same share of failures: the interval is then wider than it had to be, never
-//! narrower.
+//! Counts up to ten million are computed as they stand, to a relative 1e-8 or better. Above
+//! [`LARGEST_N`] both counts are scaled down to ten million runs with the same share of failures: the
+//! interval is then wider than it had to be, never narrower.
 
 use std::f64::consts::{LN_2, PI};
 
@@ -59,7 +58,8 @@ pub fn clopper_pearson(k: u64, n: u64, alpha: f64) -> Interval {
 /// Returns the Clopper-Pearson interval with both counts divided by `design_effect`.
 ///
 /// Runs that fail together carry less information than their number says; a design effect of 4
-/// means that four of them are worth one independent run. See [`super::dependence`]. Values below 1 count as 1.
+/// means that four of them are worth one independent run. See [`super::dependence`]. Values below 1
+/// count as 1.
 pub fn clopper_pearson_effective(k: u64, n: u64, design_effect: f64, alpha: f64) -> Interval {
     match effective_counts(k, n, design_effect) {
         Some((k, n)) => Interval {
@@ -90,8 +90,8 @@ pub fn lower_one_sided(k: u64, n: u64, alpha: f64) -> f64 {
 /// it stays true whatever made one stop. The price is width: about 1.5 times Clopper-Pearson.
 ///
 /// A rate p stays in as long as the Beta(1/2, 1/2)-mixed likelihood of the counts is less than
-/// 1/alpha times their likelihood at p. Under p that ratio is a nonnegative martingale that starts at 1, and
-/// such a thing ever reaches 1/alpha with probability alpha at most.
+/// 1/alpha times their likelihood at p. Under p that ratio is a nonnegative martingale that starts
+/// at 1, and such a thing ever reaches 1/alpha with probability alpha at most.
 pub fn confidence_sequence(k: u64, n: u64, alpha: f64) -> Interval {
     confidence_sequence_effective(k, n, 1.0, alpha)
 }

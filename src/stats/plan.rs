@@ -9,7 +9,8 @@ const TIE: f64 = 1e-12;
 /// Returns how many runs show at least one failure with this confidence, if each fails with
 /// probability `p`.
 ///
-/// The smallest n with 1-(1-p)^n at or above the confidence. `None` if `p` is 0: no number is enough.
+/// The smallest n with 1-(1-p)^n at or above the confidence. `None` if `p` is 0: no number is
+/// enough.
 pub fn runs_to_see_one(p: f64, confidence: f64) -> Option<u64> {
     clean_runs_at_known_rate(p, 1.0 - confidence)
 }
@@ -31,7 +32,8 @@ pub fn clean_runs_at_known_rate(p: f64, alpha: f64) -> Option<u64> {
     }
 }
 
-/// Returns the probability that `n` runs show at least one failure, if each fails with probability `p`.
+/// Returns the probability that `n` runs show at least one failure, if each fails with probability
+/// `p`.
 pub fn chance_to_see(p: f64, n: u64) -> f64 {
     if n == 0 || p <= 0.0 {
         0.0
@@ -68,9 +70,9 @@ pub fn runs_per_failure(k: u64, n: u64, alpha: f64) -> RunsPerFailure {
 /// Returns how many runs make the Clopper-Pearson interval no wider than `width`, if failures
 /// come at the rate `p` exactly.
 ///
-/// The counts of one real series lie around n times p, so its interval comes out a little wider or narrower;
-/// nothing else about the plan is uncertain. `None` if that would take more than ten million runs, beyond which
-/// intervals are not computed any narrower.
+/// The counts of one real series lie around n times p, so its interval comes out a little wider or
+/// narrower; nothing else about the plan is uncertain. `None` if that would take more than ten
+/// million runs, beyond which intervals are not computed any narrower.
 pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
     debug_assert!((0.0..=1.0).contains(&p));
     let narrow_enough = |n: u64| {
@@ -81,8 +83,8 @@ pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
     first_true(count_up(LARGEST_N), narrow_enough)
 }
 
-/// Finds the smallest count in 1..=limit for which a condition that stays true once it is true holds, by doubling and
-/// halving.
+/// Finds the smallest count in 1..=limit for which a condition that stays true once it is true
+/// holds, by doubling and halving.
 pub(super) fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
     let mut low = 0; // known to be too small
     let mut high = 1;

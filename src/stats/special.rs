@@ -1,9 +1,9 @@
 //! Special functions; the only user of `statrs`.
 //!
-//! Of `statrs` only `ln_gamma`, `ln_beta`, `beta_reg`, `gamma_lr`, `gamma_ur` and `erfc` are used. Its inverse
-//! of the incomplete beta function is not: for quantiles far down the tail it returns values
-//! that are wrong by orders of magnitude, so the quantiles are found here by bisection in the
-//! logarithm, where a relative error is what the bisection bounds.
+//! Of `statrs` only `ln_gamma`, `ln_beta`, `beta_reg`, `gamma_lr`, `gamma_ur` and `erfc` are used.
+//! Its inverse of the incomplete beta function is not: for quantiles far down the tail it returns
+//! values that are wrong by orders of magnitude, so the quantiles are found here by bisection in
+//! the logarithm, where a relative error is what the bisection bounds.
 
 use std::f64::consts::LN_2;
 

@@ -18,7 +18,8 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Tells whether the rate should be called an average over a change: |u| above 2.58 with at least four failures.
+    /// Tells whether the rate should be called an average over a change: |u| above 2.58 with at
+    /// least four failures.
     ///
     /// Late failures suggest a leak, early ones a warm-up.
     pub fn warns(&self) -> bool {
@@ -28,12 +29,12 @@ impl Trend {
 
 /// Returns Laplace's trend score of `k` failures at a mean position on a watch from 0 to `horizon`.
 ///
-/// u = (mean - T/2) / (T sqrt(1/(12 k))): at a constant rate the positions are uniform on the watch, and
-/// u is close to standard normal from four failures on. Positions may be times, or run numbers
-/// counted from the middle of each run (i - 1/2 for the i-th of T runs).
+/// u = (mean - T/2) / (T sqrt(1/(12 k))): at a constant rate the positions are uniform on the
+/// watch, and u is close to standard normal from four failures on. Positions may be times, or run
+/// numbers counted from the middle of each run (i - 1/2 for the i-th of T runs).
 ///
-/// A failure that itself ended the watch must be left out of `k` and of the mean, because its position
-/// was not free. `None` without a failure or without a horizon.
+/// A failure that itself ended the watch must be left out of `k` and of the mean, because its
+/// position was not free. `None` without a failure or without a horizon.
 pub fn laplace(k: u64, mean_position: f64, horizon: f64) -> Option<Trend> {
     if k == 0 || horizon <= 0.0 {
         return None;
@@ -57,10 +58,10 @@ pub struct RunsTest {
 
 /// Returns the Wald-Wolfowitz test of `stretches` unbroken stretches of equal outcome.
 ///
-/// In random order the stretches number 2fg/N + 1 on average, for f failures and g passes, with variance
-/// (mean-1)(mean-2)/(N-1). The score is only near normal when both outcomes are plentiful (ten or
-/// more), so it is a second line of description. `None` when all outcomes are equal, or when only one
-/// order of them is possible.
+/// In random order the stretches number 2fg/N + 1 on average, for f failures and g passes, with
+/// variance (mean-1)(mean-2)/(N-1). The score is only near normal when both outcomes are plentiful
+/// (ten or more), so it is a second line of description. `None` when all outcomes are equal, or
+/// when only one order of them is possible.
 pub fn runs_test(failures: u64, passes: u64, stretches: u64) -> Option<RunsTest> {
     let all = real(failures) + real(passes);
     let mean = 2.0 * real(failures) * real(passes) / all + 1.0;

@@ -29,8 +29,8 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
     Some(walk.at(&sizes, runs, failures, 0.0, 0.0).min(1.0))
 }
 
-/// Counts the ways to deal `failures` out to batches of these sizes; `None` if the sum is too
-/// long to count.
+/// Counts the ways to deal `failures` out to batches of these sizes; `None` if they are
+/// plainly too many.
 fn ways(sizes: &[u64], failures: u64) -> Option<u64> {
     if failures > MOST_WAYS {
         return None; // two batches of that size have more ways already
@@ -44,9 +44,9 @@ fn ways(sizes: &[u64], failures: u64) -> Option<u64> {
         let mut window = 0_u64;
         let before = ways.clone();
         for dealt in 0..=failures {
-            window = window.saturating_add(before[dealt]);
+            window = window.checked_add(before[dealt])?;
             if dealt > size {
-                window = window.saturating_sub(before[dealt - size - 1]);
+                window -= before[dealt - size - 1];
             }
             ways[dealt] = window;
         }

@@ -1,19 +1,20 @@
 //! Do failures clump in batches, so that the interval is too narrow.
 //!
-//! A batch is a set of runs that shared something: one machine, one start of a server, one
-//! minute. If the failure rate differs between batches, a hundred runs know less than a
-//! hundred independent ones would, and every interval in this crate is too narrow. [`Batches`] takes the
-//! counts, [`Batches::dependence`] says how strong the clumping is, how surprising it would be by
-//! chance, and by which factor ([`Dependence::design_effect`]) the counts should be divided.
+//! A batch is a set of runs that shared something: one machine, one start of a server, one minute.
+//! If the failure rate differs between batches, a hundred runs know less than a hundred independent
+//! ones would, and every interval in this crate is too narrow. [`Batches`] takes the counts,
+//! [`Batches::dependence`] says how strong the clumping is, how surprising it would be by chance,
+//! and by which factor ([`Dependence::design_effect`]) the counts should be divided.
 //!
-//! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p (1-p)), p
-//! being the pooled rate. Its p-value is conditional on the total number of failures: if runs are
-//! exchangeable, every way to deal the failures out to the runs is equally likely. Three ways to
-//! find it, in files of their own:
+//! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p
+//! (1-p)), p being the pooled rate. Its p-value is conditional on the total number of failures: if
+//! runs are exchangeable, every way to deal the failures out to the runs is equally likely. Three
+//! ways to find it, in files of their own:
 //!
 //! * `enumerate`: all ways, when there are few;
 //! * `permute`: random deals with a fixed seed, stopped as soon as the answer is plainly "no";
-//! * `approximate`: a Gamma law with the exact mean and a close variance, for counts too large to deal out.
+//! * `approximate`: a Gamma law with the exact mean and a close variance, for counts too large to
+//!   deal out.
 
 mod approximate;
 mod enumerate;
@@ -60,11 +61,13 @@ pub struct Dependence {
     /// The chi-square of homogeneity; about `batches - 1` when runs are independent.
     pub statistic: f64,
     /// The probability of a statistic at least this large if runs are exchangeable.
+    ///
+    /// Random deals never give less than 1/2001; an approximate 0 stands for too small to tell.
     pub p_value: f64,
     /// How the p-value was found.
     pub method: Method,
-    /// The intraclass correlation: 0 for independent runs, 1 if a batch fails as a whole. Chance can make it negative.
-    /// `None` if every batch is a single run.
+    /// The intraclass correlation: 0 for independent runs, 1 if a batch fails as a whole. Chance
+    /// can make it negative. `None` if every batch is a single run.
     pub icc: Option<f64>,
     /// How many runs are worth one independent run; never below 1.
     pub design_effect: f64,

@@ -13,8 +13,8 @@ const DRAWS: u32 = 2000;
 /// Clifford's rule). It is reached early when the p-value is large; 50 keep it good to a seventh.
 const HITS: u32 = 50;
 
-/// The most failures (or passes, if they are fewer) that are dealt out. Above it, a deal costs too much
-/// and the approximation is as good.
+/// The most failures (or passes, if they are fewer) that are dealt out. Above it, a deal costs too
+/// much and the approximation is as good.
 const MOST_DEALT: u64 = 20_000;
 
 /// The most batches; each takes four bytes.

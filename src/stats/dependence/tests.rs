@@ -1,3 +1,6 @@
+use rand::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
 use super::*;
 
 fn batches(counts: &[(u32, u32)]) -> Batches {
@@ -93,21 +96,32 @@ fn random_deals_agree_with_the_count_of_all() {
 
 #[test]
 fn the_approximation_agrees_with_random_deals() {
-    // Batch sizes 8 and 200, mean surplus chosen so that the p-value lies between 1 % and 50 %.
-    for (size, count, spread) in [(8_u32, 1500_u32, 1_u32), (200, 40, 7)] {
+    let mut rng = Pcg64Mcg::seed_from_u64(11);
+    for (size, count, p, lean) in [
+        (8_u32, 1500_u32, 0.1, 0.015),
+        (8, 1500, 0.5, 0.0),
+        (16, 600, 0.1, 0.02),
+        (2, 4000, 0.3, 0.04),
+        (200, 40, 0.2, 0.02),
+    ] {
+        // Every other batch leans to one side, which moves the p-value about.
         let seen: Batches = (0..count)
-            .map(|i| match i % 3 {
-                0 => (size, size / 5),
-                1 => (size, size / 5 + spread),
-                _ => (size, size / 5 + spread - u32::from(i % 2 == 0) * spread),
+            .map(|i| {
+                let rate = if i % 2 == 0 { p + lean } else { p - lean };
+                let fails = |_: &u32| f64::from(rng.next_u32()) < rate * f64::from(u32::MAX);
+                let failures = (0..size).filter(fails).count();
+                (size, u32::try_from(failures).unwrap())
             })
             .collect();
-        let sizes = seen.sizes();
         let found = seen.dependence().unwrap();
-        let near = approximate::p_value(&sizes, seen.failures(), found.statistic);
+        let Method::Permutation { draws } = found.method else {
+            panic!("{found:?}");
+        };
+        let near = approximate::p_value(&seen.sizes(), seen.failures(), found.statistic);
+        let error = (near * (1.0 - near) / f64::from(draws)).sqrt();
         assert!(
-            (near - found.p_value).abs() < 0.02 + 0.3 * found.p_value,
-            "{size}: {near}, dealt {found:?}"
+            (near - found.p_value).abs() < 4.0 * error + 0.005,
+            "{count} batches of {size}: {near}, dealt {found:?}"
         );
     }
 }

@@ -1,0 +1,10 @@
+//! Do the numbers keep their promises? Each test compares a promise (95 % coverage, 5 % false
+//! alarms) with what really happens, by exact enumeration where all outcomes can be counted and by
+//! seeded simulation elsewhere.
+
+mod chance;
+mod confirm;
+mod dependence;
+mod interval;
+mod properties;
+mod trend;

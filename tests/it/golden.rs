@@ -1,0 +1,268 @@
+//! The test vectors of `tests/data/golden.json`: values from an independent implementation, or
+//! from exact enumeration, which every build must reproduce.
+//!
+//! The interval cases also carry `wilson`, `jeffreys` and `mid_p` columns. Those intervals are not
+//! implemented, by decision (their coverage dips well below nominal), so the columns are only there
+//! for comparison and are not read.
+
+use std::collections::BTreeMap;
+
+use provoke::stats;
+use serde_json::Value;
+
+const GOLDEN: &str = include_str!("../data/golden.json");
+
+type Check = fn(&Case);
+
+/// Kinds that are run below.
+const IMPLEMENTED: [(&str, Check); 8] = [
+    ("interval", interval),
+    ("clean_runs_flat", clean_runs_flat),
+    ("confirm_fixed", confirm_fixed),
+    ("confirm_pvalue", confirm_p_value),
+    ("overdispersion", overdispersion),
+    ("mtbf_exponential", mtbf_exponential),
+    ("laplace_trend", laplace_trend),
+    ("runs_per_failure", runs_per_failure),
+];
+
+/// Kinds whose code is still to come.
+const LATER: [&str; 8] = [
+    "sprt_exact",
+    "eprocess_2x2",
+    "fisher_2x2",
+    "default_grid",
+    "bisect_posterior",
+    "capacity",
+    "reduce_stage_prior",
+    "ramp_posterior",
+];
+
+/// Cases of `confirm_fixed` whose `clean_runs_needed` is one too high.
+///
+/// The rule counts an exact tie with alpha as enough, and the file follows it in other cases (19
+/// after 1/1, 990 after 1/10 at 1 %). In these the p-value one run earlier is exactly 1/20, which
+/// rounding hid when the file was made: 10/200, 6/120 and 100/2000. The test proves the tie in
+/// whole numbers before it accepts the lower number.
+const MISSED_TIES: [&str; 3] = ["g032", "g035", "g038"];
+
+struct Case<'a> {
+    value: &'a Value,
+    tolerance: &'a Value,
+}
+
+impl Case<'_> {
+    fn field(&self, name: &str) -> &Value {
+        let value = &self.value[name];
+        assert!(
+            !value.is_null() || self.value.get(name).is_some(),
+            "{}: no field `{name}`",
+            self.id()
+        );
+        value
+    }
+
+    fn id(&self) -> &str {
+        self.value["id"].as_str().unwrap_or("?")
+    }
+
+    fn real(&self, name: &str) -> f64 {
+        self.field(name).as_f64().expect(name)
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.field(name).as_u64().expect(name)
+    }
+
+    fn reals(&self, name: &str) -> Vec<f64> {
+        let list = self.field(name).as_array().expect(name);
+        list.iter().map(|v| v.as_f64().expect(name)).collect()
+    }
+
+    fn counts(&self, name: &str) -> Vec<u32> {
+        let list = self.field(name).as_array().expect(name);
+        let count = |v: &Value| u32::try_from(v.as_u64().expect(name)).expect(name);
+        list.iter().map(count).collect()
+    }
+
+    fn tolerance(&self, name: &str) -> f64 {
+        self.tolerance[name].as_f64().expect("a stated tolerance")
+    }
+
+    #[track_caller]
+    fn close(&self, what: &str, got: f64, expected: f64) {
+        self.close_to(what, got, expected, self.tolerance("relative"));
+    }
+
+    #[track_caller]
+    fn close_to(&self, what: &str, got: f64, expected: f64, relative: f64) {
+        assert!(
+            (got - expected).abs() <= relative * expected.abs(),
+            "{}: {what} is {got}, not {expected}",
+            self.id()
+        );
+    }
+
+    /// Compares with a number or with null for "none".
+    #[track_caller]
+    fn close_or_none(&self, what: &str, got: Option<f64>) {
+        match (got, self.field(what).as_f64()) {
+            (Some(got), Some(expected)) => self.close(what, got, expected),
+            (got, expected) => assert_eq!(got, expected, "{}: {what}", self.id()),
+        }
+    }
+}
+
+#[test]
+fn every_case_of_the_golden_file_is_reproduced() {
+    let golden: Value = serde_json::from_str(GOLDEN).expect("valid JSON");
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for value in golden["cases"].as_array().expect("a list of cases") {
+        let kind = value["kind"].as_str().expect("a kind");
+        *seen.entry(kind).or_default() += 1;
+        match IMPLEMENTED.iter().find(|(name, _)| *name == kind) {
+            Some((_, check)) => check(&Case {
+                value,
+                tolerance: &golden["tolerance"],
+            }),
+            None => assert!(LATER.contains(&kind), "unknown kind `{kind}`"),
+        }
+    }
+    for (kind, _) in IMPLEMENTED {
+        assert!(seen.contains_key(kind), "no case of kind `{kind}`");
+    }
+}
+
+fn interval(case: &Case) {
+    let (k, n, alpha) = (case.count("k"), case.count("n"), case.real("alpha"));
+    let tolerance = case.tolerance(if n >= 10_000 {
+        "interval_n_over_10000"
+    } else {
+        "relative"
+    });
+    for (name, interval) in [
+        ("clopper_pearson", stats::clopper_pearson(k, n, alpha)),
+        (
+            "conf_sequence_half_half",
+            stats::confidence_sequence(k, n, alpha),
+        ),
+    ] {
+        let expected = case.reals(name);
+        case.close_to(name, interval.lo, expected[0], tolerance);
+        case.close_to(name, interval.hi, expected[1], tolerance);
+    }
+    for (name, got) in [
+        ("cp_upper_one_sided", stats::upper_one_sided(k, n, alpha)),
+        ("cp_lower_one_sided", stats::lower_one_sided(k, n, alpha)),
+    ] {
+        case.close_to(name, got, case.real(name), tolerance);
+    }
+}
+
+fn clean_runs_flat(case: &Case) {
+    let p = case.real("p");
+    for (alpha, name) in [(0.05, "n95"), (0.01, "n99")] {
+        let expected = Some(case.count(name));
+        let got = stats::clean_runs_at_known_rate(p, alpha);
+        assert_eq!(got, expected, "{}: {name}", case.id());
+        let got = stats::runs_to_see_one(p, 1.0 - alpha);
+        assert_eq!(got, expected, "{}: {name}", case.id());
+    }
+    case.close("rule_of_three_n", 3.0 / p, case.real("rule_of_three_n"));
+}
+
+fn confirm_fixed(case: &Case) {
+    let (k0, n0, alpha) = (case.count("k0"), case.count("n0"), case.real("alpha"));
+    let needed = case.count("clean_runs_needed");
+    let expected = if MISSED_TIES.contains(&case.id()) {
+        let tie = needed - 1;
+        let product = |from: u64| (0..k0).map(|i| u128::from(from - i)).product::<u128>();
+        assert_eq!(20 * product(n0), product(n0 + tie), "{}: no tie", case.id());
+        assert!((alpha - 0.05).abs() < 1e-15, "{}", case.id());
+        tie
+    } else {
+        needed
+    };
+    assert_eq!(
+        stats::clean_runs_needed(k0, n0, alpha),
+        Some(expected),
+        "{}",
+        case.id()
+    );
+    assert_eq!(
+        stats::clean_runs_needed(k0, n0, 0.01),
+        Some(case.count("clean_runs_needed_01")),
+        "{}",
+        case.id()
+    );
+    case.close(
+        "p_value_at_needed",
+        stats::unchanged_p_value(k0, n0, needed),
+        case.real("p_value_at_needed"),
+    );
+    // The flat rule takes the measured rate for known; where every run failed it says 1.
+    let rate = case.real("k0") / case.real("n0");
+    assert_eq!(
+        stats::clean_runs_at_known_rate(rate, alpha),
+        Some(case.count("flat_rate_answer")),
+        "{}",
+        case.id()
+    );
+}
+
+fn confirm_p_value(case: &Case) {
+    let (k0, n0, m) = (case.count("k0"), case.count("n0"), case.count("clean_runs"));
+    let p_value = stats::unchanged_p_value(k0, n0, m);
+    case.close("p_value", p_value, case.real("p_value"));
+    let fixed = case.field("decision") == "fixed";
+    assert_eq!(p_value <= 0.05, fixed, "{}: decision", case.id());
+}
+
+fn overdispersion(case: &Case) {
+    let batches: stats::Batches = case
+        .counts("runs")
+        .into_iter()
+        .zip(case.counts("failures"))
+        .collect();
+    let dependence = batches.dependence().expect("two batches and two outcomes");
+    assert_eq!(dependence.method, stats::Method::Exact, "{}", case.id());
+    case.close("statistic", dependence.statistic, case.real("statistic"));
+    case.close("exact_p", dependence.p_value, case.real("exact_p"));
+    case.close_or_none("icc", dependence.icc);
+}
+
+fn mtbf_exponential(case: &Case) {
+    let seen = stats::mtbf(case.count("failures"), case.real("total_time"), 0.05);
+    case.close_or_none("mtbf", seen.estimate);
+    case.close("ci95_low", seen.low, case.real("ci95_low"));
+    case.close_or_none("ci95_high", seen.high);
+    case.close(
+        "one_sided_95_low",
+        seen.low_one_sided,
+        case.real("one_sided_95_low"),
+    );
+}
+
+fn laplace_trend(case: &Case) {
+    let times = case.reals("times");
+    let k = u64::try_from(times.len()).expect("a short list");
+    let mean = times.iter().sum::<f64>() / f64::from(u32::try_from(k).expect("a short list"));
+    let trend = stats::laplace(k, mean, case.real("horizon")).expect("failures");
+    case.close("u", trend.u, case.real("u"));
+    case.close("p_two_sided", trend.p_value, case.real("p_two_sided"));
+}
+
+fn runs_per_failure(case: &Case) {
+    let (k, n) = (case.count("k"), case.count("n"));
+    let seen = stats::runs_per_failure(k, n, 0.05);
+    case.close_or_none("runs_per_failure", seen.estimate);
+    case.close("low", seen.low, case.real("low"));
+    case.close_or_none("high", seen.high);
+    let rate = case.real("k") / case.real("n");
+    assert_eq!(
+        stats::runs_to_see_one(rate, 0.95),
+        Some(case.count("runs_to_see_one_95")),
+        "{}",
+        case.id()
+    );
+}

@@ -1,0 +1,4 @@
+//! The one integration binary; each module is a subject.
+
+mod calibration;
+mod golden;
