@@ -2,3 +2,4 @@
 
 mod calibration;
 mod golden;
+mod loop_and_fold;

@@ -1,0 +1,346 @@
+//! The loop, the fold and the policy together, over outcomes from a table and time
+//! that only seems to pass.
+
+use proptest::prelude::*;
+use provoke::driver::{Driver, Sink, drive};
+use provoke::exec::Fake;
+use provoke::model::{
+    ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal, Trial, TrialId,
+};
+use provoke::policy::{Policy as _, Repeat, Step, StopRule, Verdict, stop_rule};
+use provoke::report::Report;
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Remembers every event.
+#[derive(Default)]
+struct Tape(Vec<Event>);
+
+impl Sink for Tape {
+    fn event(&mut self, event: &Event, _: &State) {
+        self.0.push(event.clone());
+    }
+}
+
+pub(crate) fn plan(toml: &str) -> Plan {
+    let scenario: Scenario = toml::from_str(&format!("command = ['x']\n{toml}")).unwrap();
+    let around = Surroundings { environment: Vec::new(), base: PathBuf::from("/"), seed: 1 };
+    scenario.plan(around).unwrap()
+}
+
+pub(crate) fn begin(plan: Plan) -> (Event, State) {
+    let event = Event::RunStarted {
+        format: FORMAT,
+        version: "test".to_owned(),
+        run: "test".to_owned(),
+        plan: Box::new(plan),
+        host: Host::default(),
+        at: 0,
+    };
+    (event.clone(), State::begin(event).unwrap())
+}
+
+fn apply(state: &mut State, event: Event) {
+    state.apply(event, |state| Repeat.next(state) == Step::Done);
+}
+
+/// Drives a state to its end, in virtual time; returns what happened.
+fn run(
+    state: &mut State,
+    script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
+    interrupt_after: Option<Duration>,
+) -> Vec<Event> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let mut tape = Tape::default();
+    runtime.unwrap().block_on(async {
+        let (sender, signals) = mpsc::unbounded_channel();
+        let interrupt = async {
+            match interrupt_after {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+            sender.send(Signal::INT).unwrap();
+            std::future::pending::<()>().await;
+        };
+        let mut driver = Driver {
+            state,
+            policy: &Repeat,
+            executor: Arc::new(Fake::new(script)),
+            sinks: vec![&mut tape],
+            signals,
+            evidence: PathBuf::new(),
+        };
+        tokio::select! {
+            () = drive(&mut driver) => {}
+            () = interrupt => {}
+        }
+    });
+    tape.0
+}
+
+fn hash(a: u64, b: u64) -> u64 {
+    provoke::model::trial_seed(a, TrialId(b))
+}
+
+/// About one trial in four fails, one in ten says nothing; failures take longer.
+fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
+    let code = match hash(world, trial.id.0) % 20 {
+        0..=4 => 1,
+        5..=6 => 125,
+        _ => 0,
+    };
+    let spread = Duration::from_millis(hash(world ^ 77, trial.id.0) % 1000);
+    (spread * if code == 1 { 10 } else { 1 }, exited(code))
+}
+
+fn exited(code: i32) -> Observation {
+    let actor = ActorSeen { ending: Ending::Exited(code), ..ActorSeen::default() };
+    Observation { actors: vec![actor], elapsed: Duration::from_secs(1), ..Observation::default() }
+}
+
+/// What a run says, without what depends on timing.
+fn answer(state: &State) -> (Verdict, u64, u64, Vec<u64>, u64, StopRule) {
+    let report = Report::new(state, &Repeat, true);
+    let variant = &report.variants[0];
+    (
+        report.verdict,
+        variant.trials,
+        variant.failures,
+        variant.failing_trials.clone(),
+        variant.void,
+        variant.stop_rule,
+    )
+}
+
+const RULES: [&str; 4] = ["runs = 30", "max-fail = 3", "runs = 40\nmax-fail = 2", "width = 0.5"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_completion_order_gives_the_same_answer(
+        world in any::<u64>(),
+        order in any::<u64>(),
+        jobs in 1..9_u32,
+        waves in any::<bool>(),
+        rule in 0..RULES.len(),
+    ) {
+        let lanes = if waves { format!("wave = {jobs}") } else { format!("jobs = {jobs}") };
+        let (_, mut state) = begin(plan(&format!("{}\n{lanes}", RULES[rule])));
+        run(&mut state, move |trial| {
+            let (_, seen) = mixed(world, trial);
+            (Duration::from_millis(hash(order, trial.id.0) % 50), seen)
+        }, None);
+        let (_, mut one_by_one) = begin(plan(RULES[rule]));
+        run(&mut one_by_one, move |trial| mixed(world, trial), None);
+        prop_assert_eq!(answer(&state), answer(&one_by_one));
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_and_resumed_gives_the_same_answer(
+        world in any::<u64>(),
+        jobs in 1..6_u32,
+        rule in 0..RULES.len(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (first, mut state) = begin(plan(&format!("{}\njobs = {jobs}", RULES[rule])));
+        let events = run(&mut state, move |trial| mixed(world, trial), None);
+
+        let mut resumed = State::begin(first).unwrap();
+        for event in &events[..cut.index(events.len())] {
+            apply(&mut resumed, event.clone());
+        }
+        apply(&mut resumed, Event::RunResumed { at: 0 });
+        run(&mut resumed, move |trial| mixed(world, trial), None);
+        prop_assert_eq!(answer(&state), answer(&resumed));
+    }
+
+    #[test]
+    fn an_interrupted_run_goes_on_where_it_stopped(
+        world in any::<u64>(),
+        jobs in 1..6_u32,
+        rule in 0..RULES.len(),
+        after in 0..20_000_u64,
+    ) {
+        let text = format!("{}\njobs = {jobs}", RULES[rule]);
+        let (_, mut whole) = begin(plan(&text));
+        run(&mut whole, move |trial| mixed(world, trial), None);
+
+        let (first, mut broken) = begin(plan(&text));
+        let mut events = vec![first];
+        let pause = Some(Duration::from_millis(after));
+        events.extend(run(&mut broken, move |trial| mixed(world, trial), pause));
+        prop_assert!(broken.finished || broken.stopped.is_some());
+        if !broken.finished {
+            apply(&mut broken, Event::RunResumed { at: 0 });
+            events.push(Event::RunResumed { at: 0 });
+            events.extend(run(&mut broken, move |trial| mixed(world, trial), None));
+        }
+        prop_assert_eq!(answer(&whole), answer(&broken));
+
+        // And the journal of it all says the same again.
+        let mut events = events.into_iter();
+        let mut replayed = State::begin(events.next().unwrap()).unwrap();
+        events.for_each(|event| apply(&mut replayed, event));
+        prop_assert_eq!(answer(&whole), answer(&replayed));
+    }
+
+    #[test]
+    fn every_trial_number_is_used_once_and_none_is_left_out(
+        world in any::<u64>(),
+        jobs in 1..9_u32,
+    ) {
+        let (_, mut state) = begin(plan(&format!("runs = 30\njobs = {jobs}")));
+        let events = run(&mut state, move |trial| mixed(world, trial), None);
+        let finished: BTreeSet<u64> = events.iter().filter_map(|event| match event {
+            Event::TrialFinished { trial, .. } => Some(trial.0),
+            _ => None,
+        }).collect();
+        let (_, trials, _, _, void, _) = answer(&state);
+        prop_assert_eq!(trials, 30);
+        prop_assert_eq!(finished, (1..=trials + void).collect());
+    }
+}
+
+#[test]
+fn void_trials_are_made_up_for() {
+    let (_, mut state) = begin(plan("runs = 10\njobs = 3"));
+    run(&mut state, |trial| (Duration::ZERO, exited(if trial.id.0.is_multiple_of(3) { 125 } else { 0 })), None);
+    let (verdict, trials, failures, _, void, rule) = answer(&state);
+    assert_eq!((verdict, trials, failures, void), (Verdict::Clean, 10, 0, 4));
+    assert_eq!(rule, StopRule::PlannedN);
+}
+
+#[test]
+fn nothing_is_counted_beyond_the_failure_that_decided() {
+    // #4 fails slowly, #5 and #6 fail at once: the decision is #4's all the same.
+    let script = |trial: &Trial| match trial.id.0 {
+        4 => (Duration::from_secs(60), exited(1)),
+        5 | 6 => (Duration::from_millis(1), exited(1)),
+        _ => (Duration::from_secs(1), exited(0)),
+    };
+    let (_, mut state) = begin(plan("fail-fast = true\njobs = 8"));
+    run(&mut state, script, None);
+    let (verdict, trials, failures, failing, _, rule) = answer(&state);
+    assert_eq!((verdict, trials, failures, failing), (Verdict::Failing, 4, 1, vec![4]));
+    assert_eq!(rule, StopRule::KthFailure);
+    assert!(state.after_decision > 0);
+}
+
+#[test]
+fn a_slow_failure_is_not_overtaken_by_quick_passes() {
+    // With a true rate of 1 in 4 and hangs that last 100 times longer, whoever stops
+    // at the 40th completion sees far too few of them.
+    let script = |trial: &Trial| match trial.id.0 % 4 {
+        0 => (Duration::from_secs(100), exited(1)),
+        _ => (Duration::from_secs(1), exited(0)),
+    };
+    let (_, mut state) = begin(plan("runs = 40\njobs = 8"));
+    run(&mut state, script, None);
+    let (_, trials, failures, ..) = answer(&state);
+    assert_eq!((trials, failures), (40, 10));
+}
+
+#[test]
+fn a_time_budget_awaits_what_it_launched() {
+    let script = |trial: &Trial| match trial.id.0 {
+        7 => (Duration::from_secs(30), exited(1)),
+        _ => (Duration::from_secs(1), exited(0)),
+    };
+    let (_, mut state) = begin(plan("duration = '10s'\njobs = 2\ntimeout = '60s'"));
+    run(&mut state, script, None);
+    let (verdict, trials, failures, _, _, rule) = answer(&state);
+    assert_eq!((verdict, failures, rule), (Verdict::Failing, 1, StopRule::Time));
+    assert!(trials >= 12, "{trials}");
+    assert!(state.finished);
+}
+
+#[test]
+fn a_wave_starts_when_the_one_before_is_over() {
+    let running = Arc::new(Mutex::new((0_u64, Vec::new())));
+    let (_, mut state) = begin(plan("runs = 12\nwave = 4"));
+    let starts = Arc::clone(&running);
+    let events = run(&mut state, move |trial| {
+        starts.lock().unwrap().1.push(trial.id.0);
+        (Duration::from_millis(trial.id.0 % 4 * 100 + 1), exited(0))
+    }, None);
+    let mut open = 0;
+    for event in events {
+        match event {
+            Event::TrialStarted(trial) => {
+                let first_of_wave = (trial.id.0 - 1).is_multiple_of(4);
+                assert!(!first_of_wave || open == 0, "{} began among {open}", trial.id);
+                open += 1;
+            }
+            Event::TrialFinished { .. } => open -= 1,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn warming_up_is_not_counted() {
+    let (_, mut state) = begin(plan("runs = 5\nwarmup = 3"));
+    run(&mut state, |trial| (Duration::ZERO, exited(i32::from(trial.id.0 <= 3))), None);
+    let (verdict, trials, failures, _, void, _) = answer(&state);
+    assert_eq!((verdict, trials, failures, void), (Verdict::Clean, 5, 0, 0));
+}
+
+#[test]
+fn trials_that_never_say_anything_end_the_run() {
+    let (_, mut state) = begin(plan("runs = 1000\njobs = 2"));
+    let unstarted = || {
+        let ending = Ending::NotStarted("no such program".to_owned());
+        let actor = ActorSeen { ending, ..ActorSeen::default() };
+        Observation { actors: vec![actor], ..Observation::default() }
+    };
+    let events = run(&mut state, move |_| (Duration::from_millis(1), unstarted()), None);
+    assert!(events.len() < 50, "{}", events.len());
+    assert_eq!(answer(&state).0, Verdict::CouldNotTest);
+}
+
+#[test]
+fn a_lost_trial_is_tried_again_and_then_given_up() {
+    let attempts = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&attempts);
+    let (_, mut state) = begin(plan("runs = 3"));
+    run(&mut state, move |trial| {
+        let lost = trial.id.0 == 2;
+        *count.lock().unwrap() += u32::from(lost);
+        let lost = lost.then(|| "gone".to_owned());
+        (Duration::ZERO, Observation { lost, ..exited(0) })
+    }, None);
+    let (verdict, trials, _, _, void, _) = answer(&state);
+    assert_eq!((verdict, trials, void, *attempts.lock().unwrap()), (Verdict::Clean, 3, 1, 2));
+}
+
+#[test]
+fn variants_take_turns_and_each_stops_by_its_own_rule() {
+    let variants = "max-fail = 2\nruns = 10\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
+    let (_, mut state) = begin(plan(variants));
+    let events = run(&mut state, |trial| (Duration::ZERO, exited(i32::from(trial.variant.0 == 0))), None);
+    let order: Vec<u32> = events.iter().filter_map(|event| match event {
+        Event::TrialStarted(trial) => Some(trial.variant.0),
+        _ => None,
+    }).collect();
+    assert_eq!(order[..4], [0, 1, 0, 1]);
+    let rules: Vec<_> = state.tallies().map(|(_, tally)| (tally.trials(), stop_rule(&state, tally))).collect();
+    assert_eq!(rules, [(2, StopRule::KthFailure), (10, StopRule::PlannedN)]);
+}
+
+#[test]
+fn what_is_interrupted_says_nothing() {
+    let script = |_: &Trial| (Duration::from_secs(3600), exited(0));
+    let (_, mut state) = begin(plan("runs = 4\njobs = 4"));
+    let events = run(&mut state, script, Some(Duration::from_secs(1)));
+    assert!(matches!(events.last(), Some(Event::RunStopped { .. })));
+    let interrupted = |event: &&Event| matches!(event, Event::TrialFinished { outcome: Outcome::Void(_), .. });
+    assert_eq!(events.iter().filter(interrupted).count(), 4);
+    assert_eq!(answer(&state).0, Verdict::CouldNotTest);
+}
