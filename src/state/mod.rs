@@ -276,11 +276,9 @@ impl State {
         })
     }
 
-    /// True while a trial runs or waits to be run again.
+    /// True while a trial is launched that is not counted yet.
     pub fn unsettled(&self) -> bool {
-        self.open
-            .values()
-            .any(|open| !matches!(open, Open::Finished(..)))
+        !self.open.is_empty()
     }
 
     /// Returns the first trial that must be run again under its old number.

@@ -29,7 +29,11 @@ impl Sink for Tape {
 
 pub(crate) fn plan(toml: &str) -> Plan {
     let scenario: Scenario = toml::from_str(&format!("command = ['x']\n{toml}")).unwrap();
-    let around = Surroundings { environment: Vec::new(), base: PathBuf::from("/"), seed: 1 };
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: PathBuf::from("/"),
+        seed: 1,
+    };
     scenario.plan(around).unwrap()
 }
 
@@ -55,8 +59,10 @@ fn run(
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
     interrupt_after: Option<Duration>,
 ) -> Vec<Event> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
         let (sender, signals) = mpsc::unbounded_channel();
@@ -100,8 +106,15 @@ fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
 }
 
 fn exited(code: i32) -> Observation {
-    let actor = ActorSeen { ending: Ending::Exited(code), ..ActorSeen::default() };
-    Observation { actors: vec![actor], elapsed: Duration::from_secs(1), ..Observation::default() }
+    let actor = ActorSeen {
+        ending: Ending::Exited(code),
+        ..ActorSeen::default()
+    };
+    Observation {
+        actors: vec![actor],
+        elapsed: Duration::from_secs(1),
+        ..Observation::default()
+    }
 }
 
 /// What a run says, without what depends on timing.
@@ -118,7 +131,12 @@ fn answer(state: &State) -> (Verdict, u64, u64, Vec<u64>, u64, StopRule) {
     )
 }
 
-const RULES: [&str; 4] = ["runs = 30", "max-fail = 3", "runs = 40\nmax-fail = 2", "width = 0.5"];
+const RULES: [&str; 4] = [
+    "runs = 30",
+    "max-fail = 3",
+    "runs = 40\nmax-fail = 2",
+    "width = 0.5",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
@@ -211,9 +229,21 @@ proptest! {
 #[test]
 fn void_trials_are_made_up_for() {
     let (_, mut state) = begin(plan("runs = 10\njobs = 3"));
-    run(&mut state, |trial| (Duration::ZERO, exited(if trial.id.0.is_multiple_of(3) { 125 } else { 0 })), None);
+    run(
+        &mut state,
+        |trial| {
+            (
+                Duration::ZERO,
+                exited(if trial.id.0.is_multiple_of(3) { 125 } else { 0 }),
+            )
+        },
+        None,
+    );
     let (verdict, trials, failures, _, void, rule) = answer(&state);
-    assert_eq!((verdict, trials, failures, void), (Verdict::Clean, 10, 0, 4));
+    assert_eq!(
+        (verdict, trials, failures, void),
+        (Verdict::Clean, 10, 0, 4)
+    );
     assert_eq!(rule, StopRule::PlannedN);
 }
 
@@ -228,7 +258,10 @@ fn nothing_is_counted_beyond_the_failure_that_decided() {
     let (_, mut state) = begin(plan("fail-fast = true\njobs = 8"));
     run(&mut state, script, None);
     let (verdict, trials, failures, failing, _, rule) = answer(&state);
-    assert_eq!((verdict, trials, failures, failing), (Verdict::Failing, 4, 1, vec![4]));
+    assert_eq!(
+        (verdict, trials, failures, failing),
+        (Verdict::Failing, 4, 1, vec![4])
+    );
     assert_eq!(rule, StopRule::KthFailure);
     assert!(state.after_decision > 0);
 }
@@ -256,7 +289,10 @@ fn a_time_budget_awaits_what_it_launched() {
     let (_, mut state) = begin(plan("duration = '10s'\njobs = 2\ntimeout = '60s'"));
     run(&mut state, script, None);
     let (verdict, trials, failures, _, _, rule) = answer(&state);
-    assert_eq!((verdict, failures, rule), (Verdict::Failing, 1, StopRule::Time));
+    assert_eq!(
+        (verdict, failures, rule),
+        (Verdict::Failing, 1, StopRule::Time)
+    );
     assert!(trials >= 12, "{trials}");
     assert!(state.finished);
 }
@@ -266,16 +302,24 @@ fn a_wave_starts_when_the_one_before_is_over() {
     let running = Arc::new(Mutex::new((0_u64, Vec::new())));
     let (_, mut state) = begin(plan("runs = 12\nwave = 4"));
     let starts = Arc::clone(&running);
-    let events = run(&mut state, move |trial| {
-        starts.lock().unwrap().1.push(trial.id.0);
-        (Duration::from_millis(trial.id.0 % 4 * 100 + 1), exited(0))
-    }, None);
+    let events = run(
+        &mut state,
+        move |trial| {
+            starts.lock().unwrap().1.push(trial.id.0);
+            (Duration::from_millis(trial.id.0 % 4 * 100 + 1), exited(0))
+        },
+        None,
+    );
     let mut open = 0;
     for event in events {
         match event {
             Event::TrialStarted(trial) => {
                 let first_of_wave = (trial.id.0 - 1).is_multiple_of(4);
-                assert!(!first_of_wave || open == 0, "{} began among {open}", trial.id);
+                assert!(
+                    !first_of_wave || open == 0,
+                    "{} began among {open}",
+                    trial.id
+                );
                 open += 1;
             }
             Event::TrialFinished { .. } => open -= 1,
@@ -287,7 +331,11 @@ fn a_wave_starts_when_the_one_before_is_over() {
 #[test]
 fn warming_up_is_not_counted() {
     let (_, mut state) = begin(plan("runs = 5\nwarmup = 3"));
-    run(&mut state, |trial| (Duration::ZERO, exited(i32::from(trial.id.0 <= 3))), None);
+    run(
+        &mut state,
+        |trial| (Duration::ZERO, exited(i32::from(trial.id.0 <= 3))),
+        None,
+    );
     let (verdict, trials, failures, _, void, _) = answer(&state);
     assert_eq!((verdict, trials, failures, void), (Verdict::Clean, 5, 0, 0));
 }
@@ -297,10 +345,20 @@ fn trials_that_never_say_anything_end_the_run() {
     let (_, mut state) = begin(plan("runs = 1000\njobs = 2"));
     let unstarted = || {
         let ending = Ending::NotStarted("no such program".to_owned());
-        let actor = ActorSeen { ending, ..ActorSeen::default() };
-        Observation { actors: vec![actor], ..Observation::default() }
+        let actor = ActorSeen {
+            ending,
+            ..ActorSeen::default()
+        };
+        Observation {
+            actors: vec![actor],
+            ..Observation::default()
+        }
     };
-    let events = run(&mut state, move |_| (Duration::from_millis(1), unstarted()), None);
+    let events = run(
+        &mut state,
+        move |_| (Duration::from_millis(1), unstarted()),
+        None,
+    );
     assert!(events.len() < 50, "{}", events.len());
     assert_eq!(answer(&state).0, Verdict::CouldNotTest);
 }
@@ -310,27 +368,44 @@ fn a_lost_trial_is_tried_again_and_then_given_up() {
     let attempts = Arc::new(Mutex::new(0));
     let count = Arc::clone(&attempts);
     let (_, mut state) = begin(plan("runs = 3"));
-    run(&mut state, move |trial| {
-        let lost = trial.id.0 == 2;
-        *count.lock().unwrap() += u32::from(lost);
-        let lost = lost.then(|| "gone".to_owned());
-        (Duration::ZERO, Observation { lost, ..exited(0) })
-    }, None);
+    run(
+        &mut state,
+        move |trial| {
+            let lost = trial.id.0 == 2;
+            *count.lock().unwrap() += u32::from(lost);
+            let lost = lost.then(|| "gone".to_owned());
+            (Duration::ZERO, Observation { lost, ..exited(0) })
+        },
+        None,
+    );
     let (verdict, trials, _, _, void, _) = answer(&state);
-    assert_eq!((verdict, trials, void, *attempts.lock().unwrap()), (Verdict::Clean, 3, 1, 2));
+    assert_eq!(
+        (verdict, trials, void, *attempts.lock().unwrap()),
+        (Verdict::Clean, 3, 1, 2)
+    );
 }
 
 #[test]
 fn variants_take_turns_and_each_stops_by_its_own_rule() {
     let variants = "max-fail = 2\nruns = 10\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
     let (_, mut state) = begin(plan(variants));
-    let events = run(&mut state, |trial| (Duration::ZERO, exited(i32::from(trial.variant.0 == 0))), None);
-    let order: Vec<u32> = events.iter().filter_map(|event| match event {
-        Event::TrialStarted(trial) => Some(trial.variant.0),
-        _ => None,
-    }).collect();
+    let events = run(
+        &mut state,
+        |trial| (Duration::ZERO, exited(i32::from(trial.variant.0 == 0))),
+        None,
+    );
+    let order: Vec<u32> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::TrialStarted(trial) => Some(trial.variant.0),
+            _ => None,
+        })
+        .collect();
     assert_eq!(order[..4], [0, 1, 0, 1]);
-    let rules: Vec<_> = state.tallies().map(|(_, tally)| (tally.trials(), stop_rule(&state, tally))).collect();
+    let rules: Vec<_> = state
+        .tallies()
+        .map(|(_, tally)| (tally.trials(), stop_rule(&state, tally)))
+        .collect();
     assert_eq!(rules, [(2, StopRule::KthFailure), (10, StopRule::PlannedN)]);
 }
 
@@ -340,7 +415,15 @@ fn what_is_interrupted_says_nothing() {
     let (_, mut state) = begin(plan("runs = 4\njobs = 4"));
     let events = run(&mut state, script, Some(Duration::from_secs(1)));
     assert!(matches!(events.last(), Some(Event::RunStopped { .. })));
-    let interrupted = |event: &&Event| matches!(event, Event::TrialFinished { outcome: Outcome::Void(_), .. });
+    let interrupted = |event: &&Event| {
+        matches!(
+            event,
+            Event::TrialFinished {
+                outcome: Outcome::Void(_),
+                ..
+            }
+        )
+    };
     assert_eq!(events.iter().filter(interrupted).count(), 4);
     assert_eq!(answer(&state).0, Verdict::CouldNotTest);
 }
