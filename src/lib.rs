@@ -1,6 +1,38 @@
 //! provoke: numbers for bugs that only happen sometimes.
 //!
 //! For this crate's own tests and examples; no promise of stability before 1.0.
+//!
+//! Whoever reads [`model`], [`policy`] and [`driver`] has the whole idea:
+//!
+//! ```text
+//! flags ────┐                                     ┌─> Journal (events.jsonl)
+//! scenario ─┴─> Plan ──> Policy ──┐               ├─> the live line
+//!                          ▲      ▼               │
+//!                    State ─── driver::drive ──Event──> State (the fold) ──> Report
+//!                                 │   ▲
+//!                                 ▼   │ Observation ── oracle::judge ── Outcome
+//!                              Executor ── slot process ── the program
+//! ```
+//!
+//! | module | charter | may use | crates |
+//! | --- | --- | --- | --- |
+//! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
+//! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
+//! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
+//! | `oracle` | judges an observation | model | |
+//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
+//! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
+//! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
+//! | `exec` | runs one trial and cannot fail | model, sys, slot, oracle | tokio, serde_json, rustix |
+//! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
+//! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
+//! | `report` | what a run says, in every format | model, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
+//! | `term` | what a person sees | model, stats, state, policy, report | console, indicatif |
+//! | `victim` | a program that misbehaves on demand | | clap, libc, rustix |
+//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
+//!
+//! A test compares this table with the code.
 
 pub mod cli;
 pub mod driver;

@@ -3,7 +3,7 @@
 use super::args::{Output, Progress, Style, Talk};
 use super::error::CliError;
 use super::exit::Exit;
-use crate::driver::{Driver, Sink, drive};
+use crate::driver::{Driver, drive};
 use crate::exec::Local;
 use crate::model::{
     ActorPlan, Event, FORMAT, HookSeen, Host, Level, Plan, Signal, StopCause, Text, TrialId,
@@ -11,7 +11,7 @@ use crate::model::{
 use crate::policy::{Policy as _, Repeat};
 use crate::report::{Format, Report};
 use crate::scenario::Surroundings;
-use crate::state::State;
+use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::sys::{host, limits, spawn};
 use crate::term::{self, Live, Ticks};

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{Policy, Step};
-use crate::state::State;
+use crate::state::{Sink, State};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,18 +36,6 @@ const HANGS: u32 = 10;
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// How often the time is looked at, and the screen redrawn.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Takes every event, after the state has.
-pub trait Sink {
-    /// Takes an event.
-    fn event(&mut self, event: &Event, state: &State);
-
-    /// Is called before the loop waits: the moment to write out and to redraw.
-    fn settle(&mut self, _state: &State) {}
-
-    /// Is called now and then.
-    fn tick(&mut self, _state: &State) {}
-}
 
 /// The parts that the loop joins.
 pub struct Driver<'a> {

@@ -3,8 +3,9 @@
 use super::capture::{Capture, Scanner};
 use super::command::{CommandLine, Numbers};
 use super::wire::Recipe;
-use crate::model::{ActorPlan, ActorSeen, Ending, Resource, Role, Signal};
+use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
+use crate::sys::limits;
 use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
@@ -101,8 +102,8 @@ impl Process {
             .iter()
             .map(|limit| {
                 (
-                    number(limit.resource),
-                    limit.value.unwrap_or(libc::RLIM_INFINITY),
+                    limits::number(&limit.resource.to_string()).unwrap_or(u32::MAX),
+                    limit.value.unwrap_or(limits::UNLIMITED),
                 )
             })
             .collect();
@@ -214,19 +215,4 @@ fn plain(error: &io::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
-}
-
-fn number(resource: Resource) -> u32 {
-    match resource {
-        Resource::As => libc::RLIMIT_AS,
-        Resource::Core => libc::RLIMIT_CORE,
-        Resource::Cpu => libc::RLIMIT_CPU,
-        Resource::Data => libc::RLIMIT_DATA,
-        Resource::Fsize => libc::RLIMIT_FSIZE,
-        Resource::Memlock => libc::RLIMIT_MEMLOCK,
-        Resource::Nofile => libc::RLIMIT_NOFILE,
-        Resource::Nproc => libc::RLIMIT_NPROC,
-        Resource::Rss => libc::RLIMIT_RSS,
-        Resource::Stack => libc::RLIMIT_STACK,
-    }
 }

@@ -25,6 +25,18 @@ const ATTEMPTS: u32 = 2;
 /// Notes that are remembered; the journal has all of them.
 const NOTES: usize = 20;
 
+/// Takes every event, after the state has.
+pub trait Sink {
+    /// Takes an event.
+    fn event(&mut self, event: &Event, state: &State);
+
+    /// Is called before the loop waits: the moment to write out and to redraw.
+    fn settle(&mut self, _state: &State) {}
+
+    /// Is called now and then.
+    fn tick(&mut self, _state: &State) {}
+}
+
 /// What is known of a run.
 #[derive(Debug)]
 pub struct State {

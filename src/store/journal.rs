@@ -1,9 +1,8 @@
 //! The journal: written as it happens, read from the beginning.
 
 use super::StoreError;
-use crate::driver::Sink;
 use crate::model::{Event, FORMAT};
-use crate::state::State;
+use crate::state::{Sink, State};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};

@@ -1,10 +1,9 @@
 //! The live line, and a line for each failure as it happens.
 
 use super::say;
-use crate::driver::Sink;
 use crate::model::{Event, Kind, Level, Observation, Outcome, TrialId, Void};
 use crate::report::words;
-use crate::state::State;
+use crate::state::{Sink, State};
 use crate::stats::confidence_sequence;
 use console::style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -1,9 +1,8 @@
 //! A tick or a cross for each trial, in order.
 
 use super::tell;
-use crate::driver::Sink;
 use crate::model::{Event, Kind, Outcome, TrialId, Void, Witness};
-use crate::state::State;
+use crate::state::{Sink, State};
 use console::style;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! that only seems to pass.
 
 use proptest::prelude::*;
-use provoke::driver::{Driver, Sink, drive};
+use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{
     ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal, Trial, TrialId,
@@ -10,7 +10,7 @@ use provoke::model::{
 use provoke::policy::{Policy as _, Repeat, Step, StopRule, Verdict, stop_rule};
 use provoke::report::Report;
 use provoke::scenario::{Scenario, Surroundings};
-use provoke::state::State;
+use provoke::state::{Sink, State};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -2,4 +2,5 @@
 
 mod calibration;
 mod golden;
+mod layers;
 mod loop_and_fold;

@@ -1,0 +1,77 @@
+//! A million trials without processes: what the loop, the fold and the journal cost.
+//!
+//! ```text
+//! cargo run --release --example million -- 1000000 /tmp/million
+//! provoke report /tmp/million --json
+//! ```
+
+use provoke::driver::{Driver, drive};
+use provoke::exec::Fake;
+use provoke::model::{ActorSeen, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
+use provoke::policy::Repeat;
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+use provoke::store::{Folder, Journal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One trial in ten dies of SIGSEGV.
+fn outcome(trial: &Trial) -> (Duration, Observation) {
+    let crashes = trial.seed.is_multiple_of(10);
+    let time = Duration::from_micros(900 + trial.seed % 200);
+    let ending = match crashes {
+        true => Ending::Signaled(Signal::SEGV, false),
+        false => Ending::Exited(0),
+    };
+    let actor = ActorSeen { ending, elapsed: time, cpu: time, max_rss: 2400, ..ActorSeen::default() };
+    (Duration::ZERO, Observation { elapsed: time, actors: vec![actor], ..Observation::default() })
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let trials = args.next().map_or(1_000_000, |text| text.parse().expect("a number of trials"));
+    let out = args.next().map(PathBuf::from).expect("a folder that does not exist yet");
+    let scenario = Scenario {
+        command: Some(vec!["x".to_owned()]),
+        runs: Some(trials),
+        jobs: 2.try_into().ok(),
+        ..Scenario::default()
+    };
+    let around = Surroundings { environment: Vec::new(), base: PathBuf::from("/"), seed: 1 };
+    let plan = scenario.plan(around).expect("a complete scenario");
+    let folder = Folder::create(Some(&out), &out, 1).expect("a new folder");
+    let mut journal = Journal::open(&folder.journal()).expect("a new journal");
+    let started = Event::RunStarted {
+        format: FORMAT,
+        version: "example".to_owned(),
+        run: folder.name(),
+        plan: Box::new(plan),
+        host: Host::default(),
+        at: 0,
+    };
+    journal.add(&started).expect("a journal that can be written");
+    let mut state = State::begin(started).expect("the first event");
+
+    let begun = Instant::now();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(async {
+        let (_sender, signals) = tokio::sync::mpsc::unbounded_channel();
+        let mut driver = Driver {
+            state: &mut state,
+            policy: &Repeat,
+            executor: Arc::new(Fake::new(outcome)),
+            sinks: vec![&mut journal],
+            signals,
+            evidence: PathBuf::new(),
+        };
+        drive(&mut driver).await;
+    });
+    println!(
+        "{} trials, {} failed, {:.1} s, journal {}",
+        state.completed(),
+        state.arrivals().map(|(_, count)| count).sum::<u64>(),
+        begun.elapsed().as_secs_f64(),
+        if journal.complete() { "complete" } else { "incomplete" },
+    );
+}
