@@ -1,3 +1,4 @@
 //! provoke: numbers for bugs that only happen sometimes.
 
 pub mod stats;
+pub mod victim;
