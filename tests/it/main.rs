@@ -4,3 +4,4 @@ mod calibration;
 mod golden;
 mod layers;
 mod loop_and_fold;
+mod victim;
