@@ -24,21 +24,43 @@ fn outcome(trial: &Trial) -> (Duration, Observation) {
         true => Ending::Signaled(Signal::SEGV, false),
         false => Ending::Exited(0),
     };
-    let actor = ActorSeen { ending, elapsed: time, cpu: time, max_rss: 2400, ..ActorSeen::default() };
-    (Duration::ZERO, Observation { elapsed: time, actors: vec![actor], ..Observation::default() })
+    let actor = ActorSeen {
+        ending,
+        elapsed: time,
+        cpu: time,
+        max_rss: 2400,
+        ..ActorSeen::default()
+    };
+    (
+        Duration::ZERO,
+        Observation {
+            elapsed: time,
+            actors: vec![actor],
+            ..Observation::default()
+        },
+    )
 }
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let trials = args.next().map_or(1_000_000, |text| text.parse().expect("a number of trials"));
-    let out = args.next().map(PathBuf::from).expect("a folder that does not exist yet");
+    let trials = args
+        .next()
+        .map_or(1_000_000, |text| text.parse().expect("a number of trials"));
+    let out = args
+        .next()
+        .map(PathBuf::from)
+        .expect("a folder that does not exist yet");
     let scenario = Scenario {
         command: Some(vec!["x".to_owned()]),
         runs: Some(trials),
         jobs: 2.try_into().ok(),
         ..Scenario::default()
     };
-    let around = Surroundings { environment: Vec::new(), base: PathBuf::from("/"), seed: 1 };
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: PathBuf::from("/"),
+        seed: 1,
+    };
     let plan = scenario.plan(around).expect("a complete scenario");
     let folder = Folder::create(Some(&out), &out, 1).expect("a new folder");
     let mut journal = Journal::open(&folder.journal()).expect("a new journal");
@@ -50,11 +72,15 @@ fn main() {
         host: Host::default(),
         at: 0,
     };
-    journal.add(&started).expect("a journal that can be written");
+    journal
+        .add(&started)
+        .expect("a journal that can be written");
     let mut state = State::begin(started).expect("the first event");
 
     let begun = Instant::now();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     runtime.expect("a runtime").block_on(async {
         let (_sender, signals) = tokio::sync::mpsc::unbounded_channel();
         let mut driver = Driver {
@@ -72,6 +98,10 @@ fn main() {
         state.completed(),
         state.arrivals().map(|(_, count)| count).sum::<u64>(),
         begun.elapsed().as_secs_f64(),
-        if journal.complete() { "complete" } else { "incomplete" },
+        if journal.complete() {
+            "complete"
+        } else {
+            "incomplete"
+        },
     );
 }

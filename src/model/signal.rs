@@ -14,7 +14,7 @@ const TABLE: [(i32, &str, &str); 31] = [
     (
         4,
         "SIGILL",
-        "illegal instruction: this CPU cannot execute an instruction of the program",
+        "illegal instruction: this CPU lacks it, or it is a deliberate trap",
     ),
     (5, "SIGTRAP", "breakpoint or deliberate trap"),
     (

@@ -202,7 +202,7 @@ impl Slot {
                     let mut process =
                         Process::start(&mut self.spawner, recipe, actor, numbers, nothing);
                     process.seen.actor = at;
-                    process.seen.copy = copy;
+                    process.copy = copy;
                     processes.push(process);
                 }
             }
@@ -276,8 +276,8 @@ impl Slot {
         for process in &self.last {
             let prefix = match (several, process.name.as_str()) {
                 (false, _) => String::new(),
-                (true, "") => format!("{}.", process.seen.copy),
-                (true, name) => format!("{name}.{}.", process.seen.copy),
+                (true, "") => format!("{}.", process.copy),
+                (true, name) => format!("{name}.{}.", process.copy),
             };
             process
                 .out

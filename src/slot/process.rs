@@ -26,6 +26,7 @@ const ONE_GO: usize = 1 << 20;
 pub(super) struct Process {
     pub(super) role: Role,
     pub(super) name: String,
+    pub(super) copy: u32,
     /// There until it is reaped.
     pub(super) pid: Option<i32>,
     pub(super) seen: ActorSeen,
@@ -58,6 +59,7 @@ impl Process {
         let mut process = Self {
             role: actor.role,
             name: actor.name.clone(),
+            copy: 0,
             pid: None,
             seen: ActorSeen::default(),
             sentenced: false,
@@ -164,6 +166,7 @@ impl Process {
 
     /// Returns what was seen of it, when the trial is over.
     pub(super) fn report(&mut self) -> ActorSeen {
+        self.seen.copy = self.copy;
         self.seen.written = (self.out.capture.total(), self.err.capture.total());
         if self.seen.ending != Ending::Exited(0) {
             let last = self

@@ -12,6 +12,9 @@ const LAST: &str = "last";
 /// The journal's name in its folder.
 const JOURNAL: &str = "events.jsonl";
 
+/// Letters of a run's name that tell its time.
+const NAME_OF_TIME: usize = "20261121-043012".len();
+
 /// The folder of a run.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -100,7 +103,16 @@ impl Folder {
             .filter(|path| path.join(JOURNAL).is_file())
             .map(|path| Self { path })
             .collect();
-        all.sort_by_key(Self::name);
+        // The time in their names, and within the same second the time of their journals.
+        all.sort_by_key(|folder| {
+            let name: String = folder.name().chars().take(NAME_OF_TIME).collect();
+            (
+                name,
+                fs::metadata(folder.journal())
+                    .and_then(|file| file.modified())
+                    .ok(),
+            )
+        });
         Ok(all)
     }
 

@@ -54,7 +54,7 @@ fn apply(state: &mut State, event: Event) {
 }
 
 /// Drives a state to its end, in virtual time; returns what happened.
-fn run(
+pub(crate) fn run(
     state: &mut State,
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
     interrupt_after: Option<Duration>,
@@ -90,7 +90,7 @@ fn run(
     tape.0
 }
 
-fn hash(a: u64, b: u64) -> u64 {
+pub(crate) fn hash(a: u64, b: u64) -> u64 {
     provoke::model::trial_seed(a, TrialId(b))
 }
 
@@ -105,7 +105,7 @@ fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
     (spread * if code == 1 { 10 } else { 1 }, exited(code))
 }
 
-fn exited(code: i32) -> Observation {
+pub(crate) fn exited(code: i32) -> Observation {
     let actor = ActorSeen {
         ending: Ending::Exited(code),
         ..ActorSeen::default()

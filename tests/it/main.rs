@@ -1,6 +1,8 @@
 //! The one integration binary; each module is a subject.
 
 mod calibration;
+mod cli;
+mod coverage;
 mod golden;
 mod layers;
 mod loop_and_fold;

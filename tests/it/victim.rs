@@ -413,7 +413,10 @@ fn detached_leak_is_out_of_every_naive_reach() {
         let environment = fs::read(format!("/proc/{}/environ", leaked.as_raw_pid())).unwrap();
         assert_eq!(text(&environment), "");
         let session: i32 = stat(leaked, 6).parse().unwrap();
-        assert_ne!(session, stat(rustix::process::getpid(), 6).parse().unwrap());
+        assert_ne!(
+            session,
+            stat(rustix::process::getpid(), 6).parse::<i32>().unwrap()
+        );
         assert_ne!(session, leaked.as_raw_pid(), "nor does it lead the session");
         for stream in 0..=2 {
             let target =

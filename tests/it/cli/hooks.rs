@@ -1,0 +1,83 @@
+//! Commands around the trials.
+
+use super::support::{Sandbox, assert_gone, unique_linger};
+use serde_json::json;
+
+#[test]
+fn hooks_run_in_their_order() {
+    let sandbox = Sandbox::new();
+    let log = |word: &str| format!("echo {word} $PROVOKE_TRIAL >> log");
+    let args = [
+        "-n",
+        "2",
+        "--setup",
+        &log("setup"),
+        "--prepare",
+        &log("prepare"),
+    ];
+    let more = ["--conclude", &log("conclude"), "--cleanup", &log("cleanup")];
+    let line = log("trial");
+    sandbox.report(&[&args[..], &more, &["--", "sh", "-c", &line]].concat());
+    assert_eq!(
+        sandbox.read("log"),
+        "setup\nprepare 1\ntrial 1\nconclude 1\nprepare 2\ntrial 2\nconclude 2\ncleanup\n"
+    );
+}
+
+#[test]
+fn a_failed_setup_tests_nothing() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&[
+        "run",
+        "-n",
+        "2",
+        "--setup",
+        "echo no license; exit 3",
+        "--",
+        "true",
+    ]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: `setup` failed: exit 3
+      caused by: no license
+    [exit status: Some(125)]
+    ");
+}
+
+#[test]
+fn a_failed_preparation_voids_its_trial() {
+    let sandbox = Sandbox::new();
+    let (report, _) = sandbox.report(&[
+        "-n",
+        "3",
+        "--prepare",
+        "[ $PROVOKE_TRIAL != 2 ]",
+        "--",
+        "true",
+    ]);
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["trials"], &variant["void_reasons"]),
+        (&json!(3), &json!({"prepare failed": 1}))
+    );
+}
+
+#[test]
+fn what_setup_starts_lives_until_the_end_and_no_longer() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let setup = format!("setsid sleep {linger} >/dev/null 2>&1 & echo $! > pid");
+    let args = [
+        "-n",
+        "3",
+        "--setup",
+        &setup,
+        "--",
+        "sh",
+        "-c",
+        "kill -0 $(cat pid)",
+    ];
+    let (report, _) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 3}));
+    assert_gone(&linger);
+}

@@ -1,0 +1,226 @@
+//! After any end nothing is left behind.
+
+use super::support::{
+    PROVOKE, Running, Sandbox, assert_gone, processes_with, unique_linger, wait_until,
+};
+use rustix::process::Signal;
+use serde_json::json;
+use std::time::Instant;
+
+#[test]
+fn a_detached_daemon_is_found_described_and_killed() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let args = [
+        "-n",
+        "3",
+        "--leak-grace",
+        "100ms",
+        "--",
+        PROVOKE,
+        "victim",
+        "leak-detached",
+    ];
+    let args = [&args[..], &["--fail-on", "2", "--linger", &linger]].concat();
+    let (report, _) = sandbox.report(&args);
+    let variant = &report["variants"][0];
+    assert_eq!(variant["outcomes"], json!({"pass": 2, "leak": 1}));
+    assert_eq!(variant["failing_trials"], json!([2]));
+    assert_gone(&linger);
+    let leaked = sandbox.events().into_iter().find_map(|event| {
+        event
+            .pointer("/trial_finished/seen/residue/leaked/0")
+            .cloned()
+    });
+    let leaked = leaked.unwrap();
+    assert!(leaked["pid"].as_i64().unwrap() > 1);
+    assert!(leaked["rss_kib"].as_u64().unwrap() > 0);
+    assert!(leaked["age_us"].as_u64().unwrap() > 0);
+    assert!(leaked["command"].to_string().contains(&linger), "{leaked}");
+}
+
+#[test]
+fn a_pipe_held_open_does_not_hold_up_the_trial() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let begun = Instant::now();
+    let args = [
+        "-n", "2", "--leaks", "off", "--", PROVOKE, "victim", "leak", "--linger", &linger,
+    ];
+    let (report, _) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 2}));
+    assert!(begun.elapsed().as_secs() < 500, "it waited for the pipe");
+    assert_gone(&linger);
+}
+
+#[test]
+fn what_settles_within_the_grace_is_no_leak() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "-n",
+        "2",
+        "--leak-grace",
+        "100s",
+        "--",
+        PROVOKE,
+        "victim",
+        "leak-brief",
+    ];
+    let (report, _) = sandbox.report(&args);
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["outcomes"], &variant["settled_trials"]),
+        (&json!({"pass": 2}), &json!(2))
+    );
+}
+
+#[test]
+fn a_reported_leak_does_not_change_the_outcome() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let args = [
+        "-n",
+        "1",
+        "--leaks",
+        "report",
+        "--leak-grace",
+        "50ms",
+        "--",
+        PROVOKE,
+        "victim",
+    ];
+    let args = [&args[..], &["leak-detached", "--linger", &linger]].concat();
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["leaked_processes"], 1);
+    assert_eq!(said.code, Some(0));
+    assert_gone(&linger);
+}
+
+#[test]
+fn a_moving_target_is_caught() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let args = [
+        "-n",
+        "2",
+        "--leak-grace",
+        "20ms",
+        "--",
+        PROVOKE,
+        "victim",
+        "fork-storm",
+    ];
+    let args = [&args[..], &["--count", "20000", "--linger", &linger]].concat();
+    sandbox.report(&args);
+    assert_gone(&linger);
+}
+
+/// Trials that leave a daemon behind at once and then go on for ever.
+fn endless(linger: &str) -> String {
+    format!(
+        "{PROVOKE} victim leak-detached --linger {linger}; touch up.$PROVOKE_TRIAL; exec {PROVOKE} victim leftover --linger {linger}"
+    )
+}
+
+/// Starts four endless trials, and waits until all of them are under way.
+fn start_endless(sandbox: &Sandbox, linger: &str, grace: &str) -> Running {
+    let line = endless(linger);
+    let args = [
+        "run", "-n", "4", "-j", "4", "--grace", grace, "--", "sh", "-c", &line,
+    ];
+    let child = sandbox.start(&args);
+    let up = |trial| sandbox.path(&format!("up.{trial}")).exists();
+    wait_until("four trials run", || (1..=4).all(up));
+    wait_until("eight processes run", || processes_with(linger).len() >= 8);
+    child
+}
+
+#[test]
+fn an_interrupt_ends_politely_and_says_how_to_go_on() {
+    for (kind, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let sandbox = Sandbox::new();
+        let linger = unique_linger();
+        let child = start_endless(&sandbox, &linger, "60s");
+        child.signal(kind);
+        let said = child.end();
+        assert_eq!(said.code, Some(code), "{said}");
+        assert!(said.stdout.contains("to go on: provoke resume"), "{said}");
+        assert_gone(&linger);
+    }
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let sandbox = Sandbox::new();
+    // These ignore the polite signal, and the grace is longer than anybody waits.
+    let line = format!("trap '' TERM; touch up.$PROVOKE_TRIAL; {PROVOKE} victim hang-stubborn");
+    let child = sandbox.start(&[
+        "run", "-n", "2", "-j", "2", "--grace", "1h", "--", "sh", "-c", &line,
+    ]);
+    wait_until("both run", || {
+        (1..=2).all(|trial| sandbox.path(&format!("up.{trial}")).exists())
+    });
+    child.signal(Signal::INT);
+    child.wait_for("once more to kill them");
+    child.signal(Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+}
+
+#[test]
+fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let child = start_endless(&sandbox, &linger, "1h");
+    for words in ["once more to kill them", "once more to leave at once"] {
+        child.signal(Signal::INT);
+        child.wait_for(words);
+    }
+    child.signal(Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    wait_until("nothing is left", || processes_with(&linger).is_empty());
+}
+
+#[test]
+fn nothing_survives_the_kill_of_provoke() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let child = start_endless(&sandbox, &linger, "5s");
+    child.signal(Signal::KILL);
+    child.end();
+    wait_until("nothing is left", || processes_with(&linger).is_empty());
+}
+
+#[test]
+fn a_killed_slot_costs_one_attempt_and_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    // The first attempt kills its own slot, having left a daemon behind.
+    let line = format!(
+        "{PROVOKE} victim leak-detached --linger {linger}; mkdir first 2>/dev/null && kill -9 $PPID; exit 0"
+    );
+    let args = ["-n", "2", "--leaks", "off", "--", "sh", "-c", &line];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 2}),
+        "{said}"
+    );
+    assert_eq!(report["repeated_attempts"], 1);
+    assert_gone(&linger);
+}
+
+#[test]
+fn helpers_run_beside_and_end_with_the_main_process() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let file = sandbox.write("s.toml", &format!(
+        "runs = 3\n[[actor]]\nname = 'writer'\nrole = 'helper'\nshell = 'touch ready; exec {PROVOKE} victim leftover --linger {linger}'\n\
+         [[actor]]\nname = 'reader'\nshell = 'until [ -e ready ]; do sleep 0.01; done'\n"
+    ));
+    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "-q"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stdout.contains("3 ok"), "{said}");
+    assert_gone(&linger);
+}

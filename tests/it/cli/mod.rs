@@ -1,0 +1,10 @@
+//! The real program against real processes.
+
+mod errors;
+mod hooks;
+mod left_behind;
+mod outcomes;
+mod stopping;
+mod storage;
+mod support;
+mod surroundings;

@@ -1,0 +1,275 @@
+//! Every ending is told apart.
+
+use super::support::{PROVOKE, Sandbox};
+use serde_json::json;
+
+/// Repeats a victim twice and returns its outcomes, the label of the first kind, and the exit code.
+fn victim(args: &[&str]) -> (serde_json::Value, Option<String>, Option<i32>) {
+    let sandbox = Sandbox::new();
+    let all = [&["-n", "2", "-t", "30s", "--", PROVOKE, "victim"], args].concat();
+    let (report, said) = sandbox.report(&all);
+    let variant = &report["variants"][0];
+    let label = variant["kinds"][0]["label"].as_str().map(str::to_owned);
+    (variant["outcomes"].clone(), label, said.code)
+}
+
+#[test]
+fn every_signal_has_its_name() {
+    for (kind, name) in [
+        ("segv", "SIGSEGV"),
+        ("abort", "SIGABRT"),
+        ("ill", "SIGILL"),
+        ("fpe", "SIGFPE"),
+        ("bus", "SIGBUS"),
+        ("overflow", "SIGSEGV"),
+        ("kill", "SIGKILL"),
+        ("slow-death", "SIGSEGV"),
+    ] {
+        let (outcomes, label, code) = victim(&[kind]);
+        assert_eq!(outcomes, json!({"pass": 0, name: 2}), "{kind}");
+        assert_eq!(label.as_deref(), Some("seen"), "{kind}");
+        assert_eq!(code, Some(1));
+    }
+    let (outcomes, ..) = victim(&["signal", "--signal", "USR1"]);
+    assert_eq!(outcomes, json!({"pass": 0, "SIGUSR1": 2}));
+}
+
+#[test]
+fn one_name_covers_the_crash_however_it_was_reported() {
+    let (outcomes, label, _) = victim(&["shell-segv"]);
+    assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
+    assert_eq!(label.as_deref(), Some("exit 139, and a shell said so"));
+    let (outcomes, label, _) = victim(&["python-segv"]);
+    assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
+    assert_eq!(label.as_deref(), Some("read from exit 245, Python's habit"));
+    let (outcomes, label, _) = victim(&["exit", "--code", "139"]);
+    assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
+    assert_eq!(label.as_deref(), Some("read from exit 139"));
+}
+
+#[test]
+fn exit_codes_are_counted_apart() {
+    let sandbox = Sandbox::new();
+    let (report, _) = sandbox.report(&["-n", "6", "--", "sh", "-c", "exit $((PROVOKE_TRIAL % 3))"]);
+    let variant = &report["variants"][0];
+    assert_eq!(
+        variant["outcomes"],
+        json!({"pass": 2, "exit 1": 2, "exit 2": 2})
+    );
+    assert_eq!(variant["failing_trials"], json!([1, 2, 4, 5]));
+}
+
+#[test]
+fn a_core_dump_is_noted_where_the_kernel_makes_one() {
+    let sandbox = Sandbox::new();
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let args = [
+        "-n",
+        "1",
+        "--rlimit",
+        "core=unlimited",
+        "--",
+        PROVOKE,
+        "victim",
+        "segv",
+    ];
+    let (report, _) = sandbox.report(&args);
+    let label = &report["variants"][0]["kinds"][0]["label"];
+    // A pattern may name a place that cannot be written; a plain name is the sandbox's folder.
+    if pattern.trim() == "core" {
+        assert_eq!(label, "core dumped");
+    }
+    assert!(label == "core dumped" || label == "seen");
+}
+
+#[test]
+fn a_hang_is_ended_politely_or_not() {
+    for kind in ["hang", "spin", "hang-stubborn"] {
+        let sandbox = Sandbox::new();
+        let args = [
+            "-n", "1", "-t", "300ms", "--grace", "200ms", "--", PROVOKE, "victim", kind,
+        ];
+        let (report, _) = sandbox.report(&args);
+        assert_eq!(
+            report["variants"][0]["outcomes"],
+            json!({"pass": 0, "hang": 1}),
+            "{kind}"
+        );
+        let events = sandbox.events();
+        let finished = events
+            .iter()
+            .find_map(|event| event.get("trial_finished"))
+            .unwrap();
+        let ending = &finished["seen"]["actors"][0]["ending"]["timed_out"];
+        assert_eq!(ending["killed"], kind == "hang-stubborn", "{kind}");
+    }
+}
+
+#[test]
+fn a_stopped_process_is_not_called_a_hang() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "-n", "1", "-t", "500ms", "--grace", "5s", "--", PROVOKE, "victim", "stop",
+    ];
+    let (report, _) = sandbox.report(&args);
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 0, "stopped": 1})
+    );
+}
+
+#[test]
+fn output_makes_and_unmakes_a_failure() {
+    let sandbox = Sandbox::new();
+    let line =
+        "echo \"result $PROVOKE_TRIAL\"; echo flaky network >&2; exit $((PROVOKE_TRIAL == 3))";
+    let rules = ["--fail-if-out", "result [24]$", "--ok-if-out", "^flaky"];
+    let args = [&["-n", "5"], &rules[..], &["--", "sh", "-c", line]].concat();
+    let (report, _) = sandbox.report(&args);
+    let variant = &report["variants"][0];
+    assert_eq!(variant["outcomes"], json!({"pass": 3, "output": 2}));
+    assert_eq!(variant["failing_trials"], json!([2, 4]));
+}
+
+#[test]
+fn a_rule_finds_its_line_in_the_middle_of_much_output() {
+    let sandbox = Sandbox::new();
+    let line = "yes | head -c 3000000; echo; echo needle; yes | head -c 3000000";
+    let (report, _) =
+        sandbox.report(&["-n", "1", "--fail-if-out", "needle", "--", "sh", "-c", line]);
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 0, "output": 1})
+    );
+}
+
+#[test]
+fn other_failures_are_tallied_apart() {
+    let sandbox = Sandbox::new();
+    let line = "case $PROVOKE_TRIAL in 1) kill -SEGV $$;; 2) exit 139;; 3) exit 7;; esac";
+    let (report, _) = sandbox.report(&["-n", "6", "--only", "SEGV", "--", "sh", "-c", line]);
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["trials"], &variant["failures"], &variant["other"]),
+        (&json!(5), &json!(2), &json!(1))
+    );
+    assert_eq!(
+        variant["outcomes"],
+        json!({"pass": 3, "SIGSEGV": 2, "exit 7": 1})
+    );
+}
+
+#[test]
+fn a_trial_that_could_not_test_never_counts() {
+    let sandbox = Sandbox::new();
+    let line = "[ $PROVOKE_TRIAL = 2 ] && exit 125; exit 0";
+    let (report, said) = sandbox.report(&["-n", "4", "--", "sh", "-c", line]);
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["trials"], &variant["void"]),
+        (&json!(4), &json!(1))
+    );
+    assert_eq!(variant["void_reasons"], json!({"skipped": 1}));
+    assert_eq!(said.code, Some(0));
+}
+
+#[test]
+fn copies_are_one_trial_and_the_worst_of_them_decides() {
+    let sandbox = Sandbox::new();
+    let line = "mkdir claim.$PROVOKE_TRIAL 2>/dev/null && kill -SEGV $$; sleep 0.05";
+    let (report, _) = sandbox.report(&["-n", "3", "--copies", "4", "--", "sh", "-c", line]);
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 0, "SIGSEGV": 3})
+    );
+    let kept = std::fs::read_dir(sandbox.path("provoke-out/last/trials/1")).unwrap();
+    assert_eq!(kept.count(), 8, "stdout and stderr of four copies");
+}
+
+/// A memory group with a limit, for a while.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new(bytes: &str) -> Self {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let path = own
+            .lines()
+            .find_map(|line| line.split_once(":memory:"))
+            .map(|(_, path)| path);
+        let (root, limit) = match path {
+            Some(path) => (
+                format!("/sys/fs/cgroup/memory{path}"),
+                "memory.limit_in_bytes",
+            ),
+            None => ("/sys/fs/cgroup".to_owned(), "memory.max"),
+        };
+        let group = std::path::Path::new(&root).join(format!("test-{}", std::process::id()));
+        std::fs::create_dir(&group).expect("this test needs to be root, with a memory controller");
+        std::fs::write(group.join(limit), bytes).unwrap();
+        // Under v2 the groups within need the controller passed on to them.
+        let _ = std::fs::write(group.join("cgroup.subtree_control"), "+memory");
+        Self(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn an_out_of_memory_kill_is_told_from_a_plain_one() {
+    let group = Group::new("100M");
+    let sandbox = Sandbox::new();
+    let line = format!(
+        "case $PROVOKE_TRIAL in 1) exec {PROVOKE} victim oom;; 2) kill -9 $$;; 3) {PROVOKE} victim oom; true;; esac"
+    );
+    let join = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &join,
+            "sh",
+            PROVOKE,
+            "run",
+            "-q",
+            "-n",
+            "4",
+            "--export-json",
+            "report.json",
+        ])
+        .args(["--", "sh", "-c", &line])
+        .current_dir(sandbox.path(""))
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_str(&sandbox.read("report.json"))
+        .unwrap_or_else(|error| panic!("{error}: {}", super::support::Said::from(output)));
+    let variant = &report["variants"][0];
+    assert_eq!(
+        variant["outcomes"],
+        json!({"pass": 1, "oom": 2, "SIGKILL": 1})
+    );
+    let words: Vec<_> = variant["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| {
+            (
+                kind["trials"][0].as_u64().unwrap(),
+                kind["words"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    assert!(
+        words.contains(&(1, "killed by the kernel: out of memory".to_owned())),
+        "{words:?}"
+    );
+    assert!(
+        words.contains(&(
+            3,
+            "the kernel killed a child of it: out of memory".to_owned()
+        )),
+        "{words:?}"
+    );
+}

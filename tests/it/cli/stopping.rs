@@ -1,0 +1,138 @@
+//! When a run ends, and with which exit code.
+
+use super::support::{PROVOKE, Sandbox};
+use serde_json::json;
+
+/// Fails in these trials.
+fn failing(trials: &str) -> Vec<&str> {
+    vec!["--", PROVOKE, "victim", "exit", "--fail-on", trials]
+}
+
+fn run(flags: &[&str], trials: &str) -> (serde_json::Value, Option<i32>) {
+    let (report, said) = Sandbox::new().report(&[flags, &failing(trials)].concat());
+    (report, said.code)
+}
+
+#[test]
+fn exit_codes_answer_the_question() {
+    assert_eq!(run(&["-n", "3"], "99").1, Some(0));
+    assert_eq!(run(&["-n", "3"], "2").1, Some(1));
+    assert_eq!(run(&["-n", "3", "--expect", "fail"], "2").1, Some(0));
+    assert_eq!(run(&["-n", "3", "--expect", "fail"], "99").1, Some(1));
+    assert_eq!(
+        run(&["-n", "40", "-j", "2", "--max-rate", "50%"], "2").1,
+        Some(0)
+    );
+    assert_eq!(
+        run(&["-n", "40", "-j", "2", "--max-rate", "1%"], "1-39").1,
+        Some(1)
+    );
+    assert_eq!(run(&["-n", "5", "--max-rate", "10%"], "2").1, Some(3));
+}
+
+#[test]
+fn the_first_failure_stops_and_gives_no_bare_percentage() {
+    let (report, _) = run(&["-n", "30", "-x", "-j", "3"], "4,5,6");
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["trials"], &variant["failures"]),
+        (&json!(4), &json!(1))
+    );
+    assert_eq!(variant["rate"]["point"], json!(null));
+    assert_eq!(report["stop_rule"], "kth_failure");
+}
+
+#[test]
+fn the_third_failure_stops_and_the_rate_is_known() {
+    let (report, _) = run(&["--max-fail", "3"], "2,5,8");
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["trials"], &variant["failures"]),
+        (&json!(8), &json!(3))
+    );
+    assert_eq!(variant["rate"]["point"], json!(0.375));
+}
+
+#[test]
+fn a_narrow_interval_stops() {
+    let (report, _) = run(&["--width", "60%"], "2,5,8");
+    let rate = &report["variants"][0]["rate"];
+    assert_eq!(
+        (&report["stop_rule"], &rate["basis"]),
+        (&json!("decision"), &json!("cs"))
+    );
+    let width = rate["cs"][1].as_f64().unwrap() - rate["cs"][0].as_f64().unwrap();
+    assert!(width <= 0.6, "{width}");
+}
+
+#[test]
+fn a_time_budget_stops_and_its_interval_holds_at_any_time() {
+    let (report, code) = run(&["-d", "300ms", "--delay", "20ms"], "99999");
+    assert_eq!((&report["stop_rule"], code), (&json!("time"), Some(0)));
+    assert_eq!(report["variants"][0]["rate"]["basis"], "cs");
+}
+
+#[test]
+fn a_finite_default_is_said() {
+    let said = Sandbox::new().provoke(&["run", "--", "true"]);
+    assert!(said.stderr.contains("up to 100 trials or 600 s"), "{said}");
+    assert!(said.stdout.contains("100 trials   100 ok"), "{said}");
+}
+
+#[test]
+fn the_whole_first_screen() {
+    let said = Sandbox::new()
+        .provoke(&[&["run", "-n", "10", "--seed", "1"], &failing("3,7")[..]].concat());
+    insta::assert_snapshot!(said, @"
+      10 trials   8 ok   2 exit 1   0 hang   0 leak
+      2/10 failed: 20.0 %   95 % interval 2.5 .. 55.6 %
+        2x exit 1: the program reported failure   #3 #7
+        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
+      evidence: provoke-out/RUN/trials/
+      a fix will need 33 clean trials: provoke run -n 33 -x -- provoke victim exit --fail-on '3,7'
+      one again: provoke replay RUN#3
+    ------- stderr -------
+      #3     exit 1   TIME  victim: about to exit with code 1
+      #7     exit 1   TIME  victim: about to exit with code 1
+    [exit status: Some(1)]
+    ");
+}
+
+#[test]
+fn ticks_and_crosses_come_in_order() {
+    let sandbox = Sandbox::new();
+    let line = "case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac";
+    let said = sandbox.provoke(&[
+        "run", "-n", "4", "-j", "4", "-q", "--style", "ticks", "--", "sh", "-c", line,
+    ]);
+    insta::assert_snapshot!(said, @"
+    ✓ 1
+    ✗ 2  exit code 139 (SIGSEGV, segmentation fault)
+    ✗ 3  SIGSEGV (segmentation fault)
+    ✓ 4
+      4 trials   2 ok   2 SIGSEGV   0 hang   0 leak
+      2/4 failed: 50.0 %   95 % interval 6.8 .. 93.2 %
+        1x SIGSEGV (seen): segmentation fault: touched memory it may not touch   #3
+        1x SIGSEGV (read from exit 139): segmentation fault: touched memory it may not touch   #2
+        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
+      evidence: provoke-out/RUN/trials/
+      a fix will need 12 clean trials: provoke run -n 12 -x -- sh -c 'case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac'
+      one again: provoke replay RUN#2
+    ------- stderr -------
+    [exit status: Some(1)]
+    ");
+}
+
+#[test]
+fn every_trial_is_shown_on_request() {
+    let said = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
+    insta::assert_snapshot!(said, @"
+      2 trials   2 ok   0 hang   0 leak
+      no failure in 2: rate below 77.6 % (95 %)
+      journal: provoke-out/RUN/events.jsonl
+    ------- stderr -------
+      #1     ok  TIME
+      #2     ok  TIME
+    [exit status: Some(0)]
+    ");
+}

@@ -1,0 +1,175 @@
+//! What is written down, and what can be made of it again.
+
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use rustix::process::Signal;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn a_killed_run_is_resumed_to_the_same_end() {
+    let sandbox = Sandbox::new();
+    let victim = [
+        "--", PROVOKE, "victim", "segv", "--rate", "30%", "--delay", "20ms",
+    ];
+    let flags = ["-n", "40", "-j", "3", "--seed", "11", "-q"];
+    let whole = sandbox.provoke(&[&["run", "-o", "whole"], &flags[..], &victim].concat());
+
+    let child = sandbox.start(&[&["run", "-o", "broken"], &flags[..], &victim].concat());
+    let journal = || sandbox.read("broken/events.jsonl");
+    wait_until("some trials are over", || {
+        journal().matches("trial_finished").count() >= 10
+    });
+    child.signal(Signal::KILL);
+    child.end();
+    let mut torn = journal();
+    torn.push_str("{\"trial_finished\":{\"trial\":");
+    fs::write(sandbox.path("broken/events.jsonl"), torn).unwrap();
+
+    let resumed = sandbox.provoke(&["resume", "broken", "-q"]);
+    assert_eq!(resumed.code, whole.code, "{resumed}");
+    let first_lines = |said: &Said| {
+        said.stdout
+            .lines()
+            .filter(|line| line.contains("failed") || line.contains("trials"))
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(first_lines(&resumed), first_lines(&whole));
+}
+
+#[test]
+fn two_writers_are_kept_apart() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.start(&["run", "-o", "r", "-n", "1", "--", "sleep", "600"]);
+    wait_until("it runs", || {
+        sandbox.read("r/events.jsonl").contains("trial_started")
+    });
+    let said = sandbox.provoke(&["resume", "r"]);
+    child.signal(Signal::KILL);
+    child.end();
+    assert_eq!(said.code, Some(125), "{said}");
+    assert!(
+        said.stderr
+            .contains("still being written by another provoke"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_trial_is_replayed_with_everything_it_had() {
+    let sandbox = Sandbox::new();
+    let input = sandbox.write("in.txt", "input\n");
+    let line = "cat; echo $A $PROVOKE_TRIAL $PROVOKE_SEED $0; exit 3";
+    let args = [
+        "-n",
+        "3",
+        "-e",
+        "A=b",
+        "--stdin",
+        input.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        line,
+        "{trial}",
+    ];
+    sandbox.report(&args);
+    let kept = sandbox.read("provoke-out/last/trials/2/stdout");
+    let said = sandbox.provoke(&["replay", "last#2"]);
+    assert_eq!(said.code, Some(1));
+    for line in kept.lines() {
+        assert!(said.stderr.contains(line), "{line} in {said}");
+    }
+    assert!(said.stdout.starts_with("#2 exit 3"), "{said}");
+}
+
+#[test]
+fn a_trial_is_replayed_under_a_wrapper_in_the_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-n", "2", "--", "sh", "-c", "echo $PROVOKE_TRIAL"]);
+    let said = sandbox.provoke(&["replay", "last#2", "--wrap", "env WRAPPED=1"]);
+    assert_eq!(
+        (said.stdout.as_str(), said.code),
+        ("2\n", Some(0)),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_full_disk_is_said_before_the_start_or_once() {
+    let sandbox = Sandbox::new();
+    let mount = |size: &str, then: &str| -> Said {
+        let line = format!("mkdir -p disk && mount -t tmpfs -o size={size} tmpfs disk && {then}");
+        let shell = ["-m", "sh", "-c", &line];
+        Command::new("unshare")
+            .args(shell)
+            .current_dir(sandbox.path(""))
+            .output()
+            .unwrap()
+            .into()
+    };
+    // From the start: nothing runs.
+    let said = mount(
+        "4k",
+        &format!("head -c 4096 /dev/zero > disk/full; {PROVOKE} run -n 3 -o disk/run -- true"),
+    );
+    assert_eq!(said.code, Some(125), "{said}");
+    assert!(said.stderr.contains("No space left on device"), "{said}");
+    // On the way: the run goes on, and says that its journal is incomplete.
+    let victim = format!("{PROVOKE} victim exit --rate 0.5");
+    let said = mount(
+        "64k",
+        &format!("{PROVOKE} run -n 600 -q -o disk/run -- {victim}"),
+    );
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(
+        said.stderr.matches("could not be written").count(),
+        1,
+        "{said}"
+    );
+    assert!(said.stdout.contains("600 trials"), "{said}");
+    assert!(said.stdout.contains("the journal is incomplete"), "{said}");
+}
+
+#[test]
+fn a_corrupt_journal_is_an_error_with_its_line_and_a_way_out() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-q", "-n", "3", "-o", "r", "--", "true"]);
+    let journal = sandbox.read("r/events.jsonl");
+    let broken: Vec<String> = journal
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            if at == 3 {
+                line.replace('{', "<")
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    fs::write(sandbox.path("r/events.jsonl"), broken.join("\n") + "\n").unwrap();
+    let said = sandbox.provoke(&["report", "r"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: SANDBOX/r/events.jsonl:4: this line of the journal cannot be read
+      caused by: expected value at line 1 column 1
+
+    hint: the 3 lines before it are intact; to go on with them alone, keep a copy and run:
+      head -n 3 SANDBOX/r/events.jsonl > SANDBOX/r/events.jsonl.cut && mv SANDBOX/r/events.jsonl.cut SANDBOX/r/events.jsonl
+    [exit status: Some(125)]
+    ");
+}
+
+#[test]
+fn the_runs_kept_here_are_listed() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-q", "-n", "2", "--", "true"]);
+    sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);
+    insta::assert_snapshot!(sandbox.provoke(&["list"]), @"
+    RUN  0/2 failed  true
+    RUN  3/3 failed  false
+    ------- stderr -------
+    [exit status: Some(0)]
+    ");
+}

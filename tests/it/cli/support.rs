@@ -1,0 +1,221 @@
+//! A sandbox to run the program in, and its output in one text.
+
+use regex::Regex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
+
+/// Nothing takes so long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder of its own, and an environment without surprises.
+pub(super) struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+/// The program while it runs; it does not outlive its test.
+pub(super) struct Running {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Running {
+    pub(super) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until it has said this on standard error.
+    pub(super) fn wait_for(&self, words: &str) {
+        let said = || fs::read_to_string(self.folder.join("started.err")).unwrap_or_default();
+        wait_until(words, || said().contains(words));
+    }
+
+    /// Waits for its end.
+    pub(super) fn end(mut self) -> Said {
+        let status = self.child.wait().unwrap();
+        let read = |name| fs::read_to_string(self.folder.join(name)).unwrap();
+        Said {
+            stdout: read("started.out"),
+            stderr: read("started.err"),
+            code: status.code(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the program said and how it ended.
+pub(super) struct Said {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) code: Option<i32>,
+}
+
+impl Sandbox {
+    pub(super) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(PROVOKE);
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            let name_text = name.to_string_lossy().into_owned();
+            if ["PROVOKE_", "CLICOLOR", "NO_COLOR"]
+                .iter()
+                .any(|p| name_text.starts_with(p))
+            {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(super) fn provoke(&self, args: &[&str]) -> Said {
+        self.command(args).output().unwrap().into()
+    }
+
+    /// Starts the program; what it says goes to files.
+    pub(super) fn start(&self, args: &[&str]) -> Running {
+        let file = |name| File::create(self.path(name)).unwrap();
+        let mut command = self.command(args);
+        let child = command
+            .stdout(file("started.out"))
+            .stderr(file("started.err"))
+            .spawn();
+        Running {
+            child: child.unwrap(),
+            folder: self.path(""),
+        }
+    }
+
+    /// Repeats a command and returns the report.
+    pub(super) fn report(&self, args: &[&str]) -> (Value, Said) {
+        let all = [&["run", "-q", "--export-json", "report.json"], args].concat();
+        let said = self.provoke(&all);
+        let text = self.read("report.json");
+        (
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        )
+    }
+
+    /// Returns every event in the journal of the only run, or the last.
+    pub(super) fn events(&self) -> Vec<Value> {
+        let text = self.read("provoke-out/last/events.jsonl");
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            code: output.status.code(),
+        }
+    }
+}
+
+impl fmt::Display for Said {
+    /// Everything in one text, without what differs from run to run.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            stdout,
+            stderr,
+            code,
+        } = self;
+        let all = format!("{stdout}------- stderr -------\n{stderr}[exit status: {code:?}]\n");
+        let filters = [
+            (r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN"),
+            (r"\d+(\.\d+)? m?s\b", "TIME"),
+            (r"pid \d+", "pid PID"),
+            (r"\d+ KiB", "N KiB"),
+            (r"/\S*/provoke victim", "provoke victim"),
+            (r"/tmp/\.tmp\w+", "SANDBOX"),
+        ];
+        let mut text = all;
+        for (pattern, name) in filters {
+            text = Regex::new(pattern)
+                .unwrap()
+                .replace_all(&text, name)
+                .into_owned();
+        }
+        f.write_str(&text)
+    }
+}
+
+/// Waits until something is so.
+pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns the processes whose command line holds this word.
+pub(super) fn processes_with(word: &str) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let line = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
+        line.is_ok_and(|line| {
+            String::from_utf8_lossy(&line)
+                .split('\0')
+                .any(|part| part == word)
+        })
+    })
+    .collect()
+}
+
+/// Returns a word that no other process has in its command line: a time to linger.
+pub(super) fn unique_linger() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(
+        "{}ms",
+        600_000 + std::process::id() % 100_000 * 10 + next % 10
+    )
+}
+
+pub(super) fn assert_gone(linger: &str) {
+    let left = processes_with(linger);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}

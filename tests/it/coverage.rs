@@ -1,0 +1,64 @@
+//! The intervals that a run reports are honest for the way the run ended: through the
+//! real loop, with failures that take ten times longer than passes.
+
+use crate::loop_and_fold::{begin, exited, hash, plan, run};
+use provoke::model::Trial;
+use provoke::policy::Repeat;
+use provoke::report::{Basis, Report};
+use provoke::state::State;
+use std::time::Duration;
+
+const RUNS: u64 = 400;
+/// An interval may be wrong in so many of [`RUNS`]: 5 % and two standard errors.
+const WRONG_AT_MOST: u64 = 28;
+
+/// Does one run in a world of its own.
+fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
+    let (_, mut state) = begin(plan(&format!("{rule}\njobs = 3\nseed = {world}")));
+    let script = move |trial: &Trial| {
+        #[expect(clippy::cast_precision_loss, reason = "53 bits")]
+        let fails = (hash(world, trial.id.0) as f64) < rate * (1_u64 << 53) as f64;
+        let slow = if fails { 10 } else { 1 };
+        (
+            Duration::from_millis(1000 * slow + hash(world ^ 3, trial.id.0) % 500),
+            exited(i32::from(fails)),
+        )
+    };
+    let pause = Duration::from_millis(2_000 + hash(world ^ 9, 0) % 60_000);
+    run(&mut state, script, interrupt.then_some(pause));
+    state
+}
+
+/// Returns how many runs gave an interval without the truth in it, and on which basis.
+fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, Basis) {
+    let mut basis = Basis::Cp;
+    let misses = (1..=RUNS).filter(|world| {
+        let state = one(rule, rate, world * 7919, interrupt);
+        let found = Report::new(&state, &Repeat, true).variants[0].rate;
+        basis = found.basis;
+        let [lo, hi] = found.interval();
+        !(lo..=hi).contains(&rate)
+    });
+    (misses.count() as u64, basis)
+}
+
+#[test]
+fn intervals_hold_however_the_run_ends() {
+    for rate in [0.05, 0.3] {
+        for (rule, interrupt, expected) in [
+            ("runs = 30", false, Basis::Cp),
+            ("max-fail = 3", false, Basis::Cp),
+            ("runs = 60\nfail-fast = true", false, Basis::Cp),
+            ("width = 0.45", false, Basis::Cs),
+            ("duration = '40s'", false, Basis::Cs),
+            ("runs = 1000", true, Basis::Cs),
+        ] {
+            let (misses, basis) = wrong(rule, rate, interrupt);
+            assert_eq!(basis, expected, "{rule}");
+            assert!(
+                misses <= WRONG_AT_MOST,
+                "{rule} at {rate}: {misses} of {RUNS}"
+            );
+        }
+    }
+}
