@@ -20,11 +20,11 @@ fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
         let fails = (hash(world, trial.id.0) as f64) < rate * (1_u64 << 53) as f64;
         let slow = if fails { 10 } else { 1 };
         (
-            Duration::from_millis(1000 * slow + hash(world ^ 3, trial.id.0) % 500),
+            Duration::from_millis(10 * slow + hash(world ^ 3, trial.id.0) % 5),
             exited(i32::from(fails)),
         )
     };
-    let pause = Duration::from_millis(2_000 + hash(world ^ 9, 0) % 60_000);
+    let pause = Duration::from_millis(20 + hash(world ^ 9, 0) % 600);
     run(&mut state, script, interrupt.then_some(pause));
     state
 }
@@ -50,7 +50,7 @@ fn intervals_hold_however_the_run_ends() {
             ("max-fail = 3", false, Basis::Cp),
             ("runs = 60\nfail-fast = true", false, Basis::Cp),
             ("width = 0.45", false, Basis::Cs),
-            ("duration = '40s'", false, Basis::Cs),
+            ("duration = '400ms'", false, Basis::Cs),
             ("runs = 1000", true, Basis::Cs),
         ] {
             let (misses, basis) = wrong(rule, rate, interrupt);
