@@ -88,7 +88,7 @@ impl Run<'_, '_> {
         let mut broken_off = None;
         let budget = self.driver.state.plan.stop.duration();
         let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
-        let budget_ends = left.map(|left| self.begun + left);
+        let budget_ends = left.and_then(|left| self.begun.checked_add(left));
         let mut tick = tokio::time::interval(TICK);
         loop {
             if broken_off.is_none() {
@@ -136,7 +136,7 @@ impl Run<'_, '_> {
 
     /// Working time of the whole run.
     fn worked(&self) -> Duration {
-        self.worked_before + self.begun.elapsed()
+        self.worked_before.saturating_add(self.begun.elapsed())
     }
 
     fn emit(&mut self, event: Event) {

@@ -279,6 +279,19 @@ impl fmt::Display for Resource {
 }
 
 impl Plan {
+    /// True when its numbers make sense, as those of every plan do that was not read
+    /// from a damaged file.
+    pub fn is_sound(&self) -> bool {
+        let main = |actor: &ActorPlan| actor.role == Role::Main;
+        self.jobs > 0
+            && Alpha::from_confidence(self.alpha.confidence()) == Some(self.alpha)
+            && !self.variants.is_empty()
+            && self
+                .variants
+                .iter()
+                .all(|variant| variant.actors.iter().any(main))
+    }
+
     /// Returns the variant of this number.
     pub fn variant(&self, id: super::VariantId) -> &VariantPlan {
         &self.variants[id.index()]

@@ -112,6 +112,9 @@ impl State {
         else {
             return None;
         };
+        if !plan.is_sound() {
+            return None;
+        }
         let tally = |_: &_| Variant {
             tally: Tally::new(plan.jobs),
             pending: 0,
@@ -180,6 +183,10 @@ impl State {
     }
 
     fn started(&mut self, trial: Trial) {
+        // What no plan of ours asks for comes from a damaged file.
+        if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
+            return;
+        }
         self.launched = self.launched.max(trial.id.0);
         let attempts = match self.open.get(&trial.id) {
             Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
@@ -303,7 +310,7 @@ impl State {
 
     /// Returns the number that the next new trial gets.
     pub fn next_id(&self) -> TrialId {
-        TrialId(self.launched + 1)
+        TrialId(self.launched.saturating_add(1))
     }
 
     /// Returns how many failures of this kind have come so far, in any order.

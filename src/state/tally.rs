@@ -116,7 +116,7 @@ impl Tally {
             }
             Outcome::Void(_) => unreachable!("handled above"),
         }
-        self.exposure += ended.elapsed;
+        self.exposure = self.exposure.saturating_add(ended.elapsed);
         self.follow(id, matches!(ended.outcome, Outcome::Fail(_)));
     }
 

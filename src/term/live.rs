@@ -161,7 +161,9 @@ impl Live {
         if n > 0 {
             let interval = confidence_sequence(k, n, state.plan.alpha.value());
             let [lo, hi] = [interval.lo, interval.hi].map(words::percent);
-            parts.push(format!("{lo} .. {hi} %"));
+            #[expect(clippy::cast_precision_loss, reason = "counts of trials")]
+            let rate = words::percent(k as f64 / n as f64);
+            parts.push(format!("{rate} % ({lo} .. {hi} %)"));
         }
         parts.push(format!("{} running", state.running().count()));
         parts.push(self.time(completed));

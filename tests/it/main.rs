@@ -3,6 +3,7 @@
 mod calibration;
 mod cli;
 mod coverage;
+mod damage;
 mod golden;
 mod layers;
 mod loop_and_fold;
