@@ -48,8 +48,9 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
 
 impl<'a> Experiment<'a> {
     /// Checks what can be checked before anything runs, and writes the first line.
-    pub(super) fn begin(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+    pub(super) fn begin(mut plan: Plan, output: &'a Output) -> Result<Self, CliError> {
         check(&plan)?;
+        find_ourselves(&mut plan);
         output.exports.touch()?;
         let root = default_root();
         let folder = Folder::create(output.out.as_deref(), &root, plan.seed)?;
@@ -94,12 +95,18 @@ impl<'a> Experiment<'a> {
     }
 
     async fn trials(&mut self) -> Result<bool, CliError> {
-        let signals = listen().map_err(CliError::could_not)?;
+        let mut signals = listen().map_err(CliError::could_not)?;
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let hooks = self.state.plan.hooks.clone();
         if let Some(setup) = &hooks.setup {
-            let done = executor.hook(setup).await.map_err(CliError::could_not)?;
+            let done = tokio::select! {
+                done = executor.hook(setup) => done.map_err(CliError::could_not)?,
+                Some(signal) = signals.recv() => {
+                    executor.close().await;
+                    return self.stopped_by(signal);
+                }
+            };
             if let Some(seen) = done {
                 executor.close().await;
                 return Err(hook_failed("setup", &seen));
@@ -169,6 +176,17 @@ impl<'a> Experiment<'a> {
             .chain(self.state.to_repeat())
             .map(|trial| trial.id);
         first_open.min().unwrap_or_else(|| self.state.next_id()).0
+    }
+
+    /// Records that the run was broken off before its first trial.
+    fn stopped_by(&mut self, signal: Signal) -> Result<bool, CliError> {
+        let stopped = Event::RunStopped {
+            why: StopCause::Signal(signal),
+            at: self.state.worked,
+        };
+        self.journal.add(&stopped)?;
+        self.state.apply(stopped, |_| false);
+        Ok(true)
     }
 
     /// Says what is going to happen, where the user has not said it.
@@ -372,6 +390,29 @@ fn startable(plan: &Plan) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// Where PATH has no `provoke`, the word means this very program, so that its victims
+/// can be tried before anything is installed.
+fn find_ourselves(plan: &mut Plan) {
+    let missing = |plan: &Plan, actor: &ActorPlan| {
+        let name = actor
+            .command
+            .first()
+            .filter(|name| name.as_os_str() == "provoke");
+        let cwd = Path::new(actor.cwd.as_os_str());
+        name.is_some_and(|name| spawn::find(name.as_os_str(), path_of(plan, actor), cwd).is_err())
+    };
+    let Ok(ourselves) = std::env::current_exe() else {
+        return;
+    };
+    for variant in 0..plan.variants.len() {
+        for actor in 0..plan.variants[variant].actors.len() {
+            if missing(plan, &plan.variants[variant].actors[actor]) {
+                plan.variants[variant].actors[actor].command[0] = (&ourselves).into();
+            }
+        }
+    }
 }
 
 fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {

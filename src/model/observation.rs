@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observation {
-    /// From the start of the trial to the last thing seen of it.
+    /// Until the last main process ended, without what comes before and after.
     #[serde(rename = "us", with = "micros")]
     pub elapsed: Duration,
     /// Every copy of every actor, in the order of the plan.

@@ -126,7 +126,6 @@ impl Slot {
 
     /// Runs a trial from its preparation until nothing of it is left.
     fn trial(&mut self, trial: &Trial) -> Observation {
-        let begun = Instant::now();
         let mut seen = Observation::default();
         let Some((recipe, patterns)) = self.recipes.remove(&trial.variant) else {
             seen.lost = Some(format!("the slot knows no variant {}", trial.variant.0));
@@ -156,6 +155,13 @@ impl Slot {
             let mut processes = self.start(&recipe, &numbers);
             let how = self.supervise(&mut processes, &patterns, trial.timeout, recipe.grace);
             seen.interrupted = how.interrupted;
+            let main = processes
+                .iter()
+                .filter(|process| process.role == Role::Main);
+            seen.elapsed = main
+                .map(|process| process.seen.elapsed)
+                .max()
+                .unwrap_or_default();
             if let Some(hook) = &recipe.conclude {
                 seen.conclude = self.hook(&recipe, hook, &numbers);
             }
@@ -187,7 +193,6 @@ impl Slot {
         }
         let kills = kills_before.zip(self.oom_kills());
         seen.oom_kills = kills.map(|(before, after)| after.saturating_sub(before));
-        seen.elapsed = begun.elapsed();
         self.recipes.insert(trial.variant, (recipe, patterns));
         seen
     }

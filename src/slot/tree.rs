@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Leaked processes described one by one; the rest is counted.
 const LISTED: usize = 64;
+/// Bytes of a command line that are kept.
+const COMMAND_LINE: usize = 4096;
 /// Killing goes on for so long; what lives then is called unkillable.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -64,7 +66,17 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
             ancestors.push(parent.name.clone());
             above = parent.ppid;
         }
-        let command: Vec<Text> = detail.command.iter().map(Into::into).collect();
+        let mut room = COMMAND_LINE;
+        let fits = |word: &&std::ffi::OsString| {
+            room = room.saturating_sub(word.len() + 1);
+            room > 0
+        };
+        let command: Vec<Text> = detail
+            .command
+            .iter()
+            .take_while(fits)
+            .map(Into::into)
+            .collect();
         ProcessSeen {
             pid: detail.identity.pid,
             ppid: detail.ppid,

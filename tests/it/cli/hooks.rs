@@ -1,6 +1,6 @@
 //! Commands around the trials.
 
-use super::support::{Sandbox, assert_gone, unique_linger};
+use super::support::{PROVOKE, Sandbox, assert_gone, unique_linger, wait_until};
 use serde_json::json;
 
 #[test]
@@ -79,5 +79,19 @@ fn what_setup_starts_lives_until_the_end_and_no_longer() {
     ];
     let (report, _) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 3}));
+    assert_gone(&linger);
+}
+
+#[test]
+fn an_interrupt_during_setup_ends_it() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let setup = format!("touch up; exec {PROVOKE} victim leftover --linger {linger}");
+    let child = sandbox.start(&["run", "-n", "3", "--setup", &setup, "--", "true"]);
+    wait_until("setup runs", || sandbox.path("up").exists());
+    child.signal(rustix::process::Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    assert!(said.stdout.contains("to go on: provoke resume"), "{said}");
     assert_gone(&linger);
 }
