@@ -55,6 +55,8 @@ struct Slot {
     /// What a process without input reads from.
     nothing: OwnedFd,
     group: Option<MemoryGroup>,
+    /// Kills that its memory group had counted when last asked.
+    oom_kills: u64,
     recipes: BTreeMap<VariantId, (Recipe, RegexSet)>,
     /// Processes that could not be killed, so that they are not taken for the next trial's.
     given_up: HashSet<Identity>,
@@ -83,6 +85,7 @@ pub fn main(name: &str) -> io::Result<()> {
         buffer: vec![0; 64 * 1024],
         last: Vec::new(),
         scratch: None,
+        oom_kills: 0,
         group,
     };
     let group = slot.group.as_ref().map(|group| group.path().to_owned());
@@ -131,7 +134,6 @@ impl Slot {
             seen.lost = Some(format!("the slot knows no variant {}", trial.variant.0));
             return seen;
         };
-        let kills_before = self.oom_kills();
         let scratch = recipe
             .scratch
             .as_ref()
@@ -191,8 +193,7 @@ impl Slot {
             }
             self.last = processes;
         }
-        let kills = kills_before.zip(self.oom_kills());
-        seen.oom_kills = kills.map(|(before, after)| after.saturating_sub(before));
+        seen.oom_kills = self.new_oom_kills();
         self.recipes.insert(trial.variant, (recipe, patterns));
         seen
     }
@@ -306,8 +307,11 @@ impl Slot {
         }
     }
 
-    fn oom_kills(&self) -> Option<u64> {
-        self.group.as_ref().and_then(MemoryGroup::oom_kills)
+    /// Returns how many processes of this slot were killed for want of memory since the
+    /// last time.
+    fn new_oom_kills(&mut self) -> Option<u64> {
+        let all = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
+        Some(all - std::mem::replace(&mut self.oom_kills, all).min(all))
     }
 }
 

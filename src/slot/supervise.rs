@@ -180,7 +180,8 @@ impl Slot {
 
     /// Reaps every child that has ended, own or adopted.
     fn reap(&mut self, processes: &mut [Process]) {
-        while rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]).is_ok() {}
+        // One read empties it: signals of one kind do not queue.
+        let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
         while let Next::Ended(pid) = child::peek() {
             let Ok(ended) = child::wait(pid) else { break };
             if let Some(process) = processes.iter_mut().find(|one| one.pid == Some(pid)) {
