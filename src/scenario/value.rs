@@ -1,12 +1,9 @@
 //! The values of flags and fields: each is read from text in one way, with an
 //! error that says what would have been right.
 
-use crate::model::{Alpha, Expect, Only, Resource, Timeout};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
-use std::borrow::Cow;
+use super::spell::nearest;
+use crate::model::{Alpha, Expect, Only, Resource, Signal, Timeout};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -88,7 +85,7 @@ impl FromStr for TimeoutValue {
         let Span(time) = text
             .parse()
             .map_err(|error| format!("{error}, or `auto`"))?;
-        if time.is_zero() {
+        if time.as_micros() == 0 {
             return Err("a timeout of 0 would make every trial a hang".to_owned());
         }
         Ok(Self(Timeout::After(time)))
@@ -149,7 +146,11 @@ impl FromStr for Codes {
                     .map(i32::from)
                     .map_err(|_| wrong(part))
             };
-            codes.extend(code(from)?..=code(to)?);
+            let range = code(from)?..=code(to)?;
+            if range.is_empty() {
+                return Err(format!("`{part}` is empty: the smaller code comes first"));
+            }
+            codes.extend(range);
         }
         Ok(Self(codes))
     }
@@ -161,7 +162,13 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         match regex::bytes::Regex::new(text) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(error) => Err(format!("not a regular expression: {error}")),
+            Err(error) => {
+                // The crate's own message has many lines, with a mark that another frame would shift.
+                let error = error.to_string();
+                let why = error.lines().last().unwrap_or_default();
+                let why = why.strip_prefix("error: ").unwrap_or(why);
+                Err(format!("`{text}` is not a regular expression: {why}"))
+            }
         }
     }
 }
@@ -170,7 +177,15 @@ impl FromStr for OnlyRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Self)
+        text.parse().map(Self).map_err(|error| {
+            let words = ["hang", "leak", "oom", "output"].into_iter();
+            let long = Signal::names();
+            let short = Signal::names().map(|name| &name[3..]);
+            match nearest(text, words.chain(long).chain(short)) {
+                Some(name) => format!("{error}; did you mean `{name}`?"),
+                None => error,
+            }
+        })
     }
 }
 
@@ -227,148 +242,5 @@ impl FromStr for Amount {
         amount.map(|amount| Self(Some(amount))).ok_or_else(|| {
             format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
         })
-    }
-}
-
-/// Reads values of a file: from text as a flag would be, or from a bare number or truth value.
-struct Text<T>(std::marker::PhantomData<T>);
-
-impl<T: FromStr<Err = String>> de::Visitor<'_> for Text<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text or a number")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-}
-
-/// Makes a value readable from a file, and describes it for editors.
-macro_rules! from_text {
-    ($($value:ident $types:tt $example:literal;)*) => {$(
-        impl<'de> Deserialize<'de> for $value {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_any(Text(std::marker::PhantomData))
-            }
-        }
-
-        impl JsonSchema for $value {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($value).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": $types, "examples": [$example] })
-            }
-        }
-    )*};
-}
-
-from_text! {
-    Span ["string", "number"] "60s";
-    TimeoutValue ["string", "number"] "60s";
-    Rate ["string", "number"] "5%";
-    Confidence ["string", "number"] "95";
-    Pattern ["string"] "data race";
-    OnlyRule ["string"] "SIGSEGV";
-    Expectation ["string"] "fail";
-    ResourceName ["string"] "as";
-    Amount ["string", "integer"] "4G";
-}
-
-impl<'de> Deserialize<'de> for Codes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Codes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an exit code, a list of them, or text such as \"0,10-19\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Codes, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, code: i64) -> Result<Codes, E> {
-                self.visit_str(&code.to_string())
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codes, A::Error> {
-                let mut codes = BTreeSet::new();
-                while let Some(code) = list.next_element::<u8>()? {
-                    codes.insert(i32::from(code));
-                }
-                Ok(Codes(codes))
-            }
-        }
-        from.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Codes {
-    fn schema_name() -> Cow<'static, str> {
-        "Codes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["integer", "string", "array"],
-            "items": { "type": "integer", "minimum": 0, "maximum": 255 },
-            "examples": [0, [0, 2], "0,10-19"],
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for EnvValue {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = EnvValue;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text, a number, or `false` to remove the variable")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(text.to_owned())))
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(number.to_string())))
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<EnvValue, E> {
-                if value {
-                    return Err(E::custom("`true` is no value: write it as text, \"true\""));
-                }
-                Ok(EnvValue(None))
-            }
-        }
-        from.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for EnvValue {
-    fn schema_name() -> Cow<'static, str> {
-        "EnvValue".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": ["string", "integer"] }, { "const": false }] })
     }
 }

@@ -1,0 +1,80 @@
+use super::*;
+
+#[test]
+fn dump() {
+    for text in [
+        "",
+        "runs = 3\ntimeuot = \"60s\"\n",
+        "timeout = 60s\n",
+        "timeout = \"60x\"\n",
+        "fail_fast = true",
+        "fail-fast = True",
+        "command = \"a b\"",
+        "shell = \"x\"\n[env]\nruns = 5\n",
+        "env = { A = true }",
+        "[actor]\nname='a'\n",
+        "runs: 30\n",
+        "{\n \"runs\": 3\n}",
+        "runs = 3\nruns = 4\n",
+        "runs = \"30\"",
+        "jobs = 0",
+        "jobs = 5000000000",
+        "runs = -1",
+        "shell = \"abc\ncopies=2",
+        "command = [\"a\", 5]",
+        "command = [\"a\",\n\"b\"\nruns=3",
+        "only = [\"SIGSEV\"]",
+        "only = \"SIGSEGV\"",
+        "keep = \"al\"",
+        "leaks = \"no\"",
+        "expect = \"pas\"",
+        "[rlimit]\nmem = 1",
+        "[rlimit]\ncore = 1.5",
+        "[rlimit]\ncore = \"4X\"",
+        "fail-if-out = [\"(a\"]",
+        "shell='x'\nwave=3\njobs=2",
+        "shell='x'\n[[variant]]\nname='a'\n[[variant]]\nname='a'\n",
+        "[[actor]]\nrole='service'\nname='x'\nshell='x'\n[[actor]]\nname='y'\nshell='x'",
+        "shell = \"\\q\"",
+        "shell = \u{201c}ls\u{201d}",
+        "[[variant]]\nname='a'\ntimeout=5\nargs='x'",
+        "args = ['x']",
+        "[env",
+        "= 5",
+        "a",
+        "\u{feff}runz = 3",
+        "shell = \"a\\u0000b\"",
+        "shell = 'é' \trunz = 5",
+        "ok = [300]",
+        "ok = 300",
+        "ok = \"10-5\"",
+        "seed = 99999999999999999999",
+        "seed = 18446744073709551615\nzork=1",
+        "conf = 20",
+        "max-rate = 2.5",
+        "timeout = 0",
+        "timeout = true",
+        "timeout = 2024-01-01",
+        "env = ['A=1']",
+        "x = 1\r\ny = 2\r\n",
+        "command = []",
+        "command=['x']\nshell='x'",
+        "[variant]\n",
+        "env.runs = 5\nshell='x'\nzork=1",
+        "variant = [1]",
+        "actor = [{name='x', rol='main'}]",
+    ] {
+        let result = parse(text).and_then(|s| {
+            s.plan(Surroundings {
+                environment: vec![],
+                base: "/x".into(),
+                seed: 1,
+            })
+            .map_err(|r| place(text, r, true))
+        });
+        match result {
+            Ok(_) => println!("OK {text:?}\n"),
+            Err(f) => println!("{}\n", Complaint::new(Path::new("s.toml"), Some(text), f)),
+        }
+    }
+}
