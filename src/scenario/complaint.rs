@@ -100,10 +100,9 @@ impl std::error::Error for Complaint {}
 /// show less than under one.
 fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
     let boundary = |at: &usize| source.is_char_boundary(*at);
-    let start = (0..=span.start.min(source.len()))
-        .rev()
-        .find(boundary)
-        .unwrap_or(0);
+    // What is missing at the end is missing behind the last line, not on an empty one after it.
+    let last = source.trim_end_matches(['\n', '\r']).len();
+    let start = (0..=span.start.min(last)).rev().find(boundary).unwrap_or(0);
     let line = source[start..]
         .find(['\n', '\r'])
         .map_or(source.len(), |end| start + end);

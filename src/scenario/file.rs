@@ -60,7 +60,7 @@ fn parse(source: &str) -> Result<Scenario, Finding> {
         let help = help.unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
             what: error.message().to_owned(),
-            span,
+            span: span.or(Some(0..0)),
             helps: vec![help],
             notes: Vec::new(),
         }
@@ -141,6 +141,10 @@ fn read(file: &Path) -> Result<String, Complaint> {
             help.to_owned(),
         ));
     }
+    text(file, bytes)
+}
+
+fn text(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
@@ -198,7 +202,8 @@ fn similar(file: &Path) -> Option<PathBuf> {
         .read_dir()
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let names: Vec<_> = names.filter(|name| name.ends_with(".toml")).collect();
+    let scenario = |name: &String| Path::new(name).extension().is_some_and(|end| end == "toml");
+    let names: Vec<_> = names.filter(scenario).collect();
     let wanted = file.file_name()?.to_str()?;
     nearest(wanted, names.iter().map(String::as_str)).map(|name| folder.join(name))
 }

@@ -70,7 +70,7 @@ pub struct Scenario {
     pub cleanup: Option<String>,
     /// Limits of every process, by their names in `ulimit` or `prlimit`.
     pub rlimit: BTreeMap<ResourceName, Amount>,
-    /// Give each trial a folder of its own (`{dir}`, PROVOKE_DIR, TMPDIR).
+    /// Give each trial a folder of its own (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
     /// Trials of each variant.
     pub runs: Option<u64>,

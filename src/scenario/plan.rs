@@ -402,3 +402,6 @@ fn contains(word: &Text, part: &[u8]) -> bool {
         .windows(part.len())
         .any(|window| window == part)
 }
+
+#[cfg(test)]
+mod tests;

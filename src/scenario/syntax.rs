@@ -4,7 +4,7 @@ use super::complaint::Finding;
 use toml::de::{DeTable, Error};
 
 /// Parts of what the TOML reader says, and the way out.
-const HELPS: [(&str, &str); 7] = [
+const HELPS: [(&str, &str); 9] = [
     (
         "duplicate key",
         "each name can be given once, and a table such as `[env]` opened once",
@@ -20,6 +20,14 @@ const HELPS: [(&str, &str); 7] = [
         "within \"...\" a backslash is written twice; within '...' it is itself",
     ),
     (
+        "cannot extend",
+        "a name stands for one value or one table, given in one place",
+    ),
+    (
+        "unicode value",
+        "within \"...\" a backslash is written twice; within '...' it is itself",
+    ),
+    (
         "string, expected",
         "text ends with the quote it began with, in the same line; text of many lines stands in \"\"\"...\"\"\"",
     ),
@@ -32,6 +40,10 @@ pub(super) fn explain(source: &str, error: &Error) -> Finding {
     let line = line_at(source, span.start);
     let (what, help) = match bare_value(line) {
         Some((what, help)) => (what, help),
+        None if without_end(error.message()) => (
+            "text without an end".to_owned(),
+            help(line, error.message()),
+        ),
         None => (error.message().to_owned(), help(line, error.message())),
     };
     Finding {
@@ -40,6 +52,11 @@ pub(super) fn explain(source: &str, error: &Error) -> Finding {
         helps: vec![help],
         notes: Vec::new(),
     }
+}
+
+fn without_end(message: &str) -> bool {
+    let quote = ["\"`", "'`"].iter().any(|end| message.ends_with(end));
+    quote && message.contains("string, expected")
 }
 
 fn help(line: &str, message: &str) -> String {

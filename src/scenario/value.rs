@@ -181,7 +181,12 @@ impl FromStr for OnlyRule {
             let words = ["hang", "leak", "oom", "output"].into_iter();
             let long = Signal::names();
             let short = Signal::names().map(|name| &name[3..]);
-            match nearest(text, words.chain(long).chain(short)) {
+            let meant = match text.to_ascii_lowercase().as_str() {
+                "segfault" | "sigsegfault" | "segmentation fault" => Some("SIGSEGV"),
+                "timeout" => Some("hang"),
+                _ => nearest(text, words.chain(long).chain(short)),
+            };
+            match meant {
                 Some(name) => format!("{error}; did you mean `{name}`?"),
                 None => error,
             }
@@ -242,5 +247,167 @@ impl FromStr for Amount {
         amount.map(|amount| Self(Some(amount))).ok_or_else(|| {
             format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good<T: FromStr<Err = String>>(text: &str) -> T {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn bad<T: FromStr<Err = String>>(texts: &[&str]) {
+        for text in texts {
+            match text.parse::<T>() {
+                Ok(_) => panic!("`{text}` was accepted"),
+                Err(error) => assert!(!error.contains('\n') && !error.is_empty(), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn times_are_read_with_and_without_units() {
+        for (text, millis) in [
+            ("60s", 60_000),
+            ("1.5s", 1_500),
+            ("200ms", 200),
+            ("2m", 120_000),
+            ("1h 30m", 5_400_000),
+            ("0", 0),
+            ("5", 5_000),
+            ("0.25", 250),
+            (" 5 ", 5_000),
+            ("1e1", 10_000),
+            ("87600h", 315_360_000_000),
+        ] {
+            assert_eq!(
+                good::<Span>(text),
+                Span(Duration::from_millis(millis)),
+                "{text}"
+            );
+        }
+        bad::<Span>(&[
+            "", "s", "-1", "-5s", "60x", "nan", "inf", "1e300", "87601h", "2m ago", "1:30", "½s",
+        ]);
+    }
+
+    #[test]
+    fn a_timeout_is_a_time_or_auto_and_never_nothing() {
+        assert_eq!(good::<TimeoutValue>("auto"), TimeoutValue(Timeout::Auto));
+        let second = Timeout::After(Duration::from_secs(1));
+        assert_eq!(good::<TimeoutValue>("1s"), TimeoutValue(second));
+        bad::<TimeoutValue>(&["0", "0s", "1ns", "AUTO", "", "-1"]);
+    }
+
+    #[test]
+    fn shares_are_within_nothing_and_one() {
+        for (text, millionths) in [
+            ("5%", 50_000),
+            ("0.05", 50_000),
+            ("1", 1_000_000),
+            ("100%", 1_000_000),
+            ("0.000001", 1),
+            ("0.0001 %", 1),
+        ] {
+            assert_eq!(good::<Rate>(text), Rate(millionths), "{text}");
+        }
+        bad::<Rate>(&[
+            "0",
+            "0%",
+            "-5%",
+            "101%",
+            "1.1",
+            "5",
+            "%",
+            "",
+            "nan",
+            "inf",
+            "0.0000001",
+            "5%%",
+        ]);
+    }
+
+    #[test]
+    fn a_confidence_is_in_per_cent() {
+        for (text, alpha) in [
+            ("95", 0.05),
+            ("95%", 0.05),
+            ("99.9999", 0.000_001),
+            ("50", 0.5),
+        ] {
+            assert!(
+                (good::<Confidence>(text).0.value() - alpha).abs() < 1e-9,
+                "{text}"
+            );
+        }
+        bad::<Confidence>(&["0.95", "100", "49.9", "-95", "nan", "", "%", "95%%"]);
+    }
+
+    #[test]
+    fn codes_are_numbers_and_ranges() {
+        assert_eq!(
+            good::<Codes>("0,2,10-12").0,
+            BTreeSet::from([0, 2, 10, 11, 12])
+        );
+        assert_eq!(good::<Codes>(" 1 , 3 - 4 ,").0, BTreeSet::from([1, 3, 4]));
+        assert_eq!(good::<Codes>("255,7-7").0, BTreeSet::from([7, 255]));
+        assert!(good::<Codes>("").0.is_empty());
+        bad::<Codes>(&["256", "-1", "a", "1-", "-", "12-10", "1-2-3", "0;2", "1.5"]);
+    }
+
+    #[test]
+    fn amounts_have_binary_units() {
+        for (text, amount) in [
+            ("0", Some(0)),
+            ("512", Some(512)),
+            ("4k", Some(4096)),
+            ("512M", Some(512 << 20)),
+            ("4G", Some(4 << 30)),
+            ("4GiB", Some(4 << 30)),
+            ("1t", Some(1 << 40)),
+            ("unlimited", None),
+            ("18446744073709551615", Some(u64::MAX)),
+        ] {
+            assert_eq!(good::<Amount>(text), Amount(amount), "{text}");
+        }
+        bad::<Amount>(&[
+            "",
+            "G",
+            "-1",
+            "1.5G",
+            "4X",
+            "4 G",
+            "18446744073709551615K",
+            "16777216T",
+            "ü",
+        ]);
+    }
+
+    #[test]
+    fn what_is_no_rule_leads_to_the_one_that_was_meant() {
+        let error = "SIGSEGFAULT".parse::<OnlyRule>().unwrap_err();
+        assert!(error.ends_with("did you mean `SIGSEGV`?"), "{error}");
+        let error = "leek".parse::<OnlyRule>().unwrap_err();
+        assert!(error.ends_with("did you mean `leak`?"), "{error}");
+        for text in ["segv", "SIGSEGV", "11", "code:3", "hang", "OOM", "output"] {
+            good::<OnlyRule>(text);
+        }
+        bad::<OnlyRule>(&["", "code:", "code:x", "0", "99", "crash and burn"]);
+    }
+
+    #[test]
+    fn a_bad_pattern_is_told_in_one_line() {
+        good::<Pattern>("data race|(?i)error");
+        bad::<Pattern>(&["(a", "[", "a{99999999}", "\\p{zebra}", "(?P<n"]);
+    }
+
+    #[test]
+    fn every_limit_has_its_name() {
+        for (resource, name) in Resource::ALL {
+            assert_eq!(good::<ResourceName>(name).resource(), resource);
+        }
+        bad::<ResourceName>(&["AS", "mem", ""]);
     }
 }
