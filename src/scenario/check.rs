@@ -3,7 +3,7 @@
 
 use super::complaint::Finding;
 use super::shape::{alternatives, choices, example, kind, purpose, resolve, types, words};
-use super::spell::meant;
+use super::spell::{known, meant};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use toml::Spanned;
@@ -208,11 +208,12 @@ impl Check<'_> {
         let plain = field.replace('_', "-");
         let help = if !table.is_empty() && self.top().contains_key(&plain) {
             format!("`{plain}` is for the whole scenario: move it above the first line in brackets")
-        } else if let Some(name) = meant(field, names()) {
-            let about = purpose(&fields[name]).map(|text| format!(" {text}"));
-            format!("did you mean `{name}`?{}", about.unwrap_or_default())
+        } else if let Some(name) = known(field, names()) {
+            did_you_mean(name, &fields[name])
         } else if let Some(other) = self.other_table(field) {
             format!("`{field}` is a field of `[[{other}]]`")
+        } else if let Some(name) = meant(field, names()) {
+            did_you_mean(name, &fields[name])
         } else if table.is_empty() {
             "each field has the name of a flag of `provoke run`: see `provoke run --help`"
                 .to_owned()
@@ -302,6 +303,11 @@ impl Check<'_> {
     fn example(&self, place: Place<'_>) -> String {
         example(place.field, place.node, resolve(self.schema, place.node))
     }
+}
+
+fn did_you_mean(name: &str, node: &Value) -> String {
+    let about = purpose(node).map(|text| format!(" {text}"));
+    format!("did you mean `{name}`?{}", about.unwrap_or_default())
 }
 
 fn subject(place: Place<'_>) -> String {

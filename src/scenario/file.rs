@@ -198,14 +198,16 @@ fn similar(file: &Path) -> Option<PathBuf> {
     } else {
         folder
     };
-    let names = here
+    let files = here
         .read_dir()
         .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let scenario = |name: &String| Path::new(name).extension().is_some_and(|end| end == "toml");
-    let names: Vec<_> = names.filter(scenario).collect();
-    let wanted = file.file_name()?.to_str()?;
-    nearest(wanted, names.iter().map(String::as_str)).map(|name| folder.join(name))
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let files = files.filter(|file| file.extension().is_some_and(|end| end == "toml"));
+    let stems = files.filter_map(|file| file.file_stem()?.to_str().map(str::to_owned));
+    let stems: Vec<_> = stems.collect();
+    let wanted = file.file_stem()?.to_str()?;
+    let stem = nearest(wanted, stems.iter().map(String::as_str))?;
+    Some(folder.join(format!("{stem}.toml")))
 }
 
 #[cfg(test)]

@@ -86,25 +86,38 @@ const SYNONYMS: [(&str, &str); 81] = [
     ("x", "fail-fast"),
 ];
 
-/// Returns the name that was probably meant: another spelling, a name from elsewhere, a
-/// beginning, or a slip of the finger.
+/// Returns the name that was meant: another spelling, or a name from elsewhere.
+pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let names: Vec<_> = names.into_iter().collect();
+    let plain = plain(word);
+    let same = |wanted: &str| names.iter().find(|name| **name == wanted).copied();
+    let others = SYNONYMS.iter().filter(|(other, _)| *other == plain);
+    same(&plain).or_else(|| others.into_iter().find_map(|(_, ours)| same(ours)))
+}
+
+/// Returns the name that was probably meant: besides [`known`], one of which the word is the
+/// beginning or a slip of the finger.
 pub(super) fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
-    let word = word.trim_start_matches('-');
-    let plain = word.to_ascii_lowercase().replace(['_', ' '], "-");
-    let same = |wanted: &str| names.iter().find(|name| **name == wanted).copied();
-    let known = SYNONYMS.iter().filter(|(other, _)| *other == plain);
-    same(&plain)
-        .or_else(|| known.into_iter().find_map(|(_, ours)| same(ours)))
+    let plain = plain(word);
+    let begins = |name: &&&str| name.starts_with(&plain) || plain.starts_with(**name);
+    let long = |name: &&&str| plain.len() >= 3 && name.len() >= 3;
+    let others = SYNONYMS.iter().filter(|(_, ours)| names.contains(ours));
+    known(word, names.iter().copied())
         .or_else(|| nearest(&plain, names.iter().copied()))
         .or_else(|| {
-            let begins = |name: &&&str| name.starts_with(&plain) || plain.starts_with(**name);
-            let long = |name: &&&str| plain.len() >= 3 && name.len() >= 3;
-            names
-                .iter()
-                .find(|name| long(name) && begins(name))
-                .copied()
+            let other = nearest(&plain, others.map(|(other, _)| *other))?;
+            known(other, names.iter().copied())
         })
+        .or_else(|| {
+            let mut long = names.iter().filter(long);
+            long.find(begins).copied()
+        })
+}
+
+fn plain(word: &str) -> String {
+    let word = word.trim_start_matches('-').to_ascii_lowercase();
+    word.replace(['_', ' '], "-")
 }
 
 /// Returns the name that the fewest slips turn into the word, if they are few for its length.
@@ -142,6 +155,7 @@ mod tests {
             ("count", "runs"),
             ("n", "runs"),
             ("parallel", "jobs"),
+            ("paralel", "jobs"),
             ("env-vars", "env"),
             ("ENV_VARS", "env"),
             ("workdir", "cwd"),
