@@ -3,10 +3,21 @@
 //! A [`Scenario`] holds what was said and nothing else. [`Scenario::plan`] adds
 //! what was not said, so that every default stands in one place.
 
+mod check;
+mod complaint;
+mod file;
 mod plan;
+mod read;
+mod schema;
+mod shape;
+mod spell;
+mod syntax;
 mod value;
 
+pub use complaint::Complaint;
+pub use file::{load, plan_file};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
+pub use schema::schema;
 pub use value::{
     Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName, Span,
     TimeoutValue,
@@ -59,7 +70,7 @@ pub struct Scenario {
     pub cleanup: Option<String>,
     /// Limits of every process, by their names in `ulimit` or `prlimit`.
     pub rlimit: BTreeMap<ResourceName, Amount>,
-    /// Give each trial a folder of its own (`{dir}`, PROVOKE_DIR, TMPDIR).
+    /// Give each trial a folder of its own (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
     /// Trials of each variant.
     pub runs: Option<u64>,
@@ -114,6 +125,7 @@ pub struct Scenario {
 /// One role in a trial.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[schemars(extend("required" = ["name"]))]
 pub struct Actor {
     /// Its name in reports and in the names of kept files.
     pub name: String,
@@ -136,6 +148,7 @@ pub struct Actor {
 /// One way of running it: what differs from the rest of the file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[schemars(extend("required" = ["name"]))]
 pub struct Variant {
     /// Its name in reports.
     pub name: String,
@@ -153,22 +166,4 @@ pub struct Variant {
     pub stdin: Option<PathBuf>,
     /// Another number of copies.
     pub copies: Option<NonZeroU32>,
-}
-
-/// TEMP
-#[derive(Debug)]
-pub struct Complaint;
-impl Complaint {
-    /// TEMP
-    pub fn render(&self, _: bool) -> String {
-        String::new()
-    }
-}
-/// TEMP
-pub fn plan_file(
-    _: &std::path::Path,
-    _: impl FnOnce(&mut Scenario),
-    _: impl FnOnce(&std::path::Path) -> Surroundings,
-) -> Result<crate::model::Plan, Complaint> {
-    Err(Complaint)
 }

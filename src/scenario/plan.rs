@@ -202,6 +202,7 @@ impl Scenario {
                     "" => "a variant has no name".to_owned(),
                     name => format!("two variants are called `{name}`"),
                 };
+                let at = [at[0], at[1], "name"];
                 return Err(refuse(what, &at, "give each variant a `name` of its own"));
             }
             Ok(VariantPlan {
@@ -224,8 +225,9 @@ impl Scenario {
             let hint = "one actor must have the role `main`: its end decides the outcome";
             return Err(refuse("no actor is the main one", &["actor"], hint));
         }
+        let own_command = variant.command.is_some() || variant.shell.is_some();
         for actor in actors.iter_mut().filter(|actor| actor.role == Role::Main) {
-            if variant.command.is_some() || variant.shell.is_some() {
+            if own_command {
                 actor.command.clone_from(&variant.command);
                 actor.shell.clone_from(&variant.shell);
             }
@@ -235,21 +237,40 @@ impl Scenario {
         }
         let cwd = base.join(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
-            let index = index.to_string();
-            let at = if self.actors.is_empty() {
-                at.to_vec()
-            } else {
-                vec!["actor", index.as_str()]
-            };
-            let mut command = words(&actor, &at)?;
             let main = actor.role == Role::Main;
+            let index = index.to_string();
+            let of_actor = ["actor", index.as_str()];
+            let of_actor = if self.actors.is_empty() {
+                &[][..]
+            } else {
+                &of_actor
+            };
+            let mut command = words(&actor, if main && own_command { at } else { of_actor })?;
             if main {
+                if actor.shell.is_some() && !variant.args.is_empty() {
+                    return Err(refuse(
+                        "`args` cannot be added to a line for the shell",
+                        &[at, &["args"]].concat(),
+                        "give the variant a `shell` line of its own, or use `command`",
+                    ));
+                }
                 command.extend(variant.args.iter().map(Text::from));
                 command.splice(0..0, self.wrapping()?);
             }
             let mut env = BTreeMap::new();
-            for said in [&self.env, &variant.env, &actor.env] {
+            for (at, said) in [
+                (&[][..], &self.env),
+                (at, &variant.env),
+                (of_actor, &actor.env),
+            ] {
                 for (name, EnvValue(value)) in said {
+                    if name.is_empty() || name.contains('=') {
+                        return Err(refuse(
+                            format!("`{name}` cannot be the name of a variable"),
+                            &[at, &["env", name]].concat(),
+                            "a name is not empty and holds no `=`",
+                        ));
+                    }
                     env.insert(name, value);
                 }
             }
@@ -284,15 +305,16 @@ impl Scenario {
     fn said_actors(&self) -> Result<Vec<Actor>, Refusal> {
         let short = self.command.is_some() || self.shell.is_some();
         if self.actors.is_empty() {
-            let missing = !short
-                && self
-                    .variants
-                    .iter()
-                    .any(|one| one.command.is_none() && one.shell.is_none());
-            if missing || (!short && self.variants.is_empty()) {
+            let without = |one: &Variant| one.command.is_none() && one.shell.is_none();
+            let missing = self.variants.iter().position(without);
+            if !short && (missing.is_some() || self.variants.is_empty()) {
+                let index = missing.map(|index| index.to_string());
+                let at = index
+                    .as_ref()
+                    .map_or(vec![], |index| vec!["variant", index]);
                 return Err(refuse(
                     "there is no command to run",
-                    &[],
+                    &at,
                     "say what to run: `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
                 ));
             }
@@ -310,6 +332,21 @@ impl Scenario {
                 &["actor"],
                 hint,
             ));
+        }
+        let mut names = BTreeSet::new();
+        for (index, actor) in self.actors.iter().enumerate() {
+            if actor.name.is_empty() || !names.insert(&actor.name) {
+                let what = match actor.name.as_str() {
+                    "" => "an actor has no name".to_owned(),
+                    name => format!("two actors are called `{name}`"),
+                };
+                let at = ["actor", &index.to_string(), "name"];
+                return Err(refuse(
+                    what,
+                    &at,
+                    "give each actor a `name` of its own: reports and kept files use it",
+                ));
+            }
         }
         if let Some(index) = self
             .actors
@@ -349,12 +386,12 @@ fn words(actor: &Actor, at: &[&str]) -> Result<Vec<Text>, Refusal> {
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(Text::from).to_vec()),
         (Some(_), Some(_)) => Err(refuse(
             "`command` and `shell` are both given",
-            at,
+            &[at, &["shell"]].concat(),
             "give one of the two",
         )),
         _ => Err(refuse(
             "there is no command to run",
-            at,
+            &[at, &["command"]].concat(),
             "give it a `command` or a `shell` line",
         )),
     }
@@ -365,3 +402,6 @@ fn contains(word: &Text, part: &[u8]) -> bool {
         .windows(part.len())
         .any(|window| window == part)
 }
+
+#[cfg(test)]
+mod tests;

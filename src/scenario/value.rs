@@ -1,12 +1,9 @@
 //! The values of flags and fields: each is read from text in one way, with an
 //! error that says what would have been right.
 
-use crate::model::{Alpha, Expect, Only, Resource, Timeout};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
-use std::borrow::Cow;
+use super::spell::nearest;
+use crate::model::{Alpha, Expect, Only, Resource, Signal, Timeout};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -88,7 +85,7 @@ impl FromStr for TimeoutValue {
         let Span(time) = text
             .parse()
             .map_err(|error| format!("{error}, or `auto`"))?;
-        if time.is_zero() {
+        if time.as_micros() == 0 {
             return Err("a timeout of 0 would make every trial a hang".to_owned());
         }
         Ok(Self(Timeout::After(time)))
@@ -149,7 +146,11 @@ impl FromStr for Codes {
                     .map(i32::from)
                     .map_err(|_| wrong(part))
             };
-            codes.extend(code(from)?..=code(to)?);
+            let range = code(from)?..=code(to)?;
+            if range.is_empty() {
+                return Err(format!("`{part}` is empty: the smaller code comes first"));
+            }
+            codes.extend(range);
         }
         Ok(Self(codes))
     }
@@ -161,7 +162,13 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         match regex::bytes::Regex::new(text) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(error) => Err(format!("not a regular expression: {error}")),
+            Err(error) => {
+                // The crate's own message has many lines, with a mark that another frame would shift.
+                let error = error.to_string();
+                let why = error.lines().last().unwrap_or_default();
+                let why = why.strip_prefix("error: ").unwrap_or(why);
+                Err(format!("`{text}` is not a regular expression: {why}"))
+            }
         }
     }
 }
@@ -170,7 +177,20 @@ impl FromStr for OnlyRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Self)
+        text.parse().map(Self).map_err(|error| {
+            let words = ["hang", "leak", "oom", "output"].into_iter();
+            let long = Signal::names();
+            let short = Signal::names().map(|name| &name[3..]);
+            let meant = match text.to_ascii_lowercase().as_str() {
+                "segfault" | "sigsegfault" | "segmentation fault" => Some("SIGSEGV"),
+                "timeout" => Some("hang"),
+                _ => nearest(text, words.chain(long).chain(short)),
+            };
+            match meant {
+                Some(name) => format!("{error}; did you mean `{name}`?"),
+                None => error,
+            }
+        })
     }
 }
 
@@ -230,145 +250,164 @@ impl FromStr for Amount {
     }
 }
 
-/// Reads values of a file: from text as a flag would be, or from a bare number or truth value.
-struct Text<T>(std::marker::PhantomData<T>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<T: FromStr<Err = String>> de::Visitor<'_> for Text<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text or a number")
+    fn good<T: FromStr<Err = String>>(text: &str) -> T {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        self.visit_str(&number.to_string())
-    }
-}
-
-/// Makes a value readable from a file, and describes it for editors.
-macro_rules! from_text {
-    ($($value:ident $types:tt $example:literal;)*) => {$(
-        impl<'de> Deserialize<'de> for $value {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_any(Text(std::marker::PhantomData))
+    fn bad<T: FromStr<Err = String>>(texts: &[&str]) {
+        for text in texts {
+            match text.parse::<T>() {
+                Ok(_) => panic!("`{text}` was accepted"),
+                Err(error) => assert!(!error.contains('\n') && !error.is_empty(), "{error}"),
             }
         }
+    }
 
-        impl JsonSchema for $value {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($value).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": $types, "examples": [$example] })
-            }
+    #[test]
+    fn times_are_read_with_and_without_units() {
+        for (text, millis) in [
+            ("60s", 60_000),
+            ("1.5s", 1_500),
+            ("200ms", 200),
+            ("2m", 120_000),
+            ("1h 30m", 5_400_000),
+            ("0", 0),
+            ("5", 5_000),
+            ("0.25", 250),
+            (" 5 ", 5_000),
+            ("1e1", 10_000),
+            ("87600h", 315_360_000_000),
+        ] {
+            assert_eq!(
+                good::<Span>(text),
+                Span(Duration::from_millis(millis)),
+                "{text}"
+            );
         }
-    )*};
-}
+        bad::<Span>(&[
+            "", "s", "-1", "-5s", "60x", "nan", "inf", "1e300", "87601h", "2m ago", "1:30", "½s",
+        ]);
+    }
 
-from_text! {
-    Span ["string", "number"] "60s";
-    TimeoutValue ["string", "number"] "60s";
-    Rate ["string", "number"] "5%";
-    Confidence ["string", "number"] "95";
-    Pattern ["string"] "data race";
-    OnlyRule ["string"] "SIGSEGV";
-    Expectation ["string"] "fail";
-    ResourceName ["string"] "as";
-    Amount ["string", "integer"] "4G";
-}
+    #[test]
+    fn a_timeout_is_a_time_or_auto_and_never_nothing() {
+        assert_eq!(good::<TimeoutValue>("auto"), TimeoutValue(Timeout::Auto));
+        let second = Timeout::After(Duration::from_secs(1));
+        assert_eq!(good::<TimeoutValue>("1s"), TimeoutValue(second));
+        bad::<TimeoutValue>(&["0", "0s", "1ns", "AUTO", "", "-1"]);
+    }
 
-impl<'de> Deserialize<'de> for Codes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Codes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an exit code, a list of them, or text such as \"0,10-19\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Codes, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, code: i64) -> Result<Codes, E> {
-                self.visit_str(&code.to_string())
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codes, A::Error> {
-                let mut codes = BTreeSet::new();
-                while let Some(code) = list.next_element::<u8>()? {
-                    codes.insert(i32::from(code));
-                }
-                Ok(Codes(codes))
-            }
+    #[test]
+    fn shares_are_within_nothing_and_one() {
+        for (text, millionths) in [
+            ("5%", 50_000),
+            ("0.05", 50_000),
+            ("1", 1_000_000),
+            ("100%", 1_000_000),
+            ("0.000001", 1),
+            ("0.0001 %", 1),
+        ] {
+            assert_eq!(good::<Rate>(text), Rate(millionths), "{text}");
         }
-        from.deserialize_any(Visitor)
+        bad::<Rate>(&[
+            "0",
+            "0%",
+            "-5%",
+            "101%",
+            "1.1",
+            "5",
+            "%",
+            "",
+            "nan",
+            "inf",
+            "0.0000001",
+            "5%%",
+        ]);
     }
-}
 
-impl JsonSchema for Codes {
-    fn schema_name() -> Cow<'static, str> {
-        "Codes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["integer", "string", "array"],
-            "items": { "type": "integer", "minimum": 0, "maximum": 255 },
-            "examples": [0, [0, 2], "0,10-19"],
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for EnvValue {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = EnvValue;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text, a number, or `false` to remove the variable")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(text.to_owned())))
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<EnvValue, E> {
-                Ok(EnvValue(Some(number.to_string())))
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<EnvValue, E> {
-                if value {
-                    return Err(E::custom("`true` is no value: write it as text, \"true\""));
-                }
-                Ok(EnvValue(None))
-            }
+    #[test]
+    fn a_confidence_is_in_per_cent() {
+        for (text, alpha) in [
+            ("95", 0.05),
+            ("95%", 0.05),
+            ("99.9999", 0.000_001),
+            ("50", 0.5),
+        ] {
+            assert!(
+                (good::<Confidence>(text).0.value() - alpha).abs() < 1e-9,
+                "{text}"
+            );
         }
-        from.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for EnvValue {
-    fn schema_name() -> Cow<'static, str> {
-        "EnvValue".into()
+        bad::<Confidence>(&["0.95", "100", "49.9", "-95", "nan", "", "%", "95%%"]);
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": ["string", "integer"] }, { "const": false }] })
+    #[test]
+    fn codes_are_numbers_and_ranges() {
+        assert_eq!(
+            good::<Codes>("0,2,10-12").0,
+            BTreeSet::from([0, 2, 10, 11, 12])
+        );
+        assert_eq!(good::<Codes>(" 1 , 3 - 4 ,").0, BTreeSet::from([1, 3, 4]));
+        assert_eq!(good::<Codes>("255,7-7").0, BTreeSet::from([7, 255]));
+        assert!(good::<Codes>("").0.is_empty());
+        bad::<Codes>(&["256", "-1", "a", "1-", "-", "12-10", "1-2-3", "0;2", "1.5"]);
+    }
+
+    #[test]
+    fn amounts_have_binary_units() {
+        for (text, amount) in [
+            ("0", Some(0)),
+            ("512", Some(512)),
+            ("4k", Some(4096)),
+            ("512M", Some(512 << 20)),
+            ("4G", Some(4 << 30)),
+            ("4GiB", Some(4 << 30)),
+            ("1t", Some(1 << 40)),
+            ("unlimited", None),
+            ("18446744073709551615", Some(u64::MAX)),
+        ] {
+            assert_eq!(good::<Amount>(text), Amount(amount), "{text}");
+        }
+        bad::<Amount>(&[
+            "",
+            "G",
+            "-1",
+            "1.5G",
+            "4X",
+            "4 G",
+            "18446744073709551615K",
+            "16777216T",
+            "ü",
+        ]);
+    }
+
+    #[test]
+    fn what_is_no_rule_leads_to_the_one_that_was_meant() {
+        let error = "SIGSEGFAULT".parse::<OnlyRule>().unwrap_err();
+        assert!(error.ends_with("did you mean `SIGSEGV`?"), "{error}");
+        let error = "leek".parse::<OnlyRule>().unwrap_err();
+        assert!(error.ends_with("did you mean `leak`?"), "{error}");
+        for text in ["segv", "SIGSEGV", "11", "code:3", "hang", "OOM", "output"] {
+            good::<OnlyRule>(text);
+        }
+        bad::<OnlyRule>(&["", "code:", "code:x", "0", "99", "crash and burn"]);
+    }
+
+    #[test]
+    fn a_bad_pattern_is_told_in_one_line() {
+        good::<Pattern>("data race|(?i)error");
+        bad::<Pattern>(&["(a", "[", "a{99999999}", "\\p{zebra}", "(?P<n"]);
+    }
+
+    #[test]
+    fn every_limit_has_its_name() {
+        for (resource, name) in Resource::ALL {
+            assert_eq!(good::<ResourceName>(name).resource(), resource);
+        }
+        bad::<ResourceName>(&["AS", "mem", ""]);
     }
 }

@@ -1,0 +1,366 @@
+//! Compares what stands in a file with the schema, so that names and types are judged by the
+//! very text that editors are given, and every fault knows its place.
+
+use super::complaint::Finding;
+use super::shape::{alternatives, choices, example, kind, purpose, resolve, types, words};
+use super::spell::{known, meant};
+use serde_json::{Map, Value};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeInteger, DeTable, DeValue};
+
+/// Where a value stands: the field it belongs to, and the table which that is in.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    /// The nearest name above it.
+    field: &'p str,
+    /// What the schema says of that field.
+    node: &'p Value,
+    /// The header of its table, such as `[[actor]]`; empty at the top.
+    table: &'p str,
+    /// It is an item of the field, not the field.
+    item: bool,
+}
+
+struct Check<'a> {
+    source: &'a str,
+    schema: &'a Value,
+    found: Vec<Finding>,
+}
+
+/// Returns the first fault of the file, in the order of its text.
+pub(super) fn check(source: &str, root: &DeTable<'_>, schema: &Value) -> Option<Finding> {
+    let mut check = Check {
+        source,
+        schema,
+        found: Vec::new(),
+    };
+    let place = Place {
+        field: "",
+        node: schema,
+        table: "",
+        item: false,
+    };
+    check.table(place, schema, root, false);
+    let start = |finding: &Finding| finding.span.as_ref().map(|span| span.start);
+    check.found.into_iter().min_by_key(start)
+}
+
+impl Check<'_> {
+    fn add(&mut self, span: Range<usize>, what: String, helps: Vec<String>) {
+        self.found.push(Finding {
+            what,
+            span: Some(span),
+            helps,
+            notes: Vec::new(),
+        });
+    }
+
+    fn value(&mut self, place: Place<'_>, node: &Value, value: &Spanned<DeValue<'_>>) {
+        let shape = resolve(self.schema, node);
+        let span = value.span();
+        let types = types(shape);
+        let here = kind(value.get_ref());
+        let fits = |wanted: &&str| *wanted == here || (*wanted == "number" && here == "integer");
+        if !types.is_empty() && !types.iter().any(fits) {
+            return self.mismatch(place, &types, value);
+        }
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let choices = choices(shape);
+                if !choices.is_empty() && !choices.contains(&text.as_ref()) {
+                    let list = alternatives(&choices);
+                    let help = match meant(text, choices) {
+                        Some(name) => format!("did you mean `{name}`? It is {list}"),
+                        None => format!("it is {list}"),
+                    };
+                    self.add(
+                        span,
+                        format!("`{}` cannot be `{text}`", place.field),
+                        vec![help],
+                    );
+                } else if text.contains('\0') {
+                    let help = "no argument, variable or path of a program can hold one";
+                    let what = format!("`{}` holds a NUL character", place.field);
+                    self.add(span, what, vec![help.to_owned()]);
+                }
+            }
+            DeValue::Integer(number) => self.range(place, shape, node, number, span),
+            DeValue::Array(items) => {
+                let place = Place {
+                    item: true,
+                    ..place
+                };
+                for item in items {
+                    self.value(place, shape.get("items").unwrap_or(&Value::Null), item);
+                }
+            }
+            DeValue::Table(table) => {
+                let header = if place.item {
+                    format!("[[{}]]", place.field)
+                } else {
+                    format!("[{}]", place.field)
+                };
+                let headed = self.source[span.start..].starts_with('[');
+                self.table(
+                    Place {
+                        table: &header,
+                        ..place
+                    },
+                    shape,
+                    table,
+                    headed,
+                );
+            }
+            DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        }
+    }
+
+    fn range(
+        &mut self,
+        place: Place<'_>,
+        shape: &Value,
+        node: &Value,
+        number: &DeInteger<'_>,
+        span: Range<usize>,
+    ) {
+        let value = i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX);
+        let bound = |name| {
+            node.get(name)
+                .or_else(|| shape.get(name))
+                .and_then(Value::as_i64)
+        };
+        let least = bound("minimum").map(i128::from);
+        let most = bound("maximum").map_or(i128::from(u64::MAX), i128::from);
+        let limit = match least.filter(|least| value < *least) {
+            Some(least) => format!("at least {least}"),
+            None if value > most => format!("at most {most}"),
+            None => return,
+        };
+        self.add(
+            span,
+            format!("{} must be {limit}", subject(place)),
+            vec![self.example(place)],
+        );
+    }
+
+    fn table(&mut self, place: Place<'_>, node: &Value, table: &DeTable<'_>, headed: bool) {
+        let shape = resolve(self.schema, node);
+        let fields = shape.get("properties").and_then(Value::as_object);
+        let rest = shape
+            .get("additionalProperties")
+            .filter(|rest| rest.is_object());
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let place = Place {
+                field: name,
+                item: false,
+                ..place
+            };
+            if name.contains('\0') {
+                let help = "no name can hold one".to_owned();
+                self.add(
+                    key.span(),
+                    "a name holds a NUL character".to_owned(),
+                    vec![help],
+                );
+            } else if let Some(field) = fields.and_then(|fields| fields.get(name)) {
+                self.value(
+                    Place {
+                        node: field,
+                        ..place
+                    },
+                    field,
+                    value,
+                );
+            } else if let Some(any) = rest {
+                if headed && self.top().contains_key(name) {
+                    self.swallowed(place, key.span(), value);
+                }
+                self.value(Place { node: any, ..place }, any, value);
+            } else {
+                self.unknown(place, key.span(), fields.unwrap_or(&Map::new()));
+            }
+        }
+    }
+
+    /// A field of the scenario below `[env]` would be a variable that nobody looks at.
+    fn swallowed(&mut self, place: Place<'_>, span: Range<usize>, value: &Spanned<DeValue<'_>>) {
+        let Place { field, table, .. } = place;
+        let text = self.source[value.span()].lines().next().unwrap_or_default();
+        let name = table.trim_matches(['[', ']']);
+        let what = format!("`{field}` below `{table}` would be a variable of the environment");
+        let above = format!(
+            "move it above the first line in brackets: there it is the scenario's `{field}`"
+        );
+        let within = format!("if a variable is meant: `{name} = {{ {field} = {text} }}`");
+        self.add(span, what, vec![above, within]);
+    }
+
+    fn unknown(&mut self, place: Place<'_>, span: Range<usize>, fields: &Map<String, Value>) {
+        let Place { field, table, .. } = place;
+        let what = match table {
+            "" => format!("there is no field `{field}`"),
+            "[rlimit]" => format!("there is no limit `{field}`"),
+            table => format!("there is no field `{field}` in `{table}`"),
+        };
+        let names = || fields.keys().map(String::as_str);
+        let plain = field.replace('_', "-");
+        let help = if !table.is_empty() && self.top().contains_key(&plain) {
+            format!("`{plain}` is for the whole scenario: move it above the first line in brackets")
+        } else if let Some(name) = known(field, names()) {
+            did_you_mean(name, &fields[name])
+        } else if let Some(other) = self.other_table(field) {
+            format!("`{field}` is a field of `[[{other}]]`")
+        } else if let Some(name) = meant(field, names()) {
+            did_you_mean(name, &fields[name])
+        } else if table.is_empty() {
+            "each field has the name of a flag of `provoke run`: see `provoke run --help`"
+                .to_owned()
+        } else {
+            format!(
+                "what there is: {}",
+                alternatives(&names().collect::<Vec<_>>())
+            )
+        };
+        self.add(span, what, vec![help]);
+    }
+
+    fn top(&self) -> &Map<String, Value> {
+        self.schema["properties"]
+            .as_object()
+            .expect("the schema of a struct")
+    }
+
+    /// Returns the list of tables that has this field.
+    fn other_table(&self, field: &str) -> Option<&str> {
+        let found = self.top().iter().find(|(_, node)| {
+            let items = node.get("items").map(|items| resolve(self.schema, items));
+            items.is_some_and(|items| items["properties"].get(field).is_some())
+        });
+        found.map(|(name, _)| name.as_str())
+    }
+
+    fn mismatch(&mut self, place: Place<'_>, types: &[&str], value: &Spanned<DeValue<'_>>) {
+        let wanted: Vec<_> = types.iter().map(|name| words(name)).collect();
+        let here = match value.get_ref() {
+            DeValue::Float(_) => "a fraction",
+            other => words(kind(other)),
+        };
+        let what = format!(
+            "{} must be {}, not {here}",
+            subject(place),
+            wanted.join(" or ")
+        );
+        let help = self
+            .repair(place, types, value)
+            .unwrap_or_else(|| self.example(place));
+        self.add(value.span(), what, vec![help]);
+    }
+
+    /// Returns how to write what was probably meant.
+    fn repair(
+        &self,
+        place: Place<'_>,
+        types: &[&str],
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<String> {
+        let field = place.field;
+        let raw = self.source[value.span()].lines().next().unwrap_or_default();
+        let set = if place.item {
+            String::new()
+        } else {
+            format!("{field} = ")
+        };
+        let lines = "and below it lines such as `NAME = \"value\"`";
+        match (types, value.get_ref()) {
+            (["array"], DeValue::String(text)) if field == "command" => Some(as_command(text)),
+            (["array"], DeValue::String(_)) => Some(format!("it is a list: `{field} = [{raw}]`")),
+            (["array"], DeValue::Table(_)) => Some(format!(
+                "write `[[{field}]]` with two brackets: there can be several"
+            )),
+            (["object"], _) if place.item => Some(format!("write `[[{field}]]`, {lines}")),
+            (["object"], DeValue::Array(_)) => {
+                Some(format!("write `[{field}]` with one bracket, {lines}"))
+            }
+            (["object"], _) => Some(format!("write `[{field}]`, {lines}")),
+            (types, DeValue::String(text)) => {
+                let bare = text.trim();
+                let number = types.contains(&"integer") && bare.parse::<i64>().is_ok();
+                let truth = types.contains(&"boolean") && matches!(bare, "true" | "false");
+                (number || truth).then(|| format!("without the quotes: `{set}{bare}`"))
+            }
+            (_, DeValue::Array(_) | DeValue::Table(_)) => None,
+            (["string"], _) => Some(format!("put it in quotes: `{set}\"{raw}\"`")),
+            // The value of a variable, which may be `false` too.
+            (types, _) if types.contains(&"string") && types.contains(&"boolean") => {
+                Some(format!("put it in quotes: `{set}\"{raw}\"`"))
+            }
+            _ => None,
+        }
+    }
+
+    fn example(&self, place: Place<'_>) -> String {
+        example(place.field, place.node, resolve(self.schema, place.node))
+    }
+}
+
+fn did_you_mean(name: &str, node: &Value) -> String {
+    let about = purpose(node).map(|text| format!(" {text}"));
+    format!("did you mean `{name}`?{}", about.unwrap_or_default())
+}
+
+fn subject(place: Place<'_>) -> String {
+    let each = if place.item { "each item of " } else { "" };
+    format!("{each}`{}`", place.field)
+}
+
+fn as_command(text: &str) -> String {
+    let plain = !text.contains(['|', '&', ';', '<', '>', '$', '`', '*', '(', '~']);
+    match shlex::split(text).filter(|words| plain && !words.is_empty()) {
+        Some(words) => {
+            let words = words
+                .into_iter()
+                .map(|word| toml::Value::from(word).to_string());
+            let words = words.collect::<Vec<_>>().join(", ");
+            format!("it is a list of the program and its arguments: `command = [{words}]`")
+        }
+        None => format!(
+            "a line for the shell is `shell = {}`",
+            toml::Value::from(text)
+        ),
+    }
+}
+
+/// Returns what the schema can say about the field at this spot: an example of a value, and
+/// what it is for.
+pub(super) fn advice(schema: &Value, root: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    let (field, node) = find(schema, schema, root, span)?;
+    Some(example(field, node, resolve(schema, node)))
+}
+
+fn find<'a>(
+    schema: &'a Value,
+    node: &'a Value,
+    table: &'a DeTable<'_>,
+    span: &Range<usize>,
+) -> Option<(&'a str, &'a Value)> {
+    let shape = resolve(schema, node);
+    table.iter().find_map(|(key, value)| {
+        let name = key.get_ref().as_ref();
+        let any = shape.get("additionalProperties");
+        let field = shape["properties"].get(name).or(any)?;
+        let deeper = match value.get_ref() {
+            DeValue::Table(table) => find(schema, field, table, span),
+            DeValue::Array(items) => {
+                let node = resolve(schema, field).get("items").unwrap_or(&Value::Null);
+                let mut tables = items.iter().filter_map(|item| item.get_ref().as_table());
+                tables.find_map(|table| find(schema, node, table, span))
+            }
+            _ => None,
+        };
+        let inside = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
+        let here = inside(value.span()) || inside(key.span());
+        deeper.or_else(|| here.then_some((name, field)))
+    })
+}

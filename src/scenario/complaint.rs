@@ -1,0 +1,120 @@
+//! What is wrong with a scenario file, where, and how to put it right.
+
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// Why a scenario file cannot be used, with the spot and the way out.
+#[derive(Clone, Debug)]
+pub struct Complaint(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
+    finding: Finding,
+    file: String,
+    source: Option<String>,
+}
+
+/// A fault within a text that is known from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Finding {
+    /// One sentence, without a full stop.
+    pub(super) what: String,
+    /// Where in the text; nothing when the fault has no place in it.
+    pub(super) span: Option<Range<usize>>,
+    /// Ways out.
+    pub(super) helps: Vec<String>,
+    /// What one may want to know besides.
+    pub(super) notes: Vec<String>,
+}
+
+impl Complaint {
+    pub(super) fn new(file: &Path, source: Option<&str>, finding: Finding) -> Self {
+        let parts = Parts {
+            finding,
+            file: file.display().to_string(),
+            source: source.map(str::to_owned),
+        };
+        Self(Box::new(parts))
+    }
+
+    /// Returns the complaint as a message of several lines, with colours if wanted.
+    pub fn render(&self, styled: bool) -> String {
+        let Parts {
+            finding,
+            file,
+            source,
+        } = &*self.0;
+        let what = printable(&finding.what);
+        let file = printable(file);
+        let notes = finding
+            .notes
+            .iter()
+            .map(|text| Level::NOTE.message(printable(text)));
+        let helps = finding
+            .helps
+            .iter()
+            .map(|text| Level::HELP.message(printable(text)));
+        let title = Level::ERROR.primary_title(what);
+        let group = match (source, &finding.span) {
+            (Some(source), Some(span)) => {
+                let mark = AnnotationKind::Primary.span(first_line(source, span));
+                title.element(Snippet::source(source).path(file).annotation(mark))
+            }
+            _ => title.element(Origin::path(file)),
+        };
+        let group = group.elements(notes.collect::<Vec<_>>());
+        let group = group.elements(helps.collect::<Vec<_>>());
+        let renderer = if styled {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        renderer.render(&[group])
+    }
+
+    /// Returns what is wrong, without the place and the way out.
+    pub fn what(&self) -> &str {
+        &self.0.finding.what
+    }
+
+    /// Returns the line and the column (in characters) of the fault, both from 1.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        let source = self.0.source.as_ref()?;
+        let before = &source[..first_line(source, self.0.finding.span.as_ref()?).start];
+        let line = before.rsplit('\n').next().unwrap_or(before);
+        Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Complaint {}
+
+/// Cuts a span to its first line, and to whole characters of the text: carets under many lines
+/// show less than under one.
+fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
+    let boundary = |at: &usize| source.is_char_boundary(*at);
+    // What is missing at the end is missing behind the last line, not on an empty one after it.
+    let last = source.trim_end_matches(['\n', '\r']).len();
+    let start = (0..=span.start.min(last)).rev().find(boundary).unwrap_or(0);
+    let line = source[start..]
+        .find(['\n', '\r'])
+        .map_or(source.len(), |end| start + end);
+    let end = (span.end..line).find(boundary).unwrap_or(line);
+    start..end.max(start)
+}
+
+/// A message keeps its lines, and a terminal is not moved by what stands in a file.
+fn printable(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        letter if letter.is_control() => letter.escape_default().to_string(),
+        letter => letter.to_string(),
+    };
+    text.chars().map(shown).collect()
+}

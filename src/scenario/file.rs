@@ -1,0 +1,214 @@
+//! Reads a scenario file; every complaint points at its place and names the way out.
+
+use super::check::{advice, check};
+use super::complaint::{Complaint, Finding};
+use super::schema::schema;
+use super::spell::nearest;
+use super::syntax::explain;
+use super::{Refusal, Scenario, Surroundings};
+use crate::model::Plan;
+use serde::Deserialize as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+/// No scenario is larger; what is was named by mistake.
+const LARGEST: u64 = 1 << 20;
+/// Some editors begin a file with it; it would shift the columns of the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a scenario.
+pub fn load(file: &Path) -> Result<Scenario, Complaint> {
+    let source = read(file)?;
+    parse(&source).map_err(|finding| Complaint::new(file, Some(&source), finding))
+}
+
+/// Reads a scenario and makes a plan of it. `overlay` puts on top of the file what the command
+/// line says; `around` is told the folder of the file, where its relative paths begin.
+pub fn plan_file(
+    file: &Path,
+    overlay: impl FnOnce(&mut Scenario),
+    around: impl FnOnce(&Path) -> Surroundings,
+) -> Result<Plan, Complaint> {
+    let source = read(file)?;
+    let complain = |finding| Complaint::new(file, Some(&source), finding);
+    let said = parse(&source).map_err(complain)?;
+    let mut scenario = said.clone();
+    overlay(&mut scenario);
+    let whole = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
+    let around = around(whole.parent().unwrap_or(&whole));
+    scenario.plan(around.clone()).map_err(|refusal| {
+        let by_file = said.plan(around).err().as_ref() == Some(&refusal);
+        complain(place(&source, refusal, by_file))
+    })
+}
+
+fn parse(source: &str) -> Result<Scenario, Finding> {
+    let root = DeTable::parse(source).map_err(|error| explain(source, &error))?;
+    let schema = schema();
+    if let Some(finding) = check(source, root.get_ref(), &schema) {
+        return Err(finding);
+    }
+    Scenario::deserialize(Deserializer::from(root.clone())).map_err(|error| {
+        let span = error.span();
+        let help = span
+            .as_ref()
+            .and_then(|span| advice(&schema, root.get_ref(), span));
+        let help = help.unwrap_or_else(|| "see docs/scenario.md".to_owned());
+        Finding {
+            what: error.message().to_owned(),
+            span: span.or(Some(0..0)),
+            helps: vec![help],
+            notes: Vec::new(),
+        }
+    })
+}
+
+/// Finds the place of a refusal. One that only the command line's flags led to may have none.
+fn place(source: &str, refusal: Refusal, by_file: bool) -> Finding {
+    let root = DeTable::parse(source).ok();
+    let found = root.and_then(|root| span_of(root.get_ref(), &refusal.at));
+    let start = (by_file || refusal.at.is_empty()).then_some(0..0);
+    let notes = if by_file {
+        Vec::new()
+    } else {
+        vec!["flags of the command line win over the file".to_owned()]
+    };
+    Finding {
+        what: refusal.what,
+        span: found.or(start),
+        helps: vec![refusal.hint],
+        notes,
+    }
+}
+
+/// Returns the span of what a path of keys and indices leads to, or of the last of it that is there.
+fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
+    let (first, rest) = path.split_first()?;
+    let mut value = table.get(first.as_str())?;
+    for step in rest {
+        let next: Option<&Spanned<DeValue<'_>>> = match value.get_ref() {
+            DeValue::Table(table) => table.get(step.as_str()),
+            DeValue::Array(items) => step
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| items.get(index)),
+            _ => None,
+        };
+        match next {
+            Some(next) => value = next,
+            None => break,
+        }
+    }
+    Some(value.span())
+}
+
+fn read(file: &Path) -> Result<String, Complaint> {
+    let at_file = |what: String, help: String| {
+        let finding = Finding {
+            what,
+            helps: vec![help],
+            ..Finding::default()
+        };
+        Complaint::new(file, None, finding)
+    };
+    let opened = File::open(file).map_err(|error| cannot_read(file, &error))?;
+    if opened.metadata().is_ok_and(|about| about.is_dir()) {
+        let inside = file.join("scenario.toml");
+        let help = if inside.is_file() {
+            inside
+        } else {
+            file.join("NAME.toml")
+        };
+        return Err(at_file(
+            "this is a folder, not a scenario".to_owned(),
+            format!("name the file in it: `{}`", help.display()),
+        ));
+    }
+    let mut bytes = Vec::new();
+    opened
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| cannot_read(file, &error))?;
+    if bytes.len() as u64 > LARGEST {
+        let help =
+            "is it the right file? Long input belongs in a file that `stdin` or `command` names";
+        return Err(at_file(
+            "the file is larger than 1 MiB, too large for a scenario".to_owned(),
+            help.to_owned(),
+        ));
+    }
+    text(file, bytes)
+}
+
+fn text(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let finding = Finding {
+            what: "the file is not UTF-8 text".to_owned(),
+            span: Some(start..start + 1),
+            helps: vec!["save it as UTF-8; is it the right file?".to_owned()],
+            notes: Vec::new(),
+        };
+        let source = String::from_utf8_lossy(error.as_bytes());
+        Complaint::new(file, Some(&source), finding)
+    })
+}
+
+fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
+    let (what, help) = match error.kind() {
+        io::ErrorKind::NotFound => {
+            let help = match similar(file) {
+                Some(other) => format!("did you mean `{}`?", other.display()),
+                None => "give the path of a scenario file".to_owned(),
+            };
+            ("there is no such file".to_owned(), help)
+        }
+        io::ErrorKind::PermissionDenied => (
+            "the file may not be read".to_owned(),
+            "look at its owner and mode with `ls -l`".to_owned(),
+        ),
+        _ => (
+            format!("the file cannot be read: {error}"),
+            "give the path of a scenario file".to_owned(),
+        ),
+    };
+    Complaint::new(
+        file,
+        None,
+        Finding {
+            what,
+            helps: vec![help],
+            ..Finding::default()
+        },
+    )
+}
+
+/// Returns a scenario beside the missing file that has nearly its name.
+fn similar(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent()?;
+    let here = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let files = here
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let files = files.filter(|file| file.extension().is_some_and(|end| end == "toml"));
+    let stems = files.filter_map(|file| file.file_stem()?.to_str().map(str::to_owned));
+    let stems: Vec<_> = stems.collect();
+    let wanted = file.file_stem()?.to_str()?;
+    let stem = nearest(wanted, stems.iter().map(String::as_str))?;
+    Some(folder.join(format!("{stem}.toml")))
+}
+
+#[cfg(test)]
+mod tests;

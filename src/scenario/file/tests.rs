@@ -1,0 +1,805 @@
+use super::*;
+use crate::scenario::EnvValue;
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use std::fs;
+use std::num::NonZeroU32;
+
+fn around(base: &Path) -> Surroundings {
+    Surroundings {
+        environment: Vec::new(),
+        base: base.to_owned(),
+        seed: 7,
+    }
+}
+
+fn plan_of(text: &str, overlay: impl FnOnce(&mut Scenario)) -> Result<Plan, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.toml");
+    fs::write(&file, text).unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    plan_file(&file, overlay, around)
+        .map_err(|complaint| complaint.render(false).replace(&prefix, ""))
+}
+
+fn complaint(text: &str) -> String {
+    plan_of(text, |_| {}).unwrap_err()
+}
+
+#[test]
+fn a_misspelt_field_is_recognized() {
+    assert_snapshot!(complaint("command = ['x']\ntimeuot = \"60s\" # a minute\n"), @r#"
+    error: there is no field `timeuot`
+     --> s.toml:2:1
+      |
+    2 | timeuot = "60s" # a minute
+      | ^^^^^^^
+      |
+      = help: did you mean `timeout`? A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
+    "#);
+    assert_snapshot!(complaint("command = ['x']\nfail_fast = true\n"), @"
+    error: there is no field `fail_fast`
+     --> s.toml:2:1
+      |
+    2 | fail_fast = true
+      | ^^^^^^^^^
+      |
+      = help: did you mean `fail-fast`? Stop at the first failure
+    ");
+}
+
+#[test]
+fn names_from_other_tools_lead_to_ours() {
+    assert_snapshot!(complaint("command = ['x']\nparallel = 4\n"), @"
+    error: there is no field `parallel`
+     --> s.toml:2:1
+      |
+    2 | parallel = 4
+      | ^^^^^^^^
+      |
+      = help: did you mean `jobs`? Trials side by side
+    ");
+    assert_snapshot!(complaint("command = ['x']\n[env-vars]\nA = '1'\n"), @"
+    error: there is no field `env-vars`
+     --> s.toml:2:2
+      |
+    2 | [env-vars]
+      |  ^^^^^^^^
+      |
+      = help: did you mean `env`? Variables to set; `false` removes one
+    ");
+}
+
+#[test]
+fn a_field_that_is_like_no_other_is_still_helped() {
+    assert_snapshot!(complaint("zebra = 1\n"), @"
+    error: there is no field `zebra`
+     --> s.toml:1:1
+      |
+    1 | zebra = 1
+      | ^^^^^
+      |
+      = help: each field has the name of a flag of `provoke run`: see `provoke run --help`
+    ");
+    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nzebra = 1\n"), @"
+    error: there is no field `zebra` in `[[variant]]`
+     --> s.toml:4:1
+      |
+    4 | zebra = 1
+      | ^^^^^
+      |
+      = help: what there is: `args`, `command`, `copies`, `cwd`, `env`, `name`, `shell` or `stdin`
+    ");
+}
+
+#[test]
+fn a_field_in_the_wrong_table_is_sent_to_its_place() {
+    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\ntimeout = 5\n"), @"
+    error: there is no field `timeout` in `[[variant]]`
+     --> s.toml:4:1
+      |
+    4 | timeout = 5
+      | ^^^^^^^
+      |
+      = help: `timeout` is for the whole scenario: move it above the first line in brackets
+    ");
+    assert_snapshot!(complaint("shell = 'x'\nargs = ['-v']\n"), @"
+    error: there is no field `args`
+     --> s.toml:2:1
+      |
+    2 | args = ['-v']
+      | ^^^^
+      |
+      = help: `args` is a field of `[[variant]]`
+    ");
+}
+
+#[test]
+fn a_field_that_a_table_would_swallow_is_noticed() {
+    assert_snapshot!(complaint("shell = 'x'\n\n[env]\nLANG = 'C'\nruns = 5\n"), @"
+    error: `runs` below `[env]` would be a variable of the environment
+     --> s.toml:5:1
+      |
+    5 | runs = 5
+      | ^^^^
+      |
+      = help: move it above the first line in brackets: there it is the scenario's `runs`
+      = help: if a variable is meant: `env = { runs = 5 }`
+    ");
+    assert!(plan_of("shell = 'x'\nenv = { runs = 5 }\n", |_| {}).is_ok());
+    assert!(plan_of("shell = 'x'\nenv.runs = 5\n", |_| {}).is_ok());
+}
+
+#[test]
+fn wrong_types_are_named_with_the_way_to_write_it() {
+    assert_snapshot!(complaint("command = \"./server --port 80\"\n"), @r#"
+    error: `command` must be a list, not text
+     --> s.toml:1:11
+      |
+    1 | command = "./server --port 80"
+      |           ^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: it is a list of the program and its arguments: `command = ["./server", "--port", "80"]`
+    "#);
+    assert_snapshot!(complaint("command = \"a | b\"\n"), @r#"
+    error: `command` must be a list, not text
+     --> s.toml:1:11
+      |
+    1 | command = "a | b"
+      |           ^^^^^^^
+      |
+      = help: a line for the shell is `shell = "a | b"`
+    "#);
+    assert_snapshot!(complaint("command = ['sleep', 5]\n"), @r#"
+    error: each item of `command` must be text, not a whole number
+     --> s.toml:1:21
+      |
+    1 | command = ['sleep', 5]
+      |                     ^
+      |
+      = help: put it in quotes: `"5"`
+    "#);
+    assert_snapshot!(complaint("runs = \"30\"\n"), @r#"
+    error: `runs` must be a whole number, not text
+     --> s.toml:1:8
+      |
+    1 | runs = "30"
+      |        ^^^^
+      |
+      = help: without the quotes: `runs = 30`
+    "#);
+    assert_snapshot!(complaint("only = 'SIGSEGV'\n"), @"
+    error: `only` must be a list, not text
+     --> s.toml:1:8
+      |
+    1 | only = 'SIGSEGV'
+      |        ^^^^^^^^^
+      |
+      = help: it is a list: `only = ['SIGSEGV']`
+    ");
+    assert_snapshot!(complaint("[actor]\nname = 'a'\n"), @"
+    error: `actor` must be a list, not a table
+     --> s.toml:1:1
+      |
+    1 | [actor]
+      | ^^^^^^^
+      |
+      = help: write `[[actor]]` with two brackets: there can be several
+    ");
+    assert_snapshot!(complaint("shell = 'x'\n[env]\nDEBUG = true\n"), @r#"
+    error: `true` is no value: write it as text, "true"
+     --> s.toml:3:9
+      |
+    3 | DEBUG = true
+      |         ^^^^
+      |
+      = help: for example `DEBUG = "1"`: The value, or `false` to remove the variable
+    "#);
+    assert_snapshot!(complaint("env = ['A=1']\n"), @r#"
+    error: `env` must be a table, not a list
+     --> s.toml:1:7
+      |
+    1 | env = ['A=1']
+      |       ^^^^^^^
+      |
+      = help: write `[env]` with one bracket, and below it lines such as `NAME = "value"`
+    "#);
+}
+
+#[test]
+fn bad_values_are_explained() {
+    assert_snapshot!(complaint("shell = 'x'\ntimeout = \"60x\"\n"), @r#"
+    error: `60x` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
+     --> s.toml:2:11
+      |
+    2 | timeout = "60x"
+      |           ^^^^^
+      |
+      = help: for example `timeout = "60s"`: A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
+    "#);
+    assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
+    error: `SIGSEV` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`; did you mean `SIGSEGV`?
+     --> s.toml:2:9
+      |
+    2 | only = ["SIGSEV"]
+      |         ^^^^^^^^
+      |
+      = help: `only`: Which failures are the bug: a signal, `code:N`, `hang`, `leak`, `oom` or `output`. Others are tallied apart
+    "#);
+    assert_snapshot!(complaint("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
+    error: `(a` is not a regular expression: unclosed group
+     --> s.toml:2:22
+      |
+    2 | fail-if-out = ['ok', '(a']
+      |                      ^^^^
+      |
+      = help: `fail-if-out`: A line of output that matches makes a trial a failure
+    ");
+    assert_snapshot!(complaint("shell = 'x'\nkeep = 'al'\n"), @"
+    error: `keep` cannot be `al`
+     --> s.toml:2:8
+      |
+    2 | keep = 'al'
+      |        ^^^^
+      |
+      = help: did you mean `all`? It is `fail`, `all` or `none`
+    ");
+    assert_snapshot!(complaint("shell = 'x'\n[rlimit]\nmem = '4G'\n"), @"
+    error: there is no limit `mem`
+     --> s.toml:3:1
+      |
+    3 | mem = '4G'
+      | ^^^
+      |
+      = help: did you mean `as`?
+    ");
+    assert_snapshot!(complaint("shell = 'x'\nmax-rate = 2.5\n"), @r#"
+    error: `2.5` is not a share between 0 and 1 such as `0.05` or `5%`
+     --> s.toml:2:12
+      |
+    2 | max-rate = 2.5
+      |            ^^^
+      |
+      = help: for example `max-rate = "5%"`: The failure rate that is allowed: the exit code says whether the interval is below it
+    "#);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    assert_snapshot!(complaint("jobs = 0\n"), @"
+    error: `jobs` must be at least 1
+     --> s.toml:1:8
+      |
+    1 | jobs = 0
+      |        ^
+      |
+      = help: for example `jobs = 1`: Trials side by side
+    ");
+    assert_snapshot!(complaint("ok = [0, 300]\n"), @"
+    error: each item of `ok` must be at most 255
+     --> s.toml:1:10
+      |
+    1 | ok = [0, 300]
+      |          ^^^
+      |
+      = help: for example `ok = 0`: Exit codes that are fine
+    ");
+    assert_snapshot!(complaint("seed = 99999999999999999999\n"), @"
+    error: `seed` must be at most 18446744073709551615
+     --> s.toml:1:8
+      |
+    1 | seed = 99999999999999999999
+      |        ^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: for example `seed = 1`: What all seeds of trials derive from
+    ");
+}
+
+#[test]
+fn slips_of_syntax_are_explained() {
+    assert_snapshot!(complaint("timeout = 60s\n"), @r#"
+    error: text must stand in quotes
+     --> s.toml:1:11
+      |
+    1 | timeout = 60s
+      |           ^^^
+      |
+      = help: write `timeout = "60s"`
+    "#);
+    assert_snapshot!(complaint("fail-fast = True\n"), @"
+    error: TOML has `true` and `false` only
+     --> s.toml:1:13
+      |
+    1 | fail-fast = True
+      |             ^^^^
+      |
+      = help: write `fail-fast = true`
+    ");
+    assert_snapshot!(complaint("shell = \u{201c}ls -l\u{201d}\n"), @r#"
+    error: these are typographic quotes
+     --> s.toml:1:9
+      |
+    1 | shell = “ls -l”
+      |         ^^^^^^^
+      |
+      = help: write `shell = "ls -l"`
+    "#);
+    assert_snapshot!(complaint("runs: 30\n"), @"
+    error: key with no value, expected `=`
+     --> s.toml:1:7
+      |
+    1 | runs: 30
+      |       ^
+      |
+      = help: in TOML a value follows `=`: `runs = 30`
+    ");
+    assert_snapshot!(complaint("runs = 3\nruns = 4\n"), @"
+    error: duplicate key
+     --> s.toml:2:1
+      |
+    2 | runs = 4
+      | ^^^^
+      |
+      = help: each name can be given once, and a table such as `[env]` opened once
+    ");
+    assert_snapshot!(complaint("shell = \"abc\ncopies = 2\n"), @r#"
+    error: text without an end
+     --> s.toml:1:13
+      |
+    1 | shell = "abc
+      |             ^
+      |
+      = help: text ends with the quote it began with, in the same line; text of many lines stands in """..."""
+    "#);
+    assert_snapshot!(complaint("{ \"runs\": 3 }\n"), @r#"
+    error: invalid key-value pair, expected key
+     --> s.toml:1:1
+      |
+    1 | { "runs": 3 }
+      | ^
+      |
+      = help: this looks like JSON: a scenario is TOML, lines such as `runs = 30`
+    "#);
+    assert_snapshot!(complaint("command = ['a'\nruns = 3\n"), @"
+    error: missing comma between array elements, expected `,`
+     --> s.toml:2:1
+      |
+    2 | runs = 3
+      | ^
+      |
+      = help: items are separated by commas, and the list ends with `]`
+    ");
+    assert_snapshot!(complaint("shell = \"C:\\users\"\n"), @r#"
+    error: too few unicode value digits, expected unicode hexadecimal value
+     --> s.toml:1:14
+      |
+    1 | shell = "C:\users"
+      |              ^
+      |
+      = help: within "..." a backslash is written twice; within '...' it is itself
+    "#);
+}
+
+#[test]
+fn what_makes_no_plan_is_shown_where_it_is_said() {
+    assert_snapshot!(complaint(""), @r#"
+    error: there is no command to run
+     --> s.toml:1:1
+      |
+    1 |
+      | ^
+      |
+      = help: say what to run: `command = ["program", "argument"]`, or `shell = "a | b"`
+    "#);
+    assert_snapshot!(complaint("shell = 'x'\njobs = 2\nwave = 3\n"), @"
+    error: `wave` starts 3 trials together, and `jobs` allows 2
+     --> s.toml:3:8
+      |
+    3 | wave = 3
+      |        ^
+      |
+      = help: give one of the two: a wave of N implies N jobs
+    ");
+    let twins = "shell = 'x'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'a'\n";
+    assert_snapshot!(complaint(twins), @"
+    error: two variants are called `a`
+     --> s.toml:5:8
+      |
+    5 | name = 'a'
+      |        ^^^
+      |
+      = help: give each variant a `name` of its own
+    ");
+    let service = "[[actor]]\nname = 'x'\nshell = 'x'\n\n[[actor]]\nname = 'db'\nrole = 'service'\nshell = 'y'\n";
+    assert_snapshot!(complaint(service), @"
+    error: `run` has no services
+     --> s.toml:7:8
+      |
+    7 | role = 'service'
+      |        ^^^^^^^^^
+      |
+      = help: a service lives across trials, which only a load test does; use `helper` for what runs beside the main process
+    ");
+    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nargs = ['-v']\n"), @"
+    error: `args` cannot be added to a line for the shell
+     --> s.toml:4:8
+      |
+    4 | args = ['-v']
+      |        ^^^^^^
+      |
+      = help: give the variant a `shell` line of its own, or use `command`
+    ");
+    assert_snapshot!(complaint("shell = 'x'\n[env]\n'A=B' = 1\n"), @"
+    error: `A=B` cannot be the name of a variable
+     --> s.toml:3:9
+      |
+    3 | 'A=B' = 1
+      |         ^
+      |
+      = help: a name is not empty and holds no `=`
+    ");
+}
+
+#[test]
+fn a_conflict_with_a_flag_says_so() {
+    let five = |scenario: &mut Scenario| scenario.wave = NonZeroU32::new(5);
+    assert_snapshot!(plan_of("shell = 'x'\njobs = 2\n", five).unwrap_err(), @"
+    error: `wave` starts 5 trials together, and `jobs` allows 2
+    --> s.toml
+     = note: flags of the command line win over the file
+     = help: give one of the two: a wave of N implies N jobs
+    ");
+    let two = |scenario: &mut Scenario| scenario.jobs = NonZeroU32::new(2);
+    assert_snapshot!(plan_of("shell = 'x'\nwave = 5\n", two).unwrap_err(), @"
+    error: `wave` starts 5 trials together, and `jobs` allows 2
+     --> s.toml:2:8
+      |
+    2 | wave = 5
+      |        ^
+      |
+      = note: flags of the command line win over the file
+      = help: give one of the two: a wave of N implies N jobs
+    ");
+}
+
+#[test]
+fn text_that_is_not_utf8_is_shown_at_its_first_bad_byte() {
+    let error = text(
+        Path::new("s.toml"),
+        b"runs = 3\nshell = 'gr\xfcn'\n".to_vec(),
+    )
+    .unwrap_err();
+    assert_snapshot!(error, @"
+    error: the file is not UTF-8 text
+     --> s.toml:2:12
+      |
+    2 | shell = 'gr�n'
+      |            ^
+      |
+      = help: save it as UTF-8; is it the right file?
+    ");
+    assert_eq!(error.position(), Some((2, 12)));
+}
+
+#[test]
+fn tabs_and_wide_letters_do_not_shift_the_carets() {
+    assert_snapshot!(complaint("\truns = 3\r\n\tshell = '日本' \t# ü\r\n\tzebra = 1\r\n"), @"
+    error: there is no field `zebra`
+     --> s.toml:3:2
+      |
+    3 |     zebra = 1
+      |     ^^^^^
+      |
+      = help: each field has the name of a flag of `provoke run`: see `provoke run --help`
+    ");
+}
+
+#[test]
+fn a_byte_order_mark_counts_for_nothing() {
+    assert!(complaint("\u{feff}runz = 3\n").contains("s.toml:1:1"));
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_not_printed() {
+    let text = complaint("\"\\u001b[31mred\" = 1\n");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    let complaint = load(Path::new("no\u{1b}[31m.toml")).unwrap_err();
+    assert!(!complaint.to_string().contains('\u{1b}'));
+    assert!(complaint.render(true).contains('\u{1b}'));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    let load = |name: &str| {
+        let complaint = load(&folder.path().join(name)).unwrap_err();
+        assert_eq!(complaint.position(), None);
+        complaint.to_string().replace(&prefix, "")
+    };
+    fs::write(folder.path().join("race.toml"), "").unwrap();
+    assert_snapshot!(load("rice.toml"), @"
+    error: there is no such file
+    --> rice.toml
+     = help: did you mean `race.toml`?
+    ");
+    assert_snapshot!(load("other/zebra.toml"), @"
+    error: there is no such file
+    --> other/zebra.toml
+     = help: give the path of a scenario file
+    ");
+    fs::create_dir(folder.path().join("races")).unwrap();
+    fs::write(folder.path().join("races/scenario.toml"), "").unwrap();
+    assert_snapshot!(load("races"), @"
+    error: this is a folder, not a scenario
+    --> races
+     = help: name the file in it: `races/scenario.toml`
+    ");
+    fs::write(folder.path().join("big.toml"), vec![b'#'; 10 << 20]).unwrap();
+    assert_snapshot!(load("big.toml"), @"
+    error: the file is larger than 1 MiB, too large for a scenario
+    --> big.toml
+     = help: is it the right file? Long input belongs in a file that `stdin` or `command` names
+    ");
+    assert!(super::load(Path::new("")).is_err());
+}
+
+#[test]
+fn relative_paths_begin_at_the_folder_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    let file = folder.path().join("sub/s.toml");
+    fs::write(&file, "shell = 'x'\nstdin = 'in.txt'\ncwd = 'work'\n").unwrap();
+    let mut told = PathBuf::new();
+    let plan = plan_file(
+        &file,
+        |_| {},
+        |base| {
+            told = base.to_owned();
+            around(base)
+        },
+    );
+    let plan = plan.unwrap();
+    let sub = folder.path().join("sub");
+    let actor = &plan.variants[0].actors[0];
+    assert_eq!(told, sub);
+    assert_eq!(Path::new(actor.cwd.as_os_str()), sub.join("work"));
+    let input = actor.stdin.as_ref().unwrap();
+    assert_eq!(Path::new(input.as_os_str()), sub.join("in.txt"));
+}
+
+#[test]
+fn a_folder_is_told_as_an_absolute_path() {
+    // A file named without a folder has the parent "", which is no directory to work in.
+    let mut file = tempfile::Builder::new()
+        .prefix("provoke-")
+        .suffix(".toml")
+        .tempfile_in(".")
+        .unwrap();
+    std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
+    let name = Path::new(file.path().file_name().unwrap());
+    let plan = plan_file(name, |_| {}, around).unwrap();
+    let cwd = &plan.variants[0].actors[0].cwd;
+    assert_eq!(
+        Path::new(cwd.as_os_str()),
+        std::env::current_dir().unwrap().join("")
+    );
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let plan = plan_of("shell = 'x'\nruns = 30\n", |scenario| {
+        scenario.runs = Some(5)
+    })
+    .unwrap();
+    assert_eq!(plan.stop.trials, Some(5));
+}
+
+#[test]
+fn numbers_and_text_mean_the_same() {
+    let text = "timeout = 60\nok = [0, 2]\nconf = 99\nwidth = 0.05\n[env]\nA = 1\nB = false\n[rlimit]\ncore = 0\nas = '4G'\n";
+    let other = "timeout = '1m'\nok = '0,2'\nconf = '99%'\nwidth = '5%'\n[env]\nA = '1'\nB = false\n[rlimit]\ncore = '0'\nas = 4294967296\n";
+    let (one, two) = (parse(text).unwrap(), parse(other).unwrap());
+    assert_eq!(format!("{one:?}"), format!("{two:?}"));
+    assert_eq!(one.env["B"], EnvValue(None));
+}
+
+/// Every scenario of the repository, and the example of the reference.
+fn checked_in() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    let mut folders = vec![root.join("scenarios")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "toml") {
+                files.push((
+                    path.display().to_string(),
+                    fs::read_to_string(&path).unwrap(),
+                ));
+            }
+        }
+    }
+    let reference = fs::read_to_string(root.join("docs/scenario.md")).unwrap();
+    let example = reference
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    files.push(("docs/scenario.md".to_owned(), example.to_owned()));
+    files
+}
+
+#[test]
+fn what_is_checked_in_can_be_planned() {
+    for (name, text) in checked_in() {
+        let plan = plan_of(&text, |_| {});
+        assert!(plan.is_ok(), "{name}: {}", plan.unwrap_err());
+    }
+}
+
+/// Does what `plan_file` does, without a file, and checks what holds for every complaint.
+fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
+    let file = Path::new("s.toml");
+    let result = text(file, bytes).and_then(|source| {
+        let complain = |finding| Complaint::new(file, Some(&source), finding);
+        let scenario = parse(&source).map_err(complain)?;
+        let plan = scenario.plan(around(Path::new("/base")));
+        plan.map_err(|refusal| complain(place(&source, refusal, true)))
+    });
+    let Err(complaint) = result else {
+        return Ok(());
+    };
+    let (line, column) = complaint.position().expect("a fault of a text has a place");
+    let text = complaint.render(false);
+    prop_assert!(
+        text.contains(&format!("s.toml:{line}:{column}\n")),
+        "{line}:{column} {text}"
+    );
+    prop_assert!(
+        text.starts_with("error: ") && text.contains("= help: "),
+        "{text}"
+    );
+    prop_assert!(!complaint.render(true).is_empty());
+    for ours in [
+        "invalid type",
+        "invalid value",
+        "unknown field",
+        "unknown variant",
+        "missing field",
+    ] {
+        prop_assert!(
+            !complaint.what().starts_with(ours),
+            "the check should have seen it: {text}"
+        );
+    }
+    Ok(())
+}
+
+/// Names and values of which some fit each other.
+fn line() -> impl Strategy<Value = String> {
+    let fields: Vec<String> = schema()["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    let inner = [
+        "name", "role", "args", "A", "as", "core", "x.y", "\"a b\"", "ünï",
+    ]
+    .map(String::from);
+    let key = prop_oneof![4 => prop::sample::select(fields), 2 => prop::sample::select(inner.to_vec()), 1 => "[a-z_-]{1,8}"];
+    let values = [
+        "1",
+        "0",
+        "-1",
+        "3000000000",
+        "99999999999999999999",
+        "9223372036854775808",
+        "0xff",
+        "1.5",
+        "inf",
+        "nan",
+        "true",
+        "false",
+        "\"60s\"",
+        "'auto'",
+        "\"5%\"",
+        "'x'",
+        "''",
+        "'main'",
+        "'helper'",
+        "'service'",
+        "'a'",
+        "'b'",
+        "'(a'",
+        "\"\\u0000\"",
+        "[]",
+        "['x']",
+        "[1, 'x']",
+        "['SIGSEGV', 'hang']",
+        "{}",
+        "{ A = 1 }",
+        "{ as = '4G' }",
+        "[{ name = 'a', shell = 'x' }]",
+        "[[[]]]",
+        "2024-01-01",
+        "60s",
+        "\"",
+        "[",
+        "'''\nmany\nlines'''",
+        "1e400",
+        "0.05",
+        "'unlimited'",
+        "99.5",
+    ];
+    let value = prop::sample::select(values.to_vec());
+    let headers = [
+        "[env]",
+        "[rlimit]",
+        "[[actor]]",
+        "[[variant]]",
+        "[actor]",
+        "[variant.env]",
+        "[actor.env]",
+        "[zebra]",
+        "# remark",
+        "",
+    ];
+    prop_oneof![
+        6 => (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
+        2 => prop::sample::select(headers.to_vec()).prop_map(String::from),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_a_scenario_or_a_complaint_with_a_place(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        outcome(bytes)?;
+    }
+
+    #[test]
+    fn any_text_is_a_scenario_or_a_complaint_with_a_place(text in "(\\PC|[\\n\\t\\r=\\[\\]\"'{}.#,]){0,60}") {
+        outcome(text.into_bytes())?;
+    }
+
+    #[test]
+    fn any_fields_are_a_scenario_or_a_complaint_with_a_place(
+        start in prop::sample::select(vec!["", "shell = 'x'\n", "command = ['x']\n", "[[actor]]\nname = 'm'\nshell = 'x'\n"]),
+        lines in prop::collection::vec(line(), 0..8),
+    ) {
+        outcome((start.to_owned() + &lines.join("\n")).into_bytes())?;
+    }
+
+    #[test]
+    fn a_damaged_scenario_is_still_one_or_a_complaint_with_a_place(
+        which in any::<prop::sample::Index>(),
+        damage in prop::collection::vec((0..4_u8, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let files = checked_in();
+        let mut bytes = which.get(&files).1.clone().into_bytes();
+        for (what, one, two, byte) in damage {
+            if bytes.is_empty() {
+                break;
+            }
+            let (one, two) = (one.index(bytes.len()), two.index(bytes.len()));
+            let (from, to) = (one.min(two), one.max(two));
+            match what {
+                0 => drop(bytes.drain(from..to)),
+                1 => {
+                    let part = bytes[from..to].to_vec();
+                    bytes.splice(to..to, part);
+                }
+                2 => bytes.swap(from, to),
+                _ => bytes[from] = byte,
+            }
+        }
+        outcome(bytes)?;
+    }
+}

@@ -1,0 +1,399 @@
+use super::*;
+use crate::model::{Keep, Leaks, Resource};
+
+fn around() -> Surroundings {
+    Surroundings {
+        environment: vec![("PATH".into(), "/bin".into())],
+        base: PathBuf::from("/base"),
+        seed: 7,
+    }
+}
+
+fn scenario(text: &str) -> Scenario {
+    toml::from_str(text).unwrap()
+}
+
+fn plan(text: &str) -> Plan {
+    scenario(text)
+        .plan(around())
+        .unwrap_or_else(|refusal| panic!("{refusal}"))
+}
+
+fn refusal(text: &str) -> (String, String) {
+    let refusal = scenario(text).plan(around()).unwrap_err();
+    assert!(!refusal.hint.is_empty());
+    (refusal.what, refusal.at.join("."))
+}
+
+fn words(actor: &ActorPlan) -> Vec<String> {
+    actor.command.iter().map(ToString::to_string).collect()
+}
+
+fn variables(actor: &ActorPlan) -> Vec<(String, Option<String>)> {
+    let shown = |(name, value): &(Text, Option<Text>)| {
+        (name.to_string(), value.as_ref().map(ToString::to_string))
+    };
+    actor.env.iter().map(shown).collect()
+}
+
+#[test]
+fn a_command_alone_is_a_plan_with_every_default() {
+    let plan = plan("command = ['prog', 'arg']");
+    assert_eq!(plan.variants.len(), 1);
+    assert_eq!(plan.variants[0].name, "");
+    let [actor] = plan.variants[0].actors.as_slice() else {
+        panic!("one process")
+    };
+    assert_eq!(words(actor), ["prog", "arg"]);
+    assert_eq!(
+        (actor.role, actor.copies, &actor.stdin),
+        (Role::Main, 1, &None)
+    );
+    assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
+    assert_eq!(plan.environment, around().environment);
+    assert_eq!(plan.timeout, Timeout::After(DEFAULT_TIMEOUT));
+    assert_eq!((plan.grace, plan.settle), (DEFAULT_GRACE, DEFAULT_SETTLE));
+    assert_eq!(
+        (plan.jobs, plan.waves, plan.warmup, plan.delay),
+        (1, false, 0, Duration::ZERO)
+    );
+    assert_eq!(
+        (plan.seed, plan.expect, plan.alpha),
+        (7, Expect::Pass, Alpha::default())
+    );
+    assert_eq!((plan.keep, plan.keep_per_kind), (Keep::Fail, DEFAULT_KEPT));
+    assert_eq!(
+        (plan.rules, plan.hooks, plan.scratch),
+        (Rules::default(), Hooks::default(), false)
+    );
+}
+
+#[test]
+fn a_budget_is_set_only_when_nothing_is_said() {
+    let default = plan("shell = 'x'").stop;
+    assert_eq!(
+        (default.trials, default.duration()),
+        (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION))
+    );
+    for (said, trials, seconds, failures) in [
+        ("runs = 5", Some(5), None, None),
+        ("duration = '1m'", None, Some(60), None),
+        ("fail-fast = true", None, None, Some(1)),
+        ("max-fail = 3", None, None, Some(3)),
+        ("width = '5%'", None, None, None),
+        (
+            "runs = 5\nduration = 9\nmax-fail = 1\nfail-fast = true",
+            Some(5),
+            Some(9),
+            Some(1),
+        ),
+    ] {
+        let stop = plan(&format!("shell = 'x'\n{said}")).stop;
+        let duration = seconds.map(Duration::from_secs);
+        assert_eq!(
+            (stop.trials, stop.duration(), stop.failures),
+            (trials, duration, failures),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn variables_of_an_actor_win_over_those_of_a_variant_and_those_over_the_file() {
+    let plan = plan(
+        "
+        env = { A = 'file', B = 'file', C = 'file', D = false }
+        [[actor]]
+        name = 'm'
+        shell = 'x'
+        env = { C = 'actor' }
+        [[variant]]
+        name = 'v'
+        env = { B = 'variant', C = 'variant', D = 1 }
+        ",
+    );
+    let value = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        variables(&plan.variants[0].actors[0]),
+        [
+            ("A".to_owned(), value("file")),
+            ("B".to_owned(), value("variant")),
+            ("C".to_owned(), value("actor")),
+            ("D".to_owned(), value("1")),
+        ]
+    );
+}
+
+#[test]
+fn a_variant_changes_the_main_process_and_leaves_helpers_alone() {
+    let plan = plan(
+        "
+        cwd = 'all'
+        stdin = 'all.txt'
+        copies = 2
+        [[actor]]
+        name = 'm'
+        command = ['main']
+        [[actor]]
+        name = 'h'
+        role = 'helper'
+        command = ['helper']
+        [[variant]]
+        name = 'plain'
+        [[variant]]
+        name = 'other'
+        shell = 'other'
+        cwd = '/elsewhere'
+        stdin = 'other.txt'
+        copies = 3
+        [[variant]]
+        name = 'more'
+        args = ['-v']
+        ",
+    );
+    let show = |actor: &ActorPlan| {
+        let input = actor
+            .stdin
+            .as_ref()
+            .map_or(String::new(), ToString::to_string);
+        format!(
+            "{} in {} from {input} x{}",
+            words(actor).join(" "),
+            actor.cwd,
+            actor.copies
+        )
+    };
+    let shown: Vec<_> = plan
+        .variants
+        .iter()
+        .map(|variant| show(&variant.actors[0]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "main in /base/all from /base/all.txt x2",
+            "sh -c other in /elsewhere from /base/other.txt x3",
+            "main -v in /base/all from /base/all.txt x2",
+        ]
+    );
+    for variant in &plan.variants {
+        assert_eq!(
+            show(&variant.actors[1]),
+            "helper in /base/all from  x1",
+            "{}",
+            variant.name
+        );
+    }
+}
+
+#[test]
+fn every_variant_may_bring_its_own_command() {
+    let plan =
+        plan("[[variant]]\nname = 'a'\ncommand = ['a']\n[[variant]]\nname = 'b'\nshell = 'b'");
+    let commands: Vec<_> = plan
+        .variants
+        .iter()
+        .map(|variant| words(&variant.actors[0]))
+        .collect();
+    assert_eq!(commands, [vec!["a"], vec!["sh", "-c", "b"]]);
+}
+
+#[test]
+fn a_prefix_stands_before_the_main_command_only() {
+    let text = "
+        wrap = \"rr record -o '{dir}/the trace'\"
+        [[actor]]
+        name = 'm'
+        command = ['main']
+        [[actor]]
+        name = 'h'
+        role = 'helper'
+        command = ['helper']
+        ";
+    let plan = plan(text);
+    let actors = &plan.variants[0].actors;
+    assert_eq!(
+        words(&actors[0]),
+        ["rr", "record", "-o", "{dir}/the trace", "main"]
+    );
+    assert_eq!(words(&actors[1]), ["helper"]);
+    assert!(plan.scratch);
+}
+
+#[test]
+fn a_command_that_names_its_folder_gets_one() {
+    assert!(plan("command = ['prog', '--tmp={dir}']").scratch);
+    assert!(plan("shell = 'ls {dir}'").scratch);
+    assert!(plan("shell = 'x'\ntmp-per-run = true").scratch);
+    assert!(!plan("command = ['prog', '{seed}', '{directory}']").scratch);
+}
+
+#[test]
+fn a_wave_implies_its_jobs() {
+    let lanes = |text: &str| {
+        let plan = plan(&format!("shell = 'x'\n{text}"));
+        (plan.jobs, plan.waves)
+    };
+    assert_eq!(lanes("jobs = 3"), (3, false));
+    assert_eq!(lanes("wave = 4"), (4, true));
+    assert_eq!(lanes("wave = 4\njobs = 4"), (4, true));
+    let (what, at) = refusal("shell = 'x'\nwave = 4\njobs = 3");
+    assert_eq!(
+        (what.as_str(), at.as_str()),
+        (
+            "`wave` starts 4 trials together, and `jobs` allows 3",
+            "wave"
+        )
+    );
+}
+
+#[test]
+fn rules_and_limits_are_taken_over() {
+    let plan = plan(
+        "
+        shell = 'x'
+        env-clear = true
+        ok = [0, 3]
+        skip = []
+        only = ['SIGSEGV', 'hang']
+        fail-if-out = ['race']
+        leaks = 'report'
+        max-rate = '1%'
+        timeout = 'auto'
+        [rlimit]
+        core = 'unlimited'
+        as = '4G'
+        ",
+    );
+    assert_eq!(plan.environment, []);
+    assert_eq!(plan.rules.ok, BTreeSet::from([0, 3]));
+    assert!(plan.rules.skip.is_empty());
+    assert_eq!(
+        (plan.rules.only.len(), plan.rules.leaks),
+        (2, Leaks::Report)
+    );
+    assert_eq!(plan.rules.fail_if_out, ["race"]);
+    assert_eq!(
+        (plan.expect, plan.timeout),
+        (Expect::MaxRate(10_000), Timeout::Auto)
+    );
+    assert!(plan.limits.contains(&Limit {
+        resource: Resource::Core,
+        value: None
+    }));
+    assert!(plan.limits.contains(&Limit {
+        resource: Resource::As,
+        value: Some(4 << 30)
+    }));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_its_place() {
+    let actor = |rest: &str| format!("[[actor]]\nname = 'm'\nshell = 'x'\n{rest}");
+    let variant = |rest: &str| format!("shell = 'x'\n[[variant]]\nname = 'a'\n{rest}");
+    for (text, wanted, place) in [
+        ("", "there is no command to run", ""),
+        ("command = []", "there is no command to run", "command"),
+        (
+            "command = ['x']\nshell = 'x'",
+            "`command` and `shell` are both given",
+            "shell",
+        ),
+        ("shell = 'x'\nruns = 0", "0 runs show nothing", "runs"),
+        (
+            "shell = 'x'\nmax-fail = 0",
+            "`max-fail` of 0 would never start",
+            "max-fail",
+        ),
+        (
+            "shell = 'x'\nexpect = 'fail'\nmax-rate = 1",
+            "`expect` and `max-rate` both turn the exit code",
+            "max-rate",
+        ),
+        (
+            "shell = 'x'\nwrap = \"rr '\"",
+            "`wrap` is not a command prefix",
+            "wrap",
+        ),
+        (
+            "shell = 'x'\nenv = { '' = 1 }",
+            "`` cannot be the name of a variable",
+            "env.",
+        ),
+        (
+            "[[variant]]\nname = 'a'\nshell = 'x'\n[[variant]]\nname = 'b'",
+            "there is no command to run",
+            "variant.1",
+        ),
+        (
+            &variant("[[variant]]\nname = 'a'"),
+            "two variants are called `a`",
+            "variant.1.name",
+        ),
+        (
+            &variant("[[variant]]"),
+            "a variant has no name",
+            "variant.1.name",
+        ),
+        (
+            &variant("shell = 'y'\ncommand = ['y']"),
+            "`command` and `shell` are both given",
+            "variant.0.shell",
+        ),
+        (
+            &variant("args = ['y']"),
+            "`args` cannot be added to a line for the shell",
+            "variant.0.args",
+        ),
+        (
+            &variant("env = { 'A=' = 1 }"),
+            "`A=` cannot be the name of a variable",
+            "variant.0.env.A=",
+        ),
+        (
+            &actor("[[actor]]\nname = 'm'\nshell = 'y'"),
+            "two actors are called `m`",
+            "actor.1.name",
+        ),
+        (
+            &actor("[[actor]]\nshell = 'y'"),
+            "an actor has no name",
+            "actor.1.name",
+        ),
+        (
+            &actor("[[actor]]\nname = 'n'"),
+            "there is no command to run",
+            "actor.1.command",
+        ),
+        (
+            &actor("[[actor]]\nname = 'n'\nrole = 'service'\nshell = 'y'"),
+            "`run` has no services",
+            "actor.1.role",
+        ),
+        (
+            &actor("role = 'helper'"),
+            "no actor is the main one",
+            "actor",
+        ),
+        (
+            &format!("command = ['x']\n{}", actor("")),
+            "there are both a command and actors",
+            "actor",
+        ),
+    ] {
+        let (what, at) = refusal(text);
+        assert_eq!((what.as_str(), at.as_str()), (wanted, place), "{text}");
+    }
+}
+
+#[test]
+fn stopping_at_the_first_failure_is_at_odds_with_stopping_at_the_third() {
+    let (_, at) = refusal("shell = 'x'\nfail-fast = true\nmax-fail = 3");
+    assert_eq!(at, "max-fail");
+    assert_eq!(
+        plan("shell = 'x'\nfail-fast = false\nmax-fail = 3")
+            .stop
+            .failures,
+        Some(3)
+    );
+}

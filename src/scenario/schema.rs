@@ -1,0 +1,148 @@
+//! The shape of a scenario file, for editors and for our own check of it.
+
+use super::Scenario;
+use serde_json::{Map, Value, json};
+
+/// Returns the JSON schema of a scenario file.
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(Scenario).to_value();
+    tidy(&mut schema);
+    schema["title"] = json!("Scenario of provoke");
+    schema
+}
+
+/// Makes of the schema of a Rust type one of a TOML file: there is no null in TOML, a default
+/// of nothing says nothing, and the formats of Rust's integers are known to no editor.
+fn tidy(node: &mut Value) {
+    match node {
+        Value::Object(fields) => {
+            unwrap_option(fields);
+            if fields.get("default").is_some_and(is_nothing) {
+                fields.remove("default");
+            }
+            if let Some(format) = fields
+                .remove("format")
+                .filter(|_| fields.contains_key("minimum"))
+                && format == "uint32"
+            {
+                fields.insert("maximum".to_owned(), json!(u32::MAX));
+            }
+            fields.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn unwrap_option(fields: &mut Map<String, Value>) {
+    let null = json!({ "type": "null" });
+    if let Some(Value::Array(types)) = fields.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            fields.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = fields.get_mut("anyOf")
+        && choices.contains(&null)
+    {
+        choices.retain(|choice| *choice != null);
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            fields.remove("anyOf");
+            fields.extend(only);
+        }
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn in_repository(file: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+    }
+
+    /// Runs `act` on every object of the schema.
+    fn visit(node: &Value, act: &mut impl FnMut(&Map<String, Value>)) {
+        match node {
+            Value::Object(fields) => {
+                act(fields);
+                fields.values().for_each(|field| visit(field, act));
+            }
+            Value::Array(items) => items.iter().for_each(|item| visit(item, act)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_checked_in_schema_is_this_one() {
+        let file = in_repository("docs/scenario.schema.json");
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+            fs::write(&file, now).unwrap();
+        }
+        let then = fs::read_to_string(&file).unwrap_or_default();
+        let then: Value = serde_json::from_str(&then).unwrap_or_default();
+        let hint = "run the tests with UPDATE_SCHEMA=1 and look at what changed";
+        assert!(then == schema(), "{hint}");
+    }
+
+    #[test]
+    fn every_field_is_described_and_no_other_is_allowed() {
+        visit(&schema(), &mut |node| {
+            let Some(Value::Object(fields)) = node.get("properties") else {
+                return;
+            };
+            assert_eq!(
+                node["additionalProperties"],
+                json!(false),
+                "{:?}",
+                fields.keys()
+            );
+            if node.contains_key("description") && !fields.contains_key("nofile") {
+                for (name, field) in fields {
+                    assert!(field["description"].is_string(), "{name}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn the_schema_speaks_of_no_null_and_no_rust() {
+        visit(&schema(), &mut |node| {
+            let text = Value::from(node.clone()).to_string();
+            assert!(
+                !text.contains("null") && !node.contains_key("format"),
+                "{text}"
+            );
+        });
+    }
+
+    #[test]
+    fn the_reference_mentions_every_field() {
+        let text = fs::read_to_string(in_repository("docs/scenario.md")).unwrap();
+        visit(&schema(), &mut |node| {
+            if let Some(Value::Object(fields)) = node.get("properties") {
+                for name in fields.keys() {
+                    assert!(
+                        text.contains(&format!("`{name}`")),
+                        "`{name}` is not in docs/scenario.md"
+                    );
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! What the schema says of one value, in plain words.
+
+use serde_json::Value;
+use toml::de::DeValue;
+
+/// Follows a link within the schema.
+pub(super) fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
+    match node.get("$ref").and_then(Value::as_str) {
+        Some(link) => schema.pointer(link.trim_start_matches('#')).unwrap_or(node),
+        None => node,
+    }
+}
+
+fn branches(shape: &Value) -> impl Iterator<Item = &Value> {
+    let several = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|name| shape[name].as_array());
+    std::iter::once(shape).chain(several.flatten())
+}
+
+/// Returns the types that are allowed; none when anything is.
+pub(super) fn types(shape: &Value) -> Vec<&str> {
+    let mut types = Vec::new();
+    for branch in branches(shape) {
+        match &branch["type"] {
+            Value::String(name) => types.push(name.as_str()),
+            Value::Array(names) => types.extend(names.iter().filter_map(Value::as_str)),
+            _ if branch["const"].is_boolean() => types.push("boolean"),
+            _ => {}
+        }
+    }
+    types.dedup();
+    types
+}
+
+/// Returns the texts that are allowed; none when any is.
+pub(super) fn choices(shape: &Value) -> Vec<&str> {
+    let listed = branches(shape)
+        .filter_map(|branch| branch["enum"].as_array())
+        .flatten();
+    let single = branches(shape).map(|branch| &branch["const"]);
+    listed.chain(single).filter_map(Value::as_str).collect()
+}
+
+/// Returns the schema's name for the type of a value.
+pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "number",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "date",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+    }
+}
+
+/// Returns words for a type that is wanted.
+pub(super) fn words(kind: &str) -> &'static str {
+    match kind {
+        "string" => "text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "`true` or `false`",
+        "array" => "a list",
+        "object" => "a table",
+        _ => "a date",
+    }
+}
+
+/// Returns names in quotes, the last one behind `or`.
+pub(super) fn alternatives(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.as_slice() {
+        [] => "nothing".to_owned(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// Returns what a field is for, without the full stop.
+pub(super) fn purpose(node: &Value) -> Option<&str> {
+    node["description"]
+        .as_str()
+        .map(|text| text.trim_end_matches('.'))
+}
+
+/// Returns an example of a field and what it is for.
+pub(super) fn example(field: &str, node: &Value, shape: &Value) -> String {
+    let given = node["examples"].get(0).or_else(|| shape["examples"].get(0));
+    let sample = match (given, types(shape).as_slice()) {
+        (Some(sample), _) => toml::Value::try_from(sample)
+            .map(|sample| sample.to_string())
+            .ok(),
+        (None, ["integer"]) => Some("1".to_owned()),
+        (None, ["boolean"]) => Some("true".to_owned()),
+        _ => None,
+    };
+    let about = purpose(node).or_else(|| purpose(shape));
+    match (sample, about) {
+        (Some(sample), Some(about)) => format!("for example `{field} = {sample}`: {about}"),
+        (Some(sample), None) => format!("for example `{field} = {sample}`"),
+        (None, Some(about)) => format!("`{field}`: {about}"),
+        (None, None) => "see docs/scenario.md".to_owned(),
+    }
+}

@@ -1,0 +1,113 @@
+//! What is meant by a text that is no TOML: the usual slips, and how to write it.
+
+use super::complaint::Finding;
+use toml::de::{DeTable, Error};
+
+/// Parts of what the TOML reader says, and the way out.
+const HELPS: [(&str, &str); 9] = [
+    (
+        "duplicate key",
+        "each name can be given once, and a table such as `[env]` opened once",
+    ),
+    (
+        "missing comma",
+        "items are separated by commas, and the list ends with `]`",
+    ),
+    ("unclosed array", "the list ends with `]`"),
+    ("unclosed", "what is opened must be closed in the same line"),
+    (
+        "escape",
+        "within \"...\" a backslash is written twice; within '...' it is itself",
+    ),
+    (
+        "cannot extend",
+        "a name stands for one value or one table, given in one place",
+    ),
+    (
+        "unicode value",
+        "within \"...\" a backslash is written twice; within '...' it is itself",
+    ),
+    (
+        "string, expected",
+        "text ends with the quote it began with, in the same line; text of many lines stands in \"\"\"...\"\"\"",
+    ),
+    ("expected newline", "there is one `name = value` in a line"),
+];
+
+/// Explains an error of the TOML reader.
+pub(super) fn explain(source: &str, error: &Error) -> Finding {
+    let span = error.span().unwrap_or(source.len()..source.len());
+    let line = line_at(source, span.start);
+    let (what, help) = match bare_value(line) {
+        Some((what, help)) => (what, help),
+        None if without_end(error.message()) => (
+            "text without an end".to_owned(),
+            help(line, error.message()),
+        ),
+        None => (error.message().to_owned(), help(line, error.message())),
+    };
+    Finding {
+        what,
+        span: Some(span),
+        helps: vec![help],
+        notes: Vec::new(),
+    }
+}
+
+fn without_end(message: &str) -> bool {
+    let quote = ["\"`", "'`"].iter().any(|end| message.ends_with(end));
+    quote && message.contains("string, expected")
+}
+
+fn help(line: &str, message: &str) -> String {
+    let known = HELPS.iter().find(|(part, _)| message.contains(part));
+    let help = if line.trim_start().starts_with('{') {
+        "this looks like JSON: a scenario is TOML, lines such as `runs = 30`"
+    } else if !line.contains('=') && line.contains(':') {
+        "in TOML a value follows `=`: `runs = 30`"
+    } else if let Some((_, help)) = known {
+        help
+    } else {
+        "a scenario is TOML: lines such as `runs = 30` or `timeout = \"60s\"`, and tables such as `[env]`"
+    };
+    help.to_owned()
+}
+
+/// Returns the line around a place.
+fn line_at(source: &str, at: usize) -> &str {
+    let boundary = |at: &usize| source.is_char_boundary(*at);
+    let at = (0..=at.min(source.len())).rev().find(boundary).unwrap_or(0);
+    let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = source[at..].find('\n').map_or(source.len(), |end| at + end);
+    source[start..end].trim_end()
+}
+
+/// Text without quotes is the commonest slip; it is one if quotes make the line right.
+fn bare_value(line: &str) -> Option<(String, String)> {
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.split(" #").next().unwrap_or(value).trim());
+    let right = |value: &str| DeTable::parse(&format!("{key} = {value}")).is_ok();
+    let bare = value.trim_matches(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}']);
+    let (what, better) = match value.to_ascii_lowercase().as_str() {
+        "" => (format!("`{key}` has no value"), "\"...\"".to_owned()),
+        "true" | "yes" | "on" => (
+            "TOML has `true` and `false` only".to_owned(),
+            "true".to_owned(),
+        ),
+        "false" | "no" | "off" => (
+            "TOML has `true` and `false` only".to_owned(),
+            "false".to_owned(),
+        ),
+        _ if bare != value => (
+            "these are typographic quotes".to_owned(),
+            toml::Value::from(bare).to_string(),
+        ),
+        _ if value.starts_with(['"', '\'', '[', '{']) => return None,
+        _ => (
+            "text must stand in quotes".to_owned(),
+            toml::Value::from(value).to_string(),
+        ),
+    };
+    let slip = !right(value) && right(&better);
+    slip.then(|| (what, format!("write `{key} = {better}`")))
+}
