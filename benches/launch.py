@@ -247,10 +247,10 @@ def main():
 
     missing = [peer for peer in options.peers if peer in PACKAGES and not shutil.which(peer)]
     if missing and options.install:
-        subprocess.run(["apt-get", "install", "-y", "-q", *(PACKAGES[peer] for peer in missing)], check=True, stdout=2)
+        subprocess.run(["apt-get", "install", "-y", "-q", *(PACKAGES[peer] for peer in missing)], stdout=2)
         missing = [peer for peer in missing if not shutil.which(peer)]
     for peer in missing:
-        note(f"{peer} is absent" + ("" if options.install else " (--install would get it)"))
+        note(f"{peer} is absent" + (", still" if options.install else " (--install would get it)"))
     if "provoke" in options.peers and not options.provoke:
         subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=HERE.parent, check=True)
         options.provoke = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"), "release/provoke")
