@@ -20,7 +20,7 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
 //! | `oracle` | judges an observation | model | |
-//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
@@ -29,7 +29,7 @@
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, state, policy, report | console, indicatif |
-//! | `victim` | a program that misbehaves on demand | | clap, libc, rustix |
+//! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
 //!
 //! A test compares this table with the code.

@@ -235,11 +235,10 @@ impl Flags {
                 *field = said;
             }
         }
-        set(
-            &mut scenario.command,
-            (!command.is_empty()).then_some(command),
-        );
-        set(&mut scenario.shell, self.shell);
+        if !command.is_empty() || self.shell.is_some() {
+            scenario.command = (!command.is_empty()).then_some(command);
+            scenario.shell = self.shell;
+        }
         set(&mut scenario.runs, self.runs);
         set(&mut scenario.jobs, self.jobs);
         set(&mut scenario.copies, self.copies);

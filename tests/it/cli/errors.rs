@@ -78,10 +78,7 @@ fn a_bad_limit() {
 fn a_bad_pattern() {
     insta::assert_snapshot!(said(&["run", "--fail-if-out", "(", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value '(' for '--fail-if-out <REGEX>': not a regular expression: regex parse error:
-        (
-        ^
-    error: unclosed group
+    error: invalid value '(' for '--fail-if-out <REGEX>': `(` is not a regular expression: unclosed group
 
     For more information, try '--help'.
     [exit status: Some(2)]
@@ -92,7 +89,7 @@ fn a_bad_pattern() {
 fn a_bad_signal() {
     insta::assert_snapshot!(said(&["run", "--only", "SIGFOO", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`
+    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`; did you mean `SIGFPE`?
 
     For more information, try '--help'.
     [exit status: Some(2)]
