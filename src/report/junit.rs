@@ -61,6 +61,8 @@ pub(super) fn write(
 
 struct Suite {
     made: TestSuite,
+    /// What the cases are grouped under. Not a command: servers take its dots for packages.
+    class: String,
     /// Where it can be replayed from.
     run: String,
     /// Trials so far, by class and outcome, and the seconds of those without a case.
@@ -87,6 +89,10 @@ impl Suite {
         suite.extra.insert("hostname".into(), host.into());
         Self {
             made: suite,
+            class: match variant.name.as_str() {
+                "" => "provoke".to_owned(),
+                name => words::sanitize(name),
+            },
             run: report.run.clone(),
             seen: BTreeMap::new(),
         }
@@ -114,7 +120,7 @@ impl Suite {
             status.set_description(self.story(row));
         }
         let mut case = TestCase::new(format!("trial {}", row.trial), status);
-        case.set_classname(self.made.name.as_str());
+        case.set_classname(self.class.as_str());
         case.time = row.seconds.and_then(time);
         case.timestamp = row
             .started
@@ -156,7 +162,7 @@ impl Suite {
             let mut status = status(class, &outcome);
             status.set_message(format!("{class}, {outcome}: folded into one case"));
             let mut case = TestCase::new(name, status);
-            case.set_classname(self.made.name.as_str());
+            case.set_classname(self.class.as_str());
             case.time = time(seconds);
             self.made.add_test_case(case);
         }

@@ -89,7 +89,10 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
         cells.push(variant.void.to_string());
         let point = variant.rate.point;
         cells.push(point.map_or("–".to_owned(), |point| {
-            format!("{} %", words::percent(point))
+            format!(
+                "{} %",
+                words::percent_within(point, variant.rate.interval())
+            )
         }));
         cells.push(words::interval(variant.rate.interval()));
         writeln!(out, "| {} |", cells.join(" | "))?;

@@ -10,16 +10,37 @@ const SMALLEST: f64 = 0.001;
 /// Returns a share in per cent, without the sign, with digits that mean something:
 /// `10`, `26.5`, `2.1`, `0.70`, `<0.001`, `99.30`.
 pub fn percent(share: f64) -> String {
-    rounded(share, f64::round)
+    rounded(share, 1, f64::round)
 }
 
 /// Returns a share that something is said to be below: like [`percent`], and never rounded down.
 pub fn percent_bound(share: f64) -> String {
     // The product may have come out a little above a number of few digits.
-    rounded(share.max(SMALLEST / 100.0), |x| (x - 1e-9).ceil())
+    rounded(share.max(SMALLEST / 100.0), 1, |x| (x - 1e-9).ceil())
 }
 
-fn rounded(share: f64, round: impl Fn(f64) -> f64) -> String {
+/// Returns an interval of shares: `2.1 .. 26.5 %`, `9.94 .. 10.06 %`.
+pub fn interval(ends: [f64; 2]) -> String {
+    let [lo, hi] = ends.map(|end| rounded(end, digits(ends), f64::round));
+    format!("{lo} .. {hi} %")
+}
+
+/// Returns a share in per cent, without the sign, with the digits of the interval around it.
+pub fn percent_within(share: f64, ends: [f64; 2]) -> String {
+    rounded(share, digits(ends), f64::round)
+}
+
+/// Returns how many digits after the point an interval is worth: two of its width.
+fn digits([lo, hi]: [f64; 2]) -> usize {
+    match (hi - lo) * 100.0 {
+        width if width < 0.01 => 4,
+        width if width < 0.1 => 3,
+        width if width < 1.0 => 2,
+        _ => 1,
+    }
+}
+
+fn rounded(share: f64, at_least: usize, round: impl Fn(f64) -> f64) -> String {
     let percent = share * 100.0;
     if percent.is_nan() {
         return "?".to_owned();
@@ -34,7 +55,8 @@ fn rounded(share: f64, round: impl Fn(f64) -> f64) -> String {
         p if p < 1.0 => 2,
         _ => 1,
     };
-    let scale = 10_f64.powi(decimals);
+    let decimals = at_least.max(decimals);
+    let scale = [1.0, 10.0, 100.0, 1e3, 1e4][decimals];
     let shown = round(percent * scale) / scale;
     if percent < SMALLEST * 0.999_999 {
         format!("<{SMALLEST}")
@@ -43,13 +65,8 @@ fn rounded(share: f64, round: impl Fn(f64) -> f64) -> String {
     } else if (shown - percent).abs() < 1e-9 && shown.fract() == 0.0 {
         format!("{shown:.0}")
     } else {
-        format!("{shown:.*}", decimals.unsigned_abs() as usize)
+        format!("{shown:.decimals$}")
     }
-}
-
-/// Returns an interval of shares: `2.1 .. 26.5 %`.
-pub fn interval([lo, hi]: [f64; 2]) -> String {
-    format!("{} .. {} %", percent(lo), percent(hi))
 }
 
 /// Returns `1 trial`, `2 trials`.
@@ -128,10 +145,8 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut rest = ids;
     while let Some(first) = rest.first().filter(|_| parts.len() < at_most) {
-        let run = rest
-            .iter()
-            .zip(*first..)
-            .take_while(|(id, next)| *id == next);
+        let run = (0..).zip(rest);
+        let run = run.take_while(|(offset, id)| **id - first == *offset);
         // Two neighbours are no range yet.
         let length = match run.count() {
             2 => 1,
@@ -160,22 +175,24 @@ pub fn headline(variant: &Variant, confidence: f64) -> String {
         Basis::Cp => "",
         Basis::Cs => " any-time",
     };
-    let interval = format!(
-        "{confidence} %{any_time} interval {}",
-        interval(rate.interval())
-    );
+    let within = interval(rate.interval());
     match rate.point {
         None if k == 0 => {
             let bound = match rate.basis {
                 Basis::Cp => rate.upper_one_sided,
                 Basis::Cs => rate.cs[1],
             };
-            let comma = if any_time.is_empty() { "" } else { "," };
             let bound = percent_bound(bound);
-            format!("0/{n} failed: rate below {bound} % ({confidence} %{comma}{any_time})")
+            format!("0/{n} failed: rate below {bound} % ({confidence} %{any_time})")
         }
-        None => format!("first failure after {}: {interval}", plural(n, "trial")),
-        Some(point) => format!("{k}/{n} failed: {} % ({interval})", percent(point)),
+        None => {
+            let trials = plural(n, "trial");
+            format!("first failure after {trials}: rate {within} ({confidence} %{any_time})")
+        }
+        Some(point) => {
+            let point = percent_within(point, rate.interval());
+            format!("{k}/{n} failed: {point} % ({confidence} %{any_time} interval {within})")
+        }
     }
 }
 
@@ -211,7 +228,7 @@ pub fn sanitize(text: &str) -> String {
 
 /// Makes text of a child safe for a terminal, and keeps its lines and tabs.
 pub fn sanitize_lines(text: &str) -> String {
-    escaped(text, |c| matches!(c, '\n' | '\t'))
+    escaped(&text.replace("\r\n", "\n"), |c| matches!(c, '\n' | '\t'))
 }
 
 fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
@@ -253,4 +270,97 @@ pub fn without_colours(text: &str) -> String {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_the_digits_that_mean_something() {
+        let shares = [
+            0.0, 1e-7, 1e-5, 5.3e-5, 4.26e-4, 0.007, 0.00699, 0.021, 0.1, 0.265_29, 0.5, 0.98,
+            0.993, 0.9999, 0.999_999, 1.0,
+        ];
+        let shown = shares.map(percent).join("  ");
+        insta::assert_snapshot!(shown, @"0  <0.001  0.0010  0.0053  0.043  0.70  0.70  2.1  10  26.5  50  98  99.30  99.990  >99.999  100");
+    }
+
+    #[test]
+    fn a_bound_is_never_rounded_down() {
+        assert_eq!(percent(0.007_041), "0.70");
+        assert_eq!(percent_bound(0.007_041), "0.71");
+        assert_eq!(percent_bound(0.007), "0.70");
+        assert_eq!(percent_bound(1e-9), "0.0010");
+        assert_eq!(percent_bound(1.0), "100");
+    }
+
+    #[test]
+    fn a_narrow_interval_has_more_digits() {
+        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.5 %");
+        assert_eq!(interval([0.099_42, 0.100_59]), "9.94 .. 10.06 %");
+        assert_eq!(interval([0.0, 0.007]), "0 .. 0.70 %");
+        assert_eq!(interval([0.3, 1.0]), "30 .. 100 %");
+        assert_eq!(percent_within(0.100_006, [0.099_42, 0.100_59]), "10.00");
+    }
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let times = [
+            0.0, 0.000_25, 0.0012, 0.0123, 0.9994, 0.9996, 1.234, 9.994, 9.996, 59.94, 59.96,
+            119.7, 245.0, 3599.6, 7380.0, 86_399.0, 273_600.0,
+        ];
+        let shown = times.map(seconds).join("  ");
+        insta::assert_snapshot!(shown, @"0.00 ms  0.25 ms  1.2 ms  12 ms  999 ms  1.00 s  1.23 s  9.99 s  10.0 s  59.9 s  1m 00s  2m 00s  4m 05s  1h 00m  2h 03m  23h 59m  3d 04h");
+    }
+
+    #[test]
+    fn bytes_are_said_in_the_largest_unit() {
+        let shown = [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(bytes);
+        insta::assert_snapshot!(shown.join("  "), @"0 B  1023 B  1 KiB  1.5 KiB  15 GiB  16 GiB  32 TiB");
+    }
+
+    #[test]
+    fn lists_of_trials_have_ranges_and_an_end() {
+        assert_eq!(trial_list(&[], 3), "");
+        assert_eq!(trial_list(&[7], 3), "7");
+        assert_eq!(trial_list(&[2, 3, 10], 3), "2, 3, 10");
+        assert_eq!(trial_list(&[2, 5, 6, 7, 8, 9, 21], 3), "2, 5-9, 21");
+        let many: Vec<u64> = (1..=1234).map(|n| n * 3).collect();
+        assert_eq!(trial_list(&many, 3), "3, 6, 9, … 1234 in all");
+        let range: Vec<u64> = (1..=1234).collect();
+        assert_eq!(trial_list(&range, 3), "1-1234");
+        assert_eq!(
+            trial_list(&[u64::MAX - 1, u64::MAX], 3),
+            "18446744073709551614, 18446744073709551615"
+        );
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(plural(1, "trial"), "1 trial");
+        assert_eq!(plural(0, "trial"), "0 trials");
+        assert_eq!(plural_of(2, "process", "processes"), "2 processes");
+    }
+
+    #[test]
+    fn text_of_a_child_does_nothing_to_a_terminal() {
+        let text = "a\u{1b}[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} gr\u{fc}n \u{1f980}";
+        insta::assert_snapshot!(sanitize(text), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
+        insta::assert_snapshot!(sanitize_lines("a\r\n\tb\u{0}"), @r"
+        a
+        	b\u{0}
+        ");
+        let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
+        assert!(!sanitize(&all).chars().any(misleads));
+    }
+
+    #[test]
+    fn colours_go_and_what_is_broken_off_stays() {
+        assert_eq!(without_colours("\u{1b}[1;31merror\u{1b}[0m: x"), "error: x");
+        assert_eq!(without_colours("plain"), "plain");
+        assert_eq!(without_colours("\u{1b}]0;title"), "\u{1b}]0;title");
+        assert_eq!(without_colours("x\u{1b}[12"), "x\u{1b}[12");
+        assert_eq!(without_colours("x\u{1b}[\u{fc}"), "x\u{1b}[\u{fc}");
+    }
 }
