@@ -11,6 +11,7 @@ mod json;
 mod jsonl;
 mod junit;
 mod markdown;
+mod row;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ pub mod words;
 
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
-pub use rows::{Class, Row};
+pub use row::{Class, Row};
 
 use crate::model::Host;
 use crate::policy::{StopRule, Verdict};
