@@ -17,10 +17,10 @@ pub struct Row {
     pub seed: u64,
     /// Which attempt this was: above 1, those before it were interrupted or lost.
     pub attempt: u32,
-    /// When it was started (RFC 3339, UTC), to the second or so; nothing of a lost one.
+    /// When it was started (RFC 3339, UTC), reckoned back from its end; nothing of a lost one.
     #[serde(serialize_with = "to_the_millisecond")]
     pub started: Option<Timestamp>,
-    /// How long it took; nothing of a lost one.
+    /// How long its main process took; nothing of a lost one.
     pub seconds: Option<f64>,
     /// `pass`, `void`, or the name of the failure.
     pub outcome: String,
