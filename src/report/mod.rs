@@ -1,15 +1,28 @@
 //! What a run says, for people and for other tools.
 //!
-//! [`Report`] is derived from the [`State`] and holds every number that is shown
+//! [`Report`] is derived from the [`State`](crate::state::State) and holds every number that is shown
 //! anywhere: the terminal's summary, JSON, `JUnit` and Markdown all read it. Its
 //! field names are a promise; `docs/report.md` describes them.
 
+mod csv;
+mod derive;
+mod export;
+mod json;
+mod jsonl;
+mod junit;
+mod markdown;
+mod row;
+mod rows;
+#[cfg(test)]
+mod tests;
 pub mod words;
 
-use crate::model::{Host, Kind, Level, Plan, StopCause, TrialId, VariantId};
-use crate::policy::{self, Policy, StopRule, Verdict};
-use crate::state::{State, Tally, Times};
-use crate::stats;
+pub use derive::command_line;
+pub use export::{ExportError, Format, export};
+pub use row::{Class, Row};
+
+use crate::model::Host;
+use crate::policy::{StopRule, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,6 +35,8 @@ pub const FORMAT: u32 = 1;
 pub struct Report {
     /// Version of this format; it changes when a field changes its meaning or goes.
     pub format: u32,
+    /// Version of provoke that made the run.
+    pub version: String,
     /// The run's name.
     pub run: String,
     /// The command that was repeated, as it can be typed.
@@ -52,6 +67,9 @@ pub struct Report {
     pub repeated_attempts: u64,
     /// Trials that ended after the question was answered, and are not counted.
     pub after_decision: u64,
+    /// The number of the last trial that was looked at for all of this, and 0 when there is none.
+    /// Those after it ended after the decision, or wait for a trial before them that has not ended.
+    pub last_counted_trial: u64,
     /// What a person should know.
     pub notes: Vec<String>,
 }
@@ -75,7 +93,7 @@ pub struct Variant {
     pub void: u64,
     /// Trials by the name of their outcome, `pass` included.
     pub outcomes: BTreeMap<String, u64>,
-    /// Void trials by reason.
+    /// Trials that say nothing by reason, and those that were only to warm up, which `void` leaves out.
     pub void_reasons: BTreeMap<String, u64>,
     /// Every kind of failure that was seen.
     pub kinds: Vec<KindSeen>,
@@ -198,124 +216,7 @@ pub struct Trend {
     pub warns: bool,
 }
 
-impl Report {
-    /// Derives the report from what is known.
-    pub fn new(state: &State, policy: &dyn Policy, journal_complete: bool) -> Self {
-        let variants: Vec<Variant> = state
-            .tallies()
-            .map(|(id, tally)| Variant::new(state, id, tally))
-            .collect();
-        let weakest = variants.iter().map(|variant| variant.stop_rule).max();
-        Self {
-            format: FORMAT,
-            run: state.run.clone(),
-            command: variants
-                .first()
-                .map(|variant| variant.command.clone())
-                .unwrap_or_default(),
-            verdict: policy.verdict(state),
-            stop_rule: weakest.unwrap_or(StopRule::User),
-            finished: state.finished,
-            journal_complete,
-            confidence: state.plan.alpha.confidence(),
-            begun: jiff::Timestamp::from_second(state.begun)
-                .unwrap_or_default()
-                .to_string(),
-            seconds: state.worked.as_secs_f64(),
-            jobs: state.plan.jobs,
-            seed: state.plan.seed,
-            host: state.host.clone(),
-            notes: notes(state, &variants, journal_complete),
-            variants,
-            repeated_attempts: state.repeated,
-            after_decision: state.after_decision,
-        }
-    }
-}
-
-impl Variant {
-    fn new(state: &State, id: VariantId, tally: &Tally) -> Self {
-        let plan = &state.plan;
-        let alpha = plan.alpha.value();
-        let (failures, trials) = (tally.failures, tally.trials());
-        let stop_rule = policy::stop_rule(state, tally);
-        let dependence = tally.batches().dependence();
-        let at_first = stop_rule == StopRule::KthFailure && failures == 1;
-        let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
-        let mut failing_trials: Vec<u64> = tally
-            .failed
-            .values()
-            .flatten()
-            .map(|trial| trial.0)
-            .collect();
-        failing_trials.sort_unstable();
-        Self {
-            name: plan.variant(id).name.clone(),
-            command: command_line(plan, id),
-            stop_rule,
-            trials,
-            failures,
-            other: tally.other,
-            void: tally.void_total(),
-            outcomes: outcomes(tally),
-            void_reasons: tally
-                .void
-                .iter()
-                .map(|(why, n)| (why.to_string(), *n))
-                .collect(),
-            kinds: kinds(tally),
-            rate: Rate::new(tally, stop_rule, dependence, alpha),
-            failing_trials,
-            clean_runs_to_confirm: stats::clean_runs_needed(failures, trials, alpha),
-            durations: [("pass", &tally.pass_times), ("fail", &tally.fail_times)]
-                .into_iter()
-                .filter_map(|(name, times)| Some((name, Durations::new(times)?)))
-                .collect(),
-            time_between_failures: Mtbf {
-                exposure: tally.exposure.as_secs_f64(),
-                mean: mtbf.estimate.filter(|_| !at_first),
-                low: mtbf.low,
-                high: mtbf.high,
-                low_one_sided: mtbf.low_one_sided,
-            },
-            leaking_trials: tally.leaks.0,
-            leaked_processes: tally.leaks.1,
-            settled_trials: tally.settled,
-            helpers_ended_early: tally.helpers_ended_early,
-            dependence: dependence.map(|found| Dependence {
-                batches: found.batches,
-                p_value: found.p_value,
-                icc: found.icc,
-                warns: found.warns(),
-            }),
-            trend: trend(tally, stop_rule),
-        }
-    }
-}
-
 impl Rate {
-    fn new(
-        tally: &Tally,
-        stop_rule: StopRule,
-        dependence: Option<stats::Dependence>,
-        alpha: f64,
-    ) -> Self {
-        let (k, n) = (tally.failures, tally.trials());
-        let effect = dependence.filter(stats::Dependence::warns);
-        let effect = effect.map_or(1.0, |found| found.design_effect);
-        let at_first = stop_rule == StopRule::KthFailure && k == 1;
-        let planned = matches!(stop_rule, StopRule::PlannedN | StopRule::KthFailure);
-        let ends = |interval: stats::Interval| [interval.lo, interval.hi];
-        Self {
-            point: (k > 0 && !at_first).then(|| k as f64 / n as f64),
-            cp: ends(stats::clopper_pearson_effective(k, n, effect, alpha)),
-            cs: ends(stats::confidence_sequence_effective(k, n, effect, alpha)),
-            upper_one_sided: stats::upper_one_sided(k, n, alpha),
-            basis: if planned { Basis::Cp } else { Basis::Cs },
-            design_effect: effect,
-        }
-    }
-
     /// Returns the two-sided interval that the stop rule allows.
     pub fn interval(&self) -> [f64; 2] {
         match self.basis {
@@ -323,156 +224,4 @@ impl Rate {
             Basis::Cs => self.cs,
         }
     }
-}
-
-impl Durations {
-    fn new(times: &Times) -> Option<Self> {
-        let seconds = |share| times.quantile(share).map(|time| time.as_secs_f64());
-        Some(Self {
-            p50: seconds(0.5)?,
-            p90: seconds(0.9)?,
-            max: times.max()?.as_secs_f64(),
-        })
-    }
-}
-
-/// Looks for a change of the rate. The failure that ended the run is at its end by
-/// that rule alone, so it is left out.
-fn trend(tally: &Tally, stop_rule: StopRule) -> Option<Trend> {
-    let trials = tally.trials();
-    let ended_it = stop_rule == StopRule::KthFailure && tally.ended_in_failure;
-    let failures = tally.failures - u64::from(ended_it);
-    let positions = tally.failure_positions - if ended_it { trials } else { 0 };
-    // Trial i of n stands at i - 1/2.
-    let mean = positions as f64 / failures.max(1) as f64 - 0.5;
-    stats::laplace(failures, mean, trials as f64).map(|trend| Trend {
-        u: trend.u,
-        p_value: trend.p_value,
-        warns: trend.warns(),
-    })
-}
-
-fn outcomes(tally: &Tally) -> BTreeMap<String, u64> {
-    let mut outcomes = BTreeMap::from([("pass".to_owned(), tally.passes)]);
-    for (kind, trials) in tally.failed.iter().chain(&tally.failed_otherwise) {
-        *outcomes.entry(kind.name()).or_default() += trials.len() as u64;
-    }
-    outcomes
-}
-
-fn kinds(tally: &Tally) -> Vec<KindSeen> {
-    let seen = |(kind, trials): (&Kind, &Vec<TrialId>), is_the_bug| KindSeen {
-        outcome: kind.name(),
-        label: kind.label(),
-        words: kind.words(),
-        is_the_bug,
-        count: trials.len() as u64,
-        trials: trials.iter().map(|trial| trial.0).collect(),
-    };
-    let mut kinds: Vec<KindSeen> = tally.failed.iter().map(|entry| seen(entry, true)).collect();
-    kinds.extend(
-        tally
-            .failed_otherwise
-            .iter()
-            .map(|entry| seen(entry, false)),
-    );
-    kinds.sort_by_key(|kind| (!kind.is_the_bug, std::cmp::Reverse(kind.count)));
-    kinds
-}
-
-fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    for variant in variants {
-        let of = if variant.name.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", variant.name)
-        };
-        if let Some(found) = variant.dependence.filter(|found| found.warns) {
-            notes.push(format!(
-                "{of}failures clump among trials that ran side by side (p = {:.2}): {:.1} trials are worth one independent trial, and the interval is widened for it",
-                found.p_value.max(0.0005), variant.rate.design_effect,
-            ));
-        }
-        if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
-            let (when, why) = if trend.u > 0.0 {
-                ("later", "leak")
-            } else {
-                ("earlier", "warm-up")
-            };
-            notes.push(format!(
-                "{of}failures came {when} than at a constant rate (a {why}?); the rate is an average"
-            ));
-        }
-        if variant.helpers_ended_early > 0 {
-            notes.push(format!(
-                "{of}a helper ended before the main process in {} trials",
-                variant.helpers_ended_early
-            ));
-        }
-    }
-    if let Some(StopCause::NothingCounts) = state.stopped {
-        notes.push("given up: trial after trial said nothing".to_owned());
-    }
-    if !journal_complete {
-        notes.push("the journal is incomplete: not everything could be written".to_owned());
-    }
-    for (level, text, count) in &state.notes {
-        let times = if *count > 1 {
-            format!(" ({count} times)")
-        } else {
-            String::new()
-        };
-        if *level == Level::Warning {
-            notes.push(format!("{text}{times}"));
-        }
-    }
-    notes
-}
-
-/// Returns the command of a variant as it can be typed.
-pub fn command_line(plan: &Plan, variant: VariantId) -> String {
-    let main = plan
-        .variant(variant)
-        .actors
-        .iter()
-        .find(|actor| actor.role == crate::model::Role::Main);
-    main.map_or_else(String::new, |main| {
-        let words = main.command.iter().map(|word| word.to_string());
-        words
-            .map(|word| shlex::try_quote(&word).map_or(word.clone(), Into::into))
-            .collect::<Vec<_>>()
-            .join(" ")
-    })
-}
-
-/// TEMP
-#[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "temporary")]
-pub enum Format {
-    Json,
-    Jsonl,
-    Csv,
-    Junit,
-    Md,
-}
-/// TEMP
-#[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct ExportError(#[from] std::io::Error);
-impl ExportError {
-    /// TEMP
-    pub fn is_broken_pipe(&self) -> bool {
-        self.0.kind() == std::io::ErrorKind::BrokenPipe
-    }
-}
-/// TEMP
-pub fn export(
-    _: Format,
-    _: &crate::store::Folder,
-    report: &Report,
-    out: &mut dyn std::io::Write,
-) -> Result<(), ExportError> {
-    serde_json::to_writer_pretty(&mut *out, report).map_err(std::io::Error::from)?;
-    Ok(())
 }

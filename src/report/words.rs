@@ -1,41 +1,134 @@
 //! Numbers and words as they are shown everywhere.
 
+use super::{Basis, Variant};
+use crate::policy::{StopRule, Verdict};
 use std::fmt::Write as _;
 
-/// Returns a share in per cent with digits that mean something.
+/// Shares below this, in per cent, are only said to be below it.
+const SMALLEST: f64 = 0.001;
+
+/// Returns a share in per cent, without the sign, with digits that mean something:
+/// `10`, `26.5`, `2.1`, `0.70`, `<0.001`, `99.30`.
 pub fn percent(share: f64) -> String {
+    rounded(share, 1, f64::round)
+}
+
+/// Returns a share that something is said to be below: like [`percent`], and never rounded down.
+pub fn percent_bound(share: f64) -> String {
+    // The product may have come out a little above a number of few digits.
+    rounded(share.max(SMALLEST / 100.0), 1, |x| (x - 1e-9).ceil())
+}
+
+/// Returns an interval of shares: `2.1 .. 26.5 %`, `9.94 .. 10.06 %`.
+pub fn interval(ends: [f64; 2]) -> String {
+    let [lo, hi] = ends.map(|end| rounded(end, digits(ends), f64::round));
+    format!("{lo} .. {hi} %")
+}
+
+/// Returns a share in per cent, without the sign, with the digits of the interval around it.
+pub fn percent_within(share: f64, ends: [f64; 2]) -> String {
+    rounded(share, digits(ends), f64::round)
+}
+
+/// Returns how many digits after the point an interval is worth: two of its width.
+fn digits([lo, hi]: [f64; 2]) -> usize {
+    match (hi - lo) * 100.0 {
+        width if width < 0.01 => 4,
+        width if width < 0.1 => 3,
+        width if width < 1.0 => 2,
+        _ => 1,
+    }
+}
+
+fn rounded(share: f64, at_least: usize, round: impl Fn(f64) -> f64) -> String {
     let percent = share * 100.0;
-    match percent {
-        p if p <= 0.0 => "0".to_owned(),
-        p if p < 0.001 => "<0.001".to_owned(),
-        p if p < 0.1 => format!("{p:.3}"),
-        p if p < 1.0 => format!("{p:.2}"),
-        p if p < 99.95 => format!("{p:.1}"),
-        p => format!("{p:.0}"),
+    if percent.is_nan() {
+        return "?".to_owned();
+    }
+    if percent <= 0.0 || percent >= 100.0 {
+        return if percent <= 0.0 { "0" } else { "100" }.to_owned();
+    }
+    // Two digits, counted from the nearer of 0 and 100, and one after the point at most times.
+    let decimals = match percent.min(100.0 - percent) {
+        p if p < 0.01 => 4,
+        p if p < 0.1 => 3,
+        p if p < 1.0 => 2,
+        _ => 1,
+    };
+    let decimals = at_least.max(decimals);
+    let scale = [1.0, 10.0, 100.0, 1e3, 1e4][decimals];
+    let shown = round(percent * scale) / scale;
+    if percent < SMALLEST * 0.999_999 {
+        format!("<{SMALLEST}")
+    } else if percent > 100.0 - SMALLEST {
+        format!(">{}", 100.0 - SMALLEST)
+    } else if (shown - percent).abs() < 1e-9 && shown.fract() == 0.0 {
+        format!("{shown:.0}")
+    } else {
+        format!("{shown:.decimals$}")
     }
 }
 
 /// Returns `1 trial`, `2 trials`.
 pub fn plural(count: u64, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
+    plural_of(count, noun, &format!("{noun}s"))
 }
 
-/// Returns a time in seconds as people say it.
+/// Returns `1 process`, `2 processes`.
+pub fn plural_of(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Returns a time in seconds as people say it: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn seconds(time: f64) -> String {
+    let ms = time * 1e3;
     match time {
-        t if t < 0.01 => format!("{:.1} ms", t * 1e3),
-        t if t < 1.0 => format!("{:.0} ms", t * 1e3),
-        t if t < 10.0 => format!("{t:.2} s"),
-        t if t < 120.0 => format!("{t:.1} s"),
-        t => format!("{:.0}m {:02.0}s", (t / 60.0).floor(), t % 60.0),
+        t if t < 0.000_995 => format!("{ms:.2} ms"),
+        t if t < 0.009_95 => format!("{ms:.1} ms"),
+        t if t < 0.999_5 => format!("{ms:.0} ms"),
+        t if t < 9.995 => format!("{t:.2} s"),
+        t if t < 59.95 => format!("{t:.1} s"),
+        t => minutes(t),
     }
 }
 
-/// Returns the numbers of trials, the first many of them.
+fn minutes(time: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole and positive; it saturates after half a trillion years"
+    )]
+    let whole = time.round() as u64;
+    let two = |large: u64, a: &str, small: u64, b: &str| format!("{large}{a} {small:02}{b}");
+    match whole {
+        t if t < 3600 => two(t / 60, "m", t % 60, "s"),
+        t if t < 86_400 => two(t / 3600, "h", t % 3600 / 60, "m"),
+        t => two(t / 86_400, "d", t % 86_400 / 3600, "h"),
+    }
+}
+
+/// Returns a number of bytes as people say it: `16 GiB`, `1.5 GiB`.
+pub fn bytes(count: u64) -> String {
+    let mut unit = 1_u64;
+    for name in ["B", "KiB", "MiB", "GiB"] {
+        if count / 1024 < unit {
+            return in_unit(count, unit, name);
+        }
+        unit *= 1024;
+    }
+    in_unit(count, unit, "TiB")
+}
+
+fn in_unit(count: u64, unit: u64, name: &str) -> String {
+    let tenths = u128::from(count) * 10 / u128::from(unit);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} {name}"),
+        (whole, _) if whole >= 10 => format!("{whole} {name}"),
+        (whole, tenth) => format!("{whole}.{tenth} {name}"),
+    }
+}
+
+/// Returns the numbers of trials, the first many of them: `#2 #10 #21 and 3 more`.
 pub fn trials(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();
     for id in ids.iter().take(at_most) {
@@ -47,9 +140,227 @@ pub fn trials(ids: &[u64], at_most: usize) -> String {
     text
 }
 
-/// Makes text of a child safe for a terminal.
+/// Returns the numbers of trials with ranges, the first many of these: `2, 5-9, 21, … 1234 in all`.
+pub fn trial_list(ids: &[u64], at_most: usize) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = ids;
+    while let Some(first) = rest.first().filter(|_| parts.len() < at_most) {
+        let run = (0..).zip(rest);
+        let run = run.take_while(|(offset, id)| **id - first == *offset);
+        // Two neighbours are no range yet.
+        let length = match run.count() {
+            2 => 1,
+            length => length,
+        };
+        parts.push(match length {
+            1 => first.to_string(),
+            _ => format!("{first}-{}", rest[length - 1]),
+        });
+        rest = &rest[length..];
+    }
+    if !rest.is_empty() {
+        parts.push(format!("… {} in all", ids.len()));
+    }
+    parts.join(", ")
+}
+
+/// Returns the failure rate of a variant in one sentence, never without how sure it is.
+pub fn headline(variant: &Variant, confidence: f64) -> String {
+    let (k, n) = (variant.failures, variant.trials);
+    let rate = &variant.rate;
+    if n == 0 {
+        return "no trial says anything about the rate".to_owned();
+    }
+    let any_time = match rate.basis {
+        Basis::Cp => "",
+        Basis::Cs => " any-time",
+    };
+    let within = interval(rate.interval());
+    match rate.point {
+        None if k == 0 => {
+            let bound = match rate.basis {
+                Basis::Cp => rate.upper_one_sided,
+                Basis::Cs => rate.cs[1],
+            };
+            let bound = percent_bound(bound);
+            format!("0/{n} failed: rate below {bound} % ({confidence} %{any_time})")
+        }
+        None => {
+            let trials = plural(n, "trial");
+            format!("first failure after {trials}: rate {within} ({confidence} %{any_time})")
+        }
+        Some(point) => {
+            let point = percent_within(point, rate.interval());
+            format!("{k}/{n} failed: {point} % ({confidence} %{any_time} interval {within})")
+        }
+    }
+}
+
+/// Returns a verdict in words.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Clean => "No failure seen",
+        Verdict::Failing => "Failures seen",
+        Verdict::BelowMaxRate => "Not above the rate that is allowed",
+        Verdict::AboveMaxRate => "Above the rate that is allowed",
+        Verdict::Undecided => "Undecided",
+        Verdict::CouldNotTest => "Could not be tested",
+    }
+}
+
+/// Returns in words why trials came to an end.
+pub fn stop_rule(rule: StopRule) -> &'static str {
+    match rule {
+        StopRule::PlannedN => "the planned number of trials is reached",
+        StopRule::KthFailure => "the number of failures that was asked for is reached",
+        StopRule::Decision => "the interval is as narrow as was asked for",
+        StopRule::Time => "the time is spent",
+        StopRule::User => "it was ended from outside, or still goes on",
+    }
+}
+
+/// Makes text of a child safe for a terminal and for one line: control characters (line ends and
+/// escape sequences among them), characters that change the direction of text, and invisible ones
+/// are shown as the escapes of a program's source.
 pub fn sanitize(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    escaped(text, |_| false)
+}
+
+/// Makes text of a child safe for a terminal, and keeps its lines and tabs.
+pub fn sanitize_lines(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), |c| matches!(c, '\n' | '\t'))
+}
+
+fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if keep(c) || !misleads(c) {
+            safe.push(c);
+        } else if c == '\u{1b}' {
+            safe.push_str("\\x1b"); // as everybody writes it
+        } else {
+            safe.extend(c.escape_default());
+        }
+    }
+    safe
+}
+
+/// True for characters that do something else than being seen where they stand.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Takes the colours out of the output of a child: terminal sequences of the form `ESC [ … letter`.
+pub fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut pieces = text.split("\u{1b}[");
+    plain.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c| matches!(c, ' '..='?'));
+        if rest.starts_with(|c| matches!(c, '@'..='~')) {
+            plain.push_str(&rest[1..]);
+        } else {
+            // Broken off: what is there instead is shown.
+            plain.push_str("\u{1b}[");
+            plain.push_str(piece);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_the_digits_that_mean_something() {
+        let shares = [
+            0.0, 1e-7, 1e-5, 5.3e-5, 4.26e-4, 0.007, 0.00699, 0.021, 0.1, 0.265_29, 0.5, 0.98,
+            0.993, 0.9999, 0.999_999, 1.0,
+        ];
+        let shown = shares.map(percent).join("  ");
+        insta::assert_snapshot!(shown, @"0  <0.001  0.0010  0.0053  0.043  0.70  0.70  2.1  10  26.5  50  98  99.30  99.990  >99.999  100");
+    }
+
+    #[test]
+    fn a_bound_is_never_rounded_down() {
+        assert_eq!(percent(0.007_041), "0.70");
+        assert_eq!(percent_bound(0.007_041), "0.71");
+        assert_eq!(percent_bound(0.007), "0.70");
+        assert_eq!(percent_bound(1e-9), "0.0010");
+        assert_eq!(percent_bound(1.0), "100");
+    }
+
+    #[test]
+    fn a_narrow_interval_has_more_digits() {
+        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.5 %");
+        assert_eq!(interval([0.099_42, 0.100_59]), "9.94 .. 10.06 %");
+        assert_eq!(interval([0.0, 0.007]), "0 .. 0.70 %");
+        assert_eq!(interval([0.3, 1.0]), "30 .. 100 %");
+        assert_eq!(percent_within(0.100_006, [0.099_42, 0.100_59]), "10.00");
+    }
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let times = [
+            0.0, 0.000_25, 0.0012, 0.0123, 0.9994, 0.9996, 1.234, 9.994, 9.996, 59.94, 59.96,
+            119.7, 245.0, 3599.6, 7380.0, 86_399.0, 273_600.0,
+        ];
+        let shown = times.map(seconds).join("  ");
+        insta::assert_snapshot!(shown, @"0.00 ms  0.25 ms  1.2 ms  12 ms  999 ms  1.00 s  1.23 s  9.99 s  10.0 s  59.9 s  1m 00s  2m 00s  4m 05s  1h 00m  2h 03m  23h 59m  3d 04h");
+    }
+
+    #[test]
+    fn bytes_are_said_in_the_largest_unit() {
+        let shown = [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(bytes);
+        insta::assert_snapshot!(shown.join("  "), @"0 B  1023 B  1 KiB  1.5 KiB  15 GiB  16 GiB  32 TiB");
+    }
+
+    #[test]
+    fn lists_of_trials_have_ranges_and_an_end() {
+        assert_eq!(trial_list(&[], 3), "");
+        assert_eq!(trial_list(&[7], 3), "7");
+        assert_eq!(trial_list(&[2, 3, 10], 3), "2, 3, 10");
+        assert_eq!(trial_list(&[2, 5, 6, 7, 8, 9, 21], 3), "2, 5-9, 21");
+        let many: Vec<u64> = (1..=1234).map(|n| n * 3).collect();
+        assert_eq!(trial_list(&many, 3), "3, 6, 9, … 1234 in all");
+        let range: Vec<u64> = (1..=1234).collect();
+        assert_eq!(trial_list(&range, 3), "1-1234");
+        assert_eq!(
+            trial_list(&[u64::MAX - 1, u64::MAX], 3),
+            "18446744073709551614, 18446744073709551615"
+        );
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(plural(1, "trial"), "1 trial");
+        assert_eq!(plural(0, "trial"), "0 trials");
+        assert_eq!(plural_of(2, "process", "processes"), "2 processes");
+    }
+
+    #[test]
+    fn text_of_a_child_does_nothing_to_a_terminal() {
+        let text = "a\u{1b}[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} gr\u{fc}n \u{1f980}";
+        insta::assert_snapshot!(sanitize(text), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
+        insta::assert_snapshot!(sanitize_lines("a\r\n\tb\u{0}"), @r"
+        a
+        	b\u{0}
+        ");
+        let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
+        assert!(!sanitize(&all).chars().any(misleads));
+    }
+
+    #[test]
+    fn colours_go_and_what_is_broken_off_stays() {
+        assert_eq!(without_colours("\u{1b}[1;31merror\u{1b}[0m: x"), "error: x");
+        assert_eq!(without_colours("plain"), "plain");
+        assert_eq!(without_colours("\u{1b}]0;title"), "\u{1b}]0;title");
+        assert_eq!(without_colours("x\u{1b}[12"), "x\u{1b}[12");
+        assert_eq!(without_colours("x\u{1b}[\u{fc}"), "x\u{1b}[\u{fc}");
+    }
 }

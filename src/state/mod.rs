@@ -25,6 +25,15 @@ const ATTEMPTS: u32 = 2;
 /// Notes that are remembered; the journal has all of them.
 const NOTES: usize = 20;
 
+/// True when a trial is run again under its number after it ended like this, in its so many-th attempt.
+pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
+    match outcome {
+        Outcome::Void(Void::Interrupted) => true,
+        Outcome::Void(Void::Lost) => attempts < ATTEMPTS,
+        _ => false,
+    }
+}
+
 /// Takes every event, after the state has.
 pub trait Sink {
     /// Takes an event.
@@ -42,6 +51,8 @@ pub trait Sink {
 pub struct State {
     /// What was asked for.
     pub plan: Plan,
+    /// The version of the program that made the run.
+    pub version: String,
     /// The run's name.
     pub run: String,
     /// The machine.
@@ -60,6 +71,8 @@ pub struct State {
     pub decided: bool,
     /// Trials that ended after the decision, and say nothing about it.
     pub after_decision: u64,
+    /// The last trial that entered the tally: all before it did, and none after it.
+    pub last_counted: TrialId,
     /// Warnings and remarks, with how often each came.
     pub notes: Vec<(Level, String, u64)>,
     /// Trials in a row, in launch order, that said nothing.
@@ -104,6 +117,7 @@ impl State {
     pub fn begin(event: Event) -> Option<Self> {
         let Event::RunStarted {
             plan,
+            version,
             run,
             host,
             at,
@@ -122,6 +136,7 @@ impl State {
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
             plan: *plan,
+            version,
             run,
             host,
             begun: at,
@@ -131,6 +146,7 @@ impl State {
             finished: false,
             decided: false,
             after_decision: 0,
+            last_counted: TrialId(0),
             notes: Vec::new(),
             void_streak: 0,
             repeated: 0,
@@ -210,12 +226,7 @@ impl State {
             self.open.remove(&id);
             return;
         }
-        let again = match outcome {
-            Outcome::Void(Void::Interrupted) => true,
-            Outcome::Void(Void::Lost) => attempts < ATTEMPTS,
-            _ => false,
-        };
-        if again {
+        if is_repeated(&outcome, attempts) {
             self.repeated += 1;
             self.open.insert(id, Open::Again(trial, attempts));
             return;
@@ -251,6 +262,7 @@ impl State {
                 }
             }
             variant.tally.add(trial.id, &ended);
+            self.last_counted = trial.id;
             self.decided = decided(self);
         }
         if self.decided {

@@ -139,19 +139,17 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Folds a journal, handing each event to `each` after the state has taken it in.
-pub fn read(
+/// Hands every event of a journal to `each`, in the order in which they happened, until it refuses.
+pub fn events<E: From<StoreError>>(
     path: &Path,
-    decided: impl Fn(&State) -> bool,
-    mut each: impl FnMut(&Event, &State),
-) -> Result<State, StoreError> {
+    mut each: impl FnMut(Event) -> Result<(), E>,
+) -> Result<(), E> {
     let io = |source| StoreError::Io {
         what: "read",
         path: path.to_owned(),
         source,
     };
     let mut lines = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
-    let mut state: Option<State> = None;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -160,34 +158,44 @@ pub fn read(
         let Some(text) = line.strip_suffix(b"\n") else {
             break;
         };
-        let event: Event = match serde_json::from_slice(text) {
-            Ok(event) => event,
-            Err(_) if number == 1 => return Err(StoreError::NotAJournal(path.to_owned())),
-            Err(source) => {
-                return Err(StoreError::Corrupt {
+        let event = match (number, serde_json::from_slice(text)) {
+            (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {
+                return Err(E::from(StoreError::Format {
+                    path: path.to_owned(),
+                    found: format,
+                }));
+            }
+            (1, Ok(event @ Event::RunStarted { .. })) => event,
+            (1, _) => return Err(E::from(StoreError::NotAJournal(path.to_owned()))),
+            (_, Ok(event)) => event,
+            (_, Err(source)) => {
+                return Err(E::from(StoreError::Corrupt {
                     path: path.to_owned(),
                     line: number,
                     source,
-                });
+                }));
             }
         };
+        each(event)?;
+    }
+    Ok(())
+}
+
+/// Folds a journal, handing each event but the first to `each` before the state takes it in.
+pub fn read(
+    path: &Path,
+    decided: impl Fn(&State) -> bool,
+    mut each: impl FnMut(&Event, &State),
+) -> Result<State, StoreError> {
+    let mut state: Option<State> = None;
+    events(path, |event| {
         if let Some(state) = &mut state {
             each(&event, state);
             state.apply(event, &decided);
-            continue;
+        } else {
+            state = State::begin(event);
         }
-        if let Event::RunStarted { format, .. } = event
-            && format != FORMAT
-        {
-            return Err(StoreError::Format {
-                path: path.to_owned(),
-                found: format,
-            });
-        }
-        state = State::begin(event);
-        if state.is_none() {
-            break;
-        }
-    }
+        Ok::<(), StoreError>(())
+    })?;
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
 }

@@ -14,7 +14,7 @@ mod folder;
 mod journal;
 
 pub use folder::{Folder, default_root};
-pub use journal::{Journal, read};
+pub use journal::{Journal, events, read};
 
 use std::path::PathBuf;
 

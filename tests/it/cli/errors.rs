@@ -163,10 +163,10 @@ fn a_program_in_this_folder_needs_its_dot() {
 fn a_plan_is_a_small_table() {
     let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(said, @"
-      the rate is as measured, 10.0 %; trials are independent; 95 % confidence
-      to see it at least once                                   29 trials   about TIME
-      to know the rate within an interval of 10.0 points       158 trials   about 5m 16s
-      to confirm a fix against 3/30, all clean                  50 trials   about TIME
+      the rate is as measured, 10 %; trials are independent; 95 % confidence
+      to see it at least once                                   29 trials   about 1m 00s
+      to know the rate within an interval of 10 points         158 trials   about 5m 16s
+      to confirm a fix against 3/30, all clean                  50 trials   about 1m 40s
       to see it once, if the rate is 2.1 %, as it may be       141 trials   about 4m 44s
     ------- stderr -------
     [exit status: Some(0)]

@@ -85,7 +85,7 @@ fn the_whole_first_screen() {
         .provoke(&[&["run", "-n", "10", "--seed", "1"], &failing("3,7")[..]].concat());
     insta::assert_snapshot!(said, @"
       10 trials   8 ok   2 exit 1   0 hang   0 leak
-      2/10 failed: 20.0 %   95 % interval 2.5 .. 55.6 %
+      2/10 failed: 20 %   95 % interval 2.5 .. 55.6 %
         2x exit 1: the program reported failure   #3 #7
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
       evidence: provoke-out/RUN/trials/
@@ -111,7 +111,7 @@ fn ticks_and_crosses_come_in_order() {
     ✗ 3  SIGSEGV (segmentation fault)
     ✓ 4
       4 trials   2 ok   2 SIGSEGV   0 hang   0 leak
-      2/4 failed: 50.0 %   95 % interval 6.8 .. 93.2 %
+      2/4 failed: 50 %   95 % interval 6.8 .. 93.2 %
         1x SIGSEGV (seen): segmentation fault: touched memory it may not touch   #3
         1x SIGSEGV (read from exit 139): segmentation fault: touched memory it may not touch   #2
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)

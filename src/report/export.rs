@@ -1,0 +1,81 @@
+//! The one way to a report in any format.
+
+use super::{Report, csv, json, jsonl, junit, markdown};
+use crate::store::{Folder, StoreError};
+use std::io::{self, BufWriter, Write as _};
+use std::str::FromStr;
+
+/// The formats of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The whole report, see [`Report`].
+    Json,
+    /// One line of JSON a trial, see [`super::Row`].
+    Jsonl,
+    /// The same as a table.
+    Csv,
+    /// `JUnit` XML, for CI servers.
+    Junit,
+    /// Markdown, for an issue.
+    Md,
+}
+
+impl Format {
+    /// Every format with its name.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Json, "json"),
+        (Self::Jsonl, "jsonl"),
+        (Self::Csv, "csv"),
+        (Self::Junit, "junit"),
+        (Self::Md, "md"),
+    ];
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|(_, name)| *name == text);
+        known.map(|(format, _)| *format).ok_or_else(|| {
+            let names = Self::ALL.map(|(_, name)| format!("`{name}`"));
+            format!("`{text}` is none of {}", names.join(", "))
+        })
+    }
+}
+
+/// What can go wrong on the way to a report.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The report cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+impl ExportError {
+    /// True when whoever read the report has gone away.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Writes a report. What is not in it is read from the run's folder: the trials, and the output
+/// that was kept.
+pub fn export(
+    format: Format,
+    folder: &Folder,
+    report: &Report,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    match format {
+        Format::Json => json::write(report, &mut out)?,
+        Format::Jsonl => jsonl::write(folder, report, &mut out)?,
+        Format::Csv => csv::write(folder, report, &mut out)?,
+        Format::Junit => junit::write(folder, report, &mut out)?,
+        Format::Md => markdown::write(report, &mut out)?,
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,318 @@
+//! `JUnit` XML: a suite for each variant, a case for each trial.
+//!
+//! A run may have a million trials, and no CI server shows as many. So in a run of more than
+//! [`FOLDED_FROM`] trials those that passed are one case; and of each other outcome the first
+//! [`SHOWN`] have cases of their own, and the rest are one. The numbers of the suite, which a server
+//! adds up from the cases, are then too small; its properties are right.
+
+use super::{Basis, Class, ExportError, Report, Row, Variant, rows, words};
+use crate::store::Folder;
+use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// In a run of more trials not every one has a case of its own.
+pub(super) const FOLDED_FROM: u64 = 10_000;
+/// In such a run, so many trials of every outcome but `pass` have one.
+const SHOWN: u64 = 1000;
+/// Bytes of a stream of a trial that are shown, from its end.
+const OUTPUT: u64 = 8 * 1024;
+/// Bytes of output in the whole file.
+const ALL_OUTPUT: usize = 16 << 20;
+/// Characters of a command that make a name.
+const NAME: usize = 120;
+
+/// Writes the trials of a run.
+pub(super) fn write(
+    folder: &Folder,
+    report: &Report,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let trials = |variant: &Variant| variant.trials + variant.other + variant.void;
+    let all: u64 = report.variants.iter().map(trials).sum();
+    let mut suites: Vec<Suite> = report
+        .variants
+        .iter()
+        .map(|variant| Suite::new(report, variant))
+        .collect();
+    let mut left = ALL_OUTPUT;
+    rows::each(folder, report, |row| {
+        if let Some(suite) = suites.get_mut(row.index) {
+            suite.add(&row, all > FOLDED_FROM, |row| {
+                let output = Output::read(folder, row, left);
+                left = left.saturating_sub(output.length());
+                output
+            });
+        }
+        Ok(())
+    })?;
+    let mut whole = quick_junit::Report::new(words::sanitize(&report.run));
+    // Parsed, for then there is no need to name the library of the times in it.
+    whole.timestamp = report.begun.parse().ok();
+    whole.time = time(report.seconds);
+    whole.add_test_suites(suites.into_iter().map(Suite::finish));
+    let mut text = Vec::new();
+    whole.serialize(&mut text).map_err(io::Error::other)?;
+    Ok(out.write_all(&text)?)
+}
+
+struct Suite {
+    made: TestSuite,
+    /// What the cases are grouped under. Not a command: servers take its dots for packages.
+    class: String,
+    /// Where it can be replayed from.
+    run: String,
+    /// Trials so far, by class and outcome, and the seconds of those without a case.
+    seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
+}
+
+impl Suite {
+    fn new(report: &Report, variant: &Variant) -> Self {
+        let name = if variant.name.is_empty() {
+            &variant.command
+        } else {
+            &variant.name
+        };
+        let mut name = words::sanitize(name);
+        if let Some((at, _)) = name.char_indices().nth(NAME) {
+            name.truncate(at);
+            name.push('…');
+        }
+        let mut suite = TestSuite::new(name);
+        suite.timestamp = report.begun.parse().ok();
+        suite.time = time(variant.time_between_failures.exposure);
+        suite.add_properties(properties(report, variant));
+        let host = words::sanitize(&report.host.name);
+        suite.extra.insert("hostname".into(), host.into());
+        Self {
+            made: suite,
+            class: match variant.name.as_str() {
+                "" => "provoke".to_owned(),
+                name => words::sanitize(name),
+            },
+            run: report.run.clone(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
+        let (count, folded, seconds) = self
+            .seen
+            .entry((class(row.class), row.outcome.clone()))
+            .or_default();
+        *count += 1;
+        if folds && (row.class == Class::Pass || *count > SHOWN) {
+            *folded += 1;
+            *seconds += row.seconds.unwrap_or(0.0);
+            return;
+        }
+        let mut status = status(class(row.class), &row.outcome);
+        let detail = words::sanitize(&row.detail);
+        status.set_message(if detail.is_empty() {
+            meaning(row)
+        } else {
+            format!("{}: {detail}", meaning(row))
+        });
+        if matches!(row.class, Class::Fail | Class::Other) {
+            status.set_description(self.story(row));
+        }
+        let mut case = TestCase::new(format!("trial {}", row.trial), status);
+        case.set_classname(self.class.as_str());
+        case.time = row.seconds.and_then(time);
+        case.timestamp = row
+            .started
+            .and_then(|started| started.to_string().parse().ok());
+        if row.class != Class::Pass && row.kept.is_some() {
+            let Output { out, err } = output(row);
+            case.system_out = out.map(Into::into);
+            case.system_err = err.map(Into::into);
+        }
+        self.made.add_test_case(case);
+    }
+
+    /// What the case of a failure says below its message.
+    fn story(&self, row: &Row) -> String {
+        let mut lines = Vec::new();
+        if !row.last_words.is_empty() {
+            lines.push(format!("last words: {}", words::sanitize(&row.last_words)));
+        }
+        if let Some(kept) = &row.kept {
+            lines.push(format!("kept in: {kept}"));
+        }
+        lines.push(format!(
+            "one again: provoke replay {}#{}",
+            words::sanitize(&self.run),
+            row.trial
+        ));
+        lines.join("\n")
+    }
+
+    fn finish(mut self) -> TestSuite {
+        for ((class, outcome), (_, folded, seconds)) in self.seen {
+            if folded == 0 {
+                continue;
+            }
+            let name = match class {
+                PASS => words::plural(folded, "more trial") + " that passed",
+                _ => format!("{}: {outcome}", words::plural(folded, "more trial")),
+            };
+            let mut status = status(class, &outcome);
+            status.set_message(format!("{class}, {outcome}: folded into one case"));
+            let mut case = TestCase::new(name, status);
+            case.set_classname(self.class.as_str());
+            case.time = time(seconds);
+            self.made.add_test_case(case);
+        }
+        self.made
+    }
+}
+
+const PASS: &str = "passed";
+const FAIL: &str = "failed";
+const OTHER: &str = "failed otherwise";
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Pass => PASS,
+        Class::Fail => FAIL,
+        Class::Other => OTHER,
+        Class::Void => "void",
+        Class::AfterDecision => "not counted: ended after the decision",
+        Class::Waiting => "not counted: a trial before it has not ended",
+    }
+}
+
+/// The bug looked for is a failure, another failure is an error, and what says nothing is skipped.
+fn status(class: &str, outcome: &str) -> TestCaseStatus {
+    let mut status = match class {
+        PASS => return TestCaseStatus::success(),
+        FAIL => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        OTHER => TestCaseStatus::non_success(NonSuccessKind::Error),
+        _ => TestCaseStatus::skipped(),
+    };
+    if matches!(class, FAIL | OTHER) {
+        status.set_type(outcome);
+    }
+    status
+}
+
+/// What a case says of its trial in words.
+fn meaning(row: &Row) -> String {
+    match row.class {
+        Class::Pass | Class::Void => "void".to_owned(),
+        Class::Fail => row.words.clone(),
+        Class::Other => format!("not the bug looked for: {}", row.words),
+        Class::AfterDecision | Class::Waiting => format!("{} ({})", class(row.class), row.outcome),
+    }
+}
+
+fn properties(report: &Report, variant: &Variant) -> Vec<Property> {
+    let [low, high] = variant.rate.interval();
+    let basis = match variant.rate.basis {
+        Basis::Cp => "cp",
+        Basis::Cs => "cs",
+    };
+    let mut all = vec![
+        ("command", words::sanitize(&variant.command)),
+        ("verdict", words::verdict(report.verdict).to_owned()),
+        ("stop_rule", words::stop_rule(variant.stop_rule).to_owned()),
+        ("rate", words::headline(variant, report.confidence)),
+        ("rate.low", low.to_string()),
+        ("rate.high", high.to_string()),
+        (
+            "rate.upper_one_sided",
+            variant.rate.upper_one_sided.to_string(),
+        ),
+        ("rate.basis", basis.to_owned()),
+        ("confidence", report.confidence.to_string()),
+        ("trials", variant.trials.to_string()),
+        ("failures", variant.failures.to_string()),
+        ("other", variant.other.to_string()),
+        ("void", variant.void.to_string()),
+        ("jobs", report.jobs.to_string()),
+        ("seed", report.seed.to_string()),
+        ("provoke", words::sanitize(&report.version)),
+    ];
+    if let Some(point) = variant.rate.point {
+        all.push(("rate.point", point.to_string()));
+    }
+    all.into_iter()
+        .map(|(name, value)| Property::new(name, value))
+        .collect()
+}
+
+fn time(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// What was kept of the output of a trial.
+#[derive(Default)]
+struct Output {
+    out: Option<String>,
+    err: Option<String>,
+}
+
+impl Output {
+    fn read(folder: &Folder, row: &Row, at_most: usize) -> Self {
+        if at_most == 0 {
+            return Self::default();
+        }
+        let trial = folder.trials().join(row.trial.to_string());
+        Self {
+            out: stream(&trial, "stdout"),
+            err: stream(&trial, "stderr"),
+        }
+    }
+
+    fn length(&self) -> usize {
+        [&self.out, &self.err]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum()
+    }
+}
+
+/// Returns the end of what was written to a stream, by each of the processes of a trial.
+fn stream(trial: &Path, name: &str) -> Option<String> {
+    let entries = fs::read_dir(trial).ok()?.flatten();
+    // Nothing but files is opened: the program under test can make pipes and links here.
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let named = |path: &PathBuf| {
+        let file = path.file_name().and_then(|file| file.to_str());
+        file.is_some_and(|file| file == name || file.ends_with(&format!(".{name}")))
+    };
+    let mut paths: Vec<PathBuf> = files.map(|entry| entry.path()).filter(named).collect();
+    paths.sort();
+    let mut text = String::new();
+    for path in &paths {
+        if paths.len() > 1 {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            text.extend(["[", &words::sanitize(&file), "]\n"]);
+        }
+        text.push_str(&end(path, OUTPUT / paths.len() as u64).ok()?);
+    }
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn end(path: &Path, at_most: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let skipped = length.saturating_sub(at_most);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut bytes = Vec::new();
+    file.take(at_most).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The library would take out every tab, and with a sequence that was broken off all after it.
+    let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
+    Ok(match skipped {
+        0 => text,
+        _ => format!(
+            "[{} before this are not shown]\n{text}",
+            words::bytes(skipped)
+        ),
+    })
+}

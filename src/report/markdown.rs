@@ -1,0 +1,310 @@
+//! Markdown, to be pasted into an issue.
+//!
+//! A machine's name says nothing to the readers of an issue, and is nobody's business: it is left
+//! out. Text that a child or the user chose is either code or escaped, and never has the last word
+//! on what is a table, a link, a mention or HTML.
+
+use super::{KindSeen, Report, Variant, words};
+use std::fmt::Write as _;
+use std::io;
+
+/// Parts of a list of trials that are shown.
+const LISTED: usize = 10;
+
+/// Writes the report.
+pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let several = report.variants.len() > 1;
+    let so_far = if report.finished { "" } else { " so far" };
+    let verdict = format!("**{}{so_far}.**", words::verdict(report.verdict));
+    match report.variants.as_slice() {
+        [only] => writeln!(
+            out,
+            "{verdict} {}.\n",
+            capital(&words::headline(only, report.confidence))
+        )?,
+        all => {
+            writeln!(out, "{verdict}\n")?;
+            for variant in all {
+                let headline = words::headline(variant, report.confidence);
+                writeln!(out, "- {}: {headline}", code(&variant.name))?;
+            }
+            writeln!(out)?;
+        }
+    }
+    let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
+    commands.dedup();
+    writeln!(out, "{}", fence(&commands.join("\n")))?;
+
+    tally(report, several, out)?;
+    kinds(report, several, out)?;
+    let mut lines = Vec::new();
+    for variant in &report.variants {
+        let of = if several {
+            format!("{}: ", code(&variant.name))
+        } else {
+            String::new()
+        };
+        lines.extend(
+            facts(report, variant)
+                .into_iter()
+                .map(|fact| format!("{of}{fact}")),
+        );
+    }
+    lines.extend(attempts(report));
+    lines.extend(report.notes.iter().map(|note| escape(note)));
+    for line in &lines {
+        writeln!(out, "- {line}")?;
+    }
+    if !lines.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", origin(report))
+}
+
+fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut head = vec!["trials", "passed", "failed"];
+    let others = report.variants.iter().any(|variant| variant.other > 0);
+    if others {
+        head.push("failed otherwise");
+    }
+    head.push("void");
+    let confidence = format!("{} % interval", report.confidence);
+    head.extend(["rate", &confidence]);
+    if several {
+        head.insert(0, "variant");
+    }
+    writeln!(out, "| {} |", head.join(" | "))?;
+    let first = if several { "---" } else { "---:" };
+    writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
+    for variant in &report.variants {
+        let mut cells = Vec::new();
+        if several {
+            cells.push(code(&variant.name));
+        }
+        let passed = variant.trials - variant.failures;
+        cells.extend([variant.trials, passed, variant.failures].map(|n| n.to_string()));
+        if others {
+            cells.push(variant.other.to_string());
+        }
+        cells.push(variant.void.to_string());
+        let point = variant.rate.point;
+        cells.push(point.map_or("–".to_owned(), |point| {
+            format!(
+                "{} %",
+                words::percent_within(point, variant.rate.interval())
+            )
+        }));
+        cells.push(words::interval(variant.rate.interval()));
+        writeln!(out, "| {} |", cells.join(" | "))?;
+    }
+    writeln!(out)
+}
+
+fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    if report
+        .variants
+        .iter()
+        .all(|variant| variant.kinds.is_empty())
+    {
+        return Ok(());
+    }
+    let (head, line) = if several {
+        ("| variant ", "| --- ")
+    } else {
+        ("", "")
+    };
+    writeln!(out, "{head}| outcome | how it is known | count | trials |")?;
+    writeln!(out, "{line}| --- | --- | ---: | --- |")?;
+    for variant in &report.variants {
+        for kind in &variant.kinds {
+            let of = if several {
+                format!("| {} ", code(&variant.name))
+            } else {
+                String::new()
+            };
+            let KindSeen {
+                outcome,
+                label,
+                words: meaning,
+                is_the_bug,
+                count,
+                trials,
+            } = kind;
+            let aside = if *is_the_bug {
+                ""
+            } else {
+                " (not the bug looked for)"
+            };
+            let label = label.as_deref().unwrap_or_default();
+            let list = words::trial_list(trials, LISTED);
+            writeln!(
+                out,
+                "{of}| **{outcome}**: {meaning}{aside} | {label} | {count} | {list} |"
+            )?;
+        }
+    }
+    writeln!(out)
+}
+
+/// What else is known of a variant.
+fn facts(report: &Report, variant: &Variant) -> Vec<String> {
+    let mut facts = Vec::new();
+    if !variant.void_reasons.is_empty() {
+        let reasons = variant
+            .void_reasons
+            .iter()
+            .map(|(why, count)| format!("{count} {why}"));
+        facts.push(format!(
+            "Not counted: {}",
+            reasons.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    for (name, took) in &variant.durations {
+        facts.push(format!(
+            "Time of a {}: half took up to {}, nine in ten up to {}, all up to {}",
+            match *name {
+                "fail" => "failure",
+                name => name,
+            },
+            words::seconds(took.p50),
+            words::seconds(took.p90),
+            words::seconds(took.max),
+        ));
+    }
+    let mtbf = variant.time_between_failures;
+    if let (Some(mean), Some(high)) = (mtbf.mean, mtbf.high) {
+        facts.push(format!(
+            "One failure in {} of trial time ({} % interval {} .. {})",
+            words::seconds(mean),
+            report.confidence,
+            words::seconds(mtbf.low),
+            words::seconds(high),
+        ));
+    }
+    if variant.leaked_processes > 0 {
+        facts.push(format!(
+            "Left behind and killed: {} of {}",
+            words::plural_of(variant.leaked_processes, "process", "processes"),
+            words::plural(variant.leaking_trials, "trial"),
+        ));
+    }
+    if let Some(clean) = variant.clean_runs_to_confirm {
+        facts.push(format!(
+            "A fix will need {} in a row to be believed at {} %",
+            words::plural(clean, "clean trial"),
+            report.confidence,
+        ));
+    }
+    facts.push(format!(
+        "Why the trials ended: {}",
+        words::stop_rule(variant.stop_rule)
+    ));
+    facts
+}
+
+fn attempts(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    if report.after_decision > 0 {
+        let trials = words::plural(report.after_decision, "trial");
+        lines.push(format!(
+            "Ended after the decision and not counted: {trials}"
+        ));
+    }
+    if report.repeated_attempts > 0 {
+        let attempts = words::plural(report.repeated_attempts, "attempt");
+        lines.push(format!("Interrupted or lost, and made up for: {attempts}"));
+    }
+    lines
+}
+
+/// Where the numbers come from.
+fn origin(report: &Report) -> String {
+    let host = &report.host;
+    let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
+    let mut parts = vec![
+        format!("provoke {}", report.version),
+        format!("run {}", report.run),
+        format!("begun {}", report.begun),
+        format!("{} of work", words::seconds(report.seconds)),
+        format!(
+            "{} at a time",
+            words::plural(u64::from(report.jobs), "trial")
+        ),
+        format!("seed {}", report.seed),
+    ];
+    let machine = [&host.kernel, &host.arch, &host.cpu].map(String::as_str);
+    parts.extend(
+        machine
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned),
+    );
+    if host.cpus > 0 {
+        parts.push(format!("{cpus}, {} of memory", words::bytes(host.memory)));
+    }
+    escape(&parts.join("; "))
+}
+
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest).collect()
+    })
+}
+
+/// Text as a block of code, fenced by more backticks than it holds in a row.
+fn fence(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}sh\n{}\n{fence}\n", words::sanitize_lines(text))
+}
+
+/// Text as code that may stand in a cell of a table.
+fn code(text: &str) -> String {
+    let text = words::sanitize(text);
+    if !text.contains(['`', '|', '\\']) && text == text.trim() && !text.is_empty() {
+        return format!("`{text}`");
+    }
+    // What no quoting with backticks can hold in every dialect, character references can.
+    let mut code = "<code>".to_owned();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() {
+            let _ = write!(code, "&#{};", u32::from(c));
+        } else {
+            code.push(c);
+        }
+    }
+    code + "</code>"
+}
+
+/// Text in which nothing means anything to Markdown, to HTML or to a forge.
+fn escape(text: &str) -> String {
+    let text = words::sanitize(text.trim());
+    let mut safe = String::with_capacity(text.len());
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        let next = text[at..].chars().nth(1).unwrap_or(' ');
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' | '!' | '$' => {
+                safe.extend(['\\', c]);
+            }
+            '-' | '+' | '=' if at == 0 => safe.extend(['\\', c]),
+            // `1.` begins a list.
+            '.' | ')' if text[..at].bytes().all(|byte| byte.is_ascii_digit()) => {
+                safe.extend(['\\', c]);
+            }
+            // A mention, an issue, a link: forges find these in the text after Markdown is done.
+            '@' | '#' => {
+                safe.push(c);
+                safe.push_str("&#8203;");
+            }
+            ':' if next == '/' => safe.push_str(":&#8203;"),
+            '.' if before.eq_ignore_ascii_case(&'w') => safe.push_str("&#8203;."),
+            _ => safe.push(c),
+        }
+        before = c;
+    }
+    safe
+}

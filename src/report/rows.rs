@@ -1,0 +1,224 @@
+//! The trials of a run one by one, streamed from its journal in bounded memory.
+//!
+//! There is one row for every trial that ended, in launch order. Attempts that were interrupted
+//! or lost and made up for under the same number are left out: of each trial the last attempt is
+//! shown, and says which it was. A trial that was not made up for yet, because the run was broken
+//! off, has no row. What counts is what the [`Report`] counts, though the journal may have grown.
+
+use super::row::{decisive, judged};
+use super::{Class, ExportError, Report, Row};
+use crate::model::{ActorSeen, Ending, Event, Observation, Outcome, Plan, Role, Trial};
+use crate::state;
+use crate::store::Folder;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// Hands every trial of a run to `take`.
+pub(super) fn each(
+    folder: &Folder,
+    report: &Report,
+    mut take: impl FnMut(Row) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    let mut reader = Reader {
+        kept: kept(folder),
+        last_counted: report.last_counted_trial,
+        late: if report.after_decision > 0 {
+            Some(Class::AfterDecision)
+        } else {
+            None
+        },
+        ..Reader::default()
+    };
+    crate::store::events(&folder.journal(), |event| {
+        reader.add(event);
+        while let Some(row) = reader.next() {
+            take(row)?;
+        }
+        Ok::<(), ExportError>(())
+    })?;
+    while let Some(row) = reader.next_late() {
+        take(row)?;
+    }
+    Ok(())
+}
+
+/// The numbers of the trials of which something is kept.
+fn kept(folder: &Folder) -> Vec<u64> {
+    let entries = fs::read_dir(folder.trials())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut kept: Vec<u64> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    kept.sort_unstable();
+    kept
+}
+
+#[derive(Default)]
+struct Reader {
+    plan: Option<Box<Plan>>,
+    kept: Vec<u64>,
+    last_counted: u64,
+    late: Option<Class>,
+    /// When the run was begun or last resumed, and the working time until then.
+    since: (i64, Duration),
+    worked: Duration,
+    /// Everything from the first trial that has no row yet.
+    open: BTreeMap<u64, Open>,
+}
+
+struct Open {
+    trial: Trial,
+    attempt: u32,
+    row: Option<Row>,
+    /// Nothing is known yet, for it will be run again.
+    again: bool,
+}
+
+impl Reader {
+    fn add(&mut self, event: Event) {
+        match event {
+            Event::RunStarted { plan, at, .. } => {
+                self.plan = Some(plan);
+                self.since = (at, Duration::ZERO);
+            }
+            Event::TrialStarted(trial) => {
+                let number = trial.id.0;
+                let attempt = self.open.get(&number).map_or(1, |open| open.attempt + 1);
+                let open = Open {
+                    trial,
+                    attempt,
+                    row: None,
+                    again: false,
+                };
+                self.open.insert(number, open);
+            }
+            Event::TrialFinished {
+                trial,
+                at,
+                seen,
+                outcome,
+            } => {
+                self.worked = at;
+                if let Some(mut open) = self.open.remove(&trial.0) {
+                    open.again = state::is_repeated(&outcome, open.attempt);
+                    open.row = self.row(&open, at, seen, &outcome);
+                    self.open.insert(trial.0, open);
+                }
+            }
+            Event::RunResumed { at } => self.since = (at, self.worked),
+            Event::BudgetSpent { at }
+            | Event::RunStopped { at, .. }
+            | Event::RunFinished { at } => self.worked = at,
+            Event::Note { .. } => {}
+        }
+    }
+
+    /// Returns the next trial that counts.
+    fn next(&mut self) -> Option<Row> {
+        let first = self.open.first_entry()?;
+        if *first.key() > self.last_counted || first.get().again {
+            return None;
+        }
+        first.get().row.as_ref()?;
+        first.remove().row
+    }
+
+    /// Returns the next of the trials that do not count, when there is nothing more to read.
+    fn next_late(&mut self) -> Option<Row> {
+        while let Some((number, open)) = self.open.pop_first() {
+            let counts = number <= self.last_counted;
+            let unknown = open.again && self.late.is_none();
+            let Some(mut row) = open.row.filter(|_| !unknown) else {
+                continue;
+            };
+            if !counts {
+                row.class = self.late.unwrap_or(Class::Waiting);
+            }
+            return Some(row);
+        }
+        None
+    }
+
+    fn row(
+        &self,
+        open: &Open,
+        at: Duration,
+        mut seen: Observation,
+        outcome: &Outcome,
+    ) -> Option<Row> {
+        let trial = &open.trial;
+        let variant = self.plan.as_ref()?.variants.get(trial.variant.index())?;
+        let role = |actor: &ActorSeen| variant.actors.get(actor.actor as usize).map(|a| a.role);
+        let mut mains = seen
+            .actors
+            .iter()
+            .filter(|actor| role(actor) == Some(Role::Main));
+        let decisive = decisive(&mut mains, outcome).cloned();
+        let (name, class, detail) = judged(outcome, &mut seen, decisive.as_ref());
+        let known = seen.lost.is_none();
+        let ending = decisive.as_ref().map(|main| &main.ending);
+        let dead = match ending {
+            Some(Ending::Signaled(signal, core)) => Some((signal.to_string(), *core)),
+            _ => None,
+        };
+        let number = trial.id.0;
+        Some(Row {
+            trial: number,
+            variant: variant.name.clone(),
+            lane: trial.lane.0,
+            seed: trial.seed,
+            attempt: open.attempt,
+            started: self
+                .moment(at.saturating_sub(seen.elapsed))
+                .filter(|_| known),
+            seconds: known.then_some(seen.elapsed.as_secs_f64()),
+            outcome: name,
+            class,
+            detail,
+            exit_code: match ending {
+                Some(Ending::Exited(code)) => Some(*code),
+                _ => None,
+            },
+            core_dumped: dead.as_ref().map(|(_, core)| *core),
+            signal: dead.map(|(signal, _)| signal),
+            cpu_seconds: seen
+                .actors
+                .iter()
+                .map(|actor| actor.cpu)
+                .sum::<Duration>()
+                .as_secs_f64(),
+            max_rss_kib: seen
+                .actors
+                .iter()
+                .map(|actor| actor.max_rss)
+                .max()
+                .unwrap_or(0),
+            leaked_processes: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
+            stdout_bytes: seen.actors.iter().map(|actor| actor.written.0).sum(),
+            stderr_bytes: seen.actors.iter().map(|actor| actor.written.1).sum(),
+            last_words: decisive.map(|main| main.last_words).unwrap_or_default(),
+            kept: self
+                .kept
+                .binary_search(&number)
+                .is_ok()
+                .then(|| format!("trials/{number}")),
+            words: match outcome {
+                Outcome::Fail(kind) | Outcome::Other(kind) => kind.words(),
+                Outcome::Pass | Outcome::Void(_) => String::new(),
+            },
+            index: trial.variant.index(),
+        })
+    }
+
+    /// Returns the time of day at which so much had been worked.
+    fn moment(&self, worked: Duration) -> Option<Timestamp> {
+        let (begun, before) = self.since;
+        let after = SignedDuration::try_from(worked.saturating_sub(before)).ok()?;
+        Timestamp::from_second(begun).ok()?.checked_add(after).ok()
+    }
+}

@@ -1,0 +1,926 @@
+//! Whole journals in, whole reports out.
+
+use super::{Format, Report, export};
+use crate::model::{
+    ActorSeen, Ending, Event, FORMAT, HookSeen, Host, Kind, Lane, Level, Observation, Outcome,
+    Plan, ProcessSeen, Residue, Signal, StopCause, Trial, TrialId, VariantId, Void, Witness,
+    trial_seed,
+};
+use crate::policy::{Policy as _, Repeat, Step};
+use crate::scenario::{Scenario, Surroundings};
+use crate::store::{self, Folder, Journal};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+const SEGV: Kind = Kind::Signal {
+    signal: Signal::SEGV,
+    witness: Witness::Seen { core: true },
+};
+
+/// A run made by hand, a second a trial.
+struct Made {
+    _place: tempfile::TempDir,
+    folder: Folder,
+    journal: Journal,
+    at: Duration,
+}
+
+fn plan(runs: u64) -> Plan {
+    let scenario = Scenario {
+        command: Some(vec!["./neighbors.py".to_owned(), "--all of it".to_owned()]),
+        runs: Some(runs),
+        jobs: 2.try_into().ok(),
+        ..Scenario::default()
+    };
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: "/".into(),
+        seed: 17,
+    };
+    scenario.plan(around).unwrap()
+}
+
+fn died(ending: Ending, words: &str) -> Observation {
+    let actor = ActorSeen {
+        ending,
+        elapsed: Duration::from_millis(250),
+        cpu: Duration::from_millis(125),
+        max_rss: 2400,
+        written: (10, 20),
+        last_words: words.to_owned(),
+        ..ActorSeen::default()
+    };
+    Observation {
+        elapsed: Duration::from_millis(250),
+        actors: vec![actor],
+        ..Observation::default()
+    }
+}
+
+fn passed() -> (Observation, Outcome) {
+    (died(Ending::Exited(0), ""), Outcome::Pass)
+}
+
+fn crashed(words: &str) -> (Observation, Outcome) {
+    (
+        died(Ending::Signaled(Signal::SEGV, true), words),
+        Outcome::Fail(SEGV),
+    )
+}
+
+impl Made {
+    fn new(plan: Plan) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("20251121-060000-a1b2");
+        let folder = Folder::create(Some(&path), place.path(), 1).unwrap();
+        let journal = Journal::open(&folder.journal()).unwrap();
+        let host = Host {
+            name: "workstation".to_owned(),
+            kernel: "Linux 6.12.1".to_owned(),
+            arch: "x86_64".to_owned(),
+            cpu: "A Processor (TM)".to_owned(),
+            cpus: 16,
+            memory: 64 << 30,
+        };
+        let mut made = Self {
+            _place: place,
+            folder,
+            journal,
+            at: Duration::ZERO,
+        };
+        made.event(&Event::RunStarted {
+            format: FORMAT,
+            version: "0.1.0".to_owned(),
+            run: "20251121-060000-a1b2".to_owned(),
+            plan: Box::new(plan),
+            host,
+            at: 1_763_704_800,
+        });
+        made
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.journal.add(event).unwrap();
+    }
+
+    fn start(&mut self, id: u64, variant: u32) {
+        let lane = Lane(u32::try_from((id + 1) % 2).unwrap());
+        let seed = trial_seed(17, TrialId(id));
+        let (id, variant) = (TrialId(id), VariantId(variant));
+        self.event(&Event::TrialStarted(Trial {
+            id,
+            variant,
+            lane,
+            seed,
+            timeout: Duration::from_secs(60),
+        }));
+    }
+
+    fn end(&mut self, id: u64, (seen, outcome): (Observation, Outcome)) {
+        self.at += Duration::from_secs(1);
+        let (trial, at) = (TrialId(id), self.at);
+        self.event(&Event::TrialFinished {
+            trial,
+            at,
+            seen,
+            outcome,
+        });
+    }
+
+    fn trial(&mut self, id: u64, what: (Observation, Outcome)) {
+        self.start(id, 0);
+        self.end(id, what);
+    }
+
+    fn finish(&mut self) {
+        self.event(&Event::RunFinished { at: self.at });
+    }
+
+    fn note(&mut self, text: &str) {
+        self.event(&Event::Note {
+            level: Level::Warning,
+            text: text.to_owned(),
+        });
+    }
+
+    fn keep(&self, id: u64, name: &str, bytes: &[u8]) {
+        let folder = self.folder.trials().join(id.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+
+    fn report(&self) -> Report {
+        let decided = |state: &_| Repeat.next(state) == Step::Done;
+        let state = store::read(&self.folder.journal(), decided, |_, _| {}).unwrap();
+        Report::new(&state, &Repeat, true)
+    }
+
+    fn export(&self, format: Format) -> String {
+        let mut out = Vec::new();
+        export(format, &self.folder, &self.report(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}
+
+/// Every kind of ending that has a row of its own.
+fn zoo() -> Made {
+    let mut run = Made::new(plan(9));
+    run.trial(1, passed());
+    run.keep(2, "stdout", b"");
+    run.keep(2, "stderr", b"\x1b[31mterminate\x1b[0m called\n");
+    run.trial(2, crashed("terminate called"));
+    run.trial(
+        3,
+        (
+            died(Ending::Exited(125), "no such device"),
+            Outcome::Void(Void::Skipped),
+        ),
+    );
+    let witness = Witness::Shell { code: 139 };
+    let told = Kind::Signal {
+        signal: Signal::SEGV,
+        witness,
+    };
+    run.trial(4, (died(Ending::Exited(139), ""), Outcome::Fail(told)));
+    run.trial(
+        5,
+        (
+            died(Ending::Exited(3), "error: 3"),
+            Outcome::Other(Kind::Exit { code: 3 }),
+        ),
+    );
+    let stuck = Ending::TimedOut {
+        state: 'S',
+        killed: true,
+    };
+    run.trial(
+        6,
+        (
+            died(stuck, "waiting"),
+            Outcome::Fail(Kind::Hang { stopped: false }),
+        ),
+    );
+    let mut leak = passed();
+    let left = ProcessSeen {
+        command: vec!["sleep".into(), "1000".into()],
+        ..ProcessSeen::default()
+    };
+    leak.0.residue = Residue {
+        leaked: vec![left],
+        unlisted: 2,
+        ..Residue::default()
+    };
+    leak.1 = Outcome::Fail(Kind::Leak);
+    run.trial(7, leak);
+    let mut output = passed();
+    output.0.matched = vec![(0, "WARNING: data race".to_owned())];
+    output.1 = Outcome::Fail(Kind::Output);
+    run.trial(8, output);
+    run.start(9, 0);
+    run.start(10, 0);
+    let lost = Observation {
+        lost: Some("its slot was lost (SIGKILL)".to_owned()),
+        ..Observation::default()
+    };
+    run.end(9, (lost, Outcome::Void(Void::Lost)));
+    run.start(9, 0);
+    run.end(
+        9,
+        (
+            died(Ending::Signaled(Signal::KILL, false), ""),
+            Outcome::Fail(Kind::Oom { masked: false }),
+        ),
+    );
+    let gone = Ending::NotStarted("cannot execute `./neighbors.py`: text file busy".to_owned());
+    run.end(10, (died(gone, ""), Outcome::Void(Void::NotStarted)));
+    let hook = HookSeen {
+        ending: Ending::Exited(1),
+        output: "no space\nleft\n".to_owned(),
+    };
+    run.trial(
+        11,
+        (
+            Observation {
+                prepare: Some(hook),
+                ..Observation::default()
+            },
+            Outcome::Void(Void::Unprepared),
+        ),
+    );
+    run.start(12, 0);
+    run.start(13, 0);
+    run.end(12, passed());
+    run.end(
+        13,
+        (
+            Observation {
+                interrupted: true,
+                ..died(Ending::Stopped, "")
+            },
+            Outcome::Void(Void::Interrupted),
+        ),
+    );
+    run.finish();
+    run
+}
+
+/// A table without the columns that are the same in every row.
+fn columns(csv: &str, names: &[&str]) -> String {
+    let mut table = ::csv::Reader::from_reader(csv.as_bytes());
+    let head = table.headers().unwrap().clone();
+    let at: Vec<usize> = names
+        .iter()
+        .map(|name| head.iter().position(|known| known == *name).unwrap())
+        .collect();
+    let row = |row: &::csv::StringRecord| {
+        at.iter()
+            .map(|at| &row[*at])
+            .collect::<Vec<_>>()
+            .join(" | ")
+    };
+    let rows = table.records().map(|record| row(&record.unwrap()));
+    [row(&head)]
+        .into_iter()
+        .chain(rows)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn every_ending_has_its_row() {
+    let csv = zoo().export(Format::Csv);
+    let names = [
+        "trial",
+        "attempt",
+        "outcome",
+        "class",
+        "detail",
+        "exit_code",
+        "signal",
+        "core_dumped",
+        "leaked_processes",
+    ];
+    insta::assert_snapshot!(columns(&csv, &names), @r"
+    trial | attempt | outcome | class | detail | exit_code | signal | core_dumped | leaked_processes
+    1 | 1 | pass | pass |  | 0 |  |  | 0
+    2 | 1 | SIGSEGV | fail | core dumped |  | SIGSEGV | true | 0
+    3 | 1 | void | void | skipped | 125 |  |  | 0
+    4 | 1 | SIGSEGV | fail | read from exit 139 | 139 |  |  | 0
+    5 | 1 | exit 3 | other |  | 3 |  |  | 0
+    6 | 1 | hang | fail |  |  |  |  | 0
+    7 | 1 | leak | fail | sleep 1000 | 0 |  |  | 3
+    8 | 1 | output | fail | WARNING: data race | 0 |  |  | 0
+    9 | 2 | oom | fail |  |  | SIGKILL | false | 0
+    10 | 1 | void | void | not started: cannot execute `./neighbors.py`: text file busy |  |  |  | 0
+    11 | 1 | void | void | prepare failed: no space\nleft |  |  |  | 0
+    12 | 1 | pass | pass |  | 0 |  |  | 0
+    13 | 1 | void | after_decision | interrupted |  |  |  | 0
+    ");
+    insta::assert_snapshot!(csv.lines().take(4).collect::<Vec<_>>().join("\n"), @"
+    trial,variant,lane,seed,attempt,started,seconds,outcome,class,detail,exit_code,signal,core_dumped,cpu_seconds,max_rss_kib,leaked_processes,stdout_bytes,stderr_bytes,last_words,kept
+    1,,0,4521804886826094,1,2025-11-21T06:00:00.750Z,0.25,pass,pass,,0,,,0.125,2400,0,10,20,,
+    2,,1,3525721143549213,1,2025-11-21T06:00:01.750Z,0.25,SIGSEGV,fail,core dumped,,SIGSEGV,true,0.125,2400,0,10,20,terminate called,trials/2
+    3,,0,2957332059282051,1,2025-11-21T06:00:02.750Z,0.25,void,void,skipped,125,,,0.125,2400,0,10,20,no such device,
+    ");
+}
+
+#[test]
+fn a_line_of_json_has_the_columns_of_the_table() {
+    let run = zoo();
+    let lines = run.export(Format::Jsonl);
+    insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","lane":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"stdout_bytes":10,"stderr_bytes":20,"last_words":"terminate called","kept":"trials/2"}"#);
+    let csv = run.export(Format::Csv);
+    assert_eq!(lines.lines().count() + 1, csv.lines().count());
+    for line in lines.lines() {
+        let row: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        let names: BTreeSet<&str> = row.keys().map(String::as_str).collect();
+        assert_eq!(names, super::csv::COLUMNS.into_iter().collect());
+        let place = |name: &str| line.find(&format!("\"{name}\":")).unwrap();
+        assert!(super::csv::COLUMNS.map(place).is_sorted(), "{line}");
+    }
+}
+
+#[test]
+fn rows_of_a_class_are_as_many_as_the_report_counts() {
+    let run = zoo();
+    let (lines, report) = (run.export(Format::Jsonl), run.report());
+    let count = |class: &str| lines.matches(&format!("\"class\":\"{class}\"")).count() as u64;
+    let [variant] = report.variants.as_slice() else {
+        panic!()
+    };
+    assert_eq!(count("pass") + count("fail"), variant.trials);
+    assert_eq!(count("fail"), variant.failures);
+    assert_eq!(count("other"), variant.other);
+    assert_eq!(count("void"), variant.void);
+    assert_eq!(count("after_decision"), report.after_decision);
+    assert_eq!(report.last_counted_trial, 12);
+}
+
+#[test]
+fn markdown_says_what_a_reader_of_an_issue_needs() {
+    insta::assert_snapshot!(zoo().export(Format::Md), @r"
+    **Failures seen.** 6/8 failed: 75 % (95 % interval 34.9 .. 96.8 %).
+
+    ```sh
+    ./neighbors.py '--all of it'
+    ```
+
+    | trials | passed | failed | failed otherwise | void | rate | 95 % interval |
+    | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | 8 | 2 | 6 | 1 | 3 | 75 % | 34.9 .. 96.8 % |
+
+    | outcome | how it is known | count | trials |
+    | --- | --- | ---: | --- |
+    | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 2 |
+    | **SIGSEGV**: segmentation fault: touched memory it may not touch | read from exit 139 | 1 | 4 |
+    | **hang**: did not end in time |  | 1 | 6 |
+    | **leak**: left processes behind |  | 1 | 7 |
+    | **oom**: killed by the kernel: out of memory |  | 1 | 9 |
+    | **output**: its output matched a failure rule |  | 1 | 8 |
+    | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
+
+    - Not counted: 1 not started, 1 prepare failed, 1 skipped
+    - Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - One failure in 333 ms of trial time (95 % interval 153 ms .. 908 ms)
+    - Left behind and killed: 3 processes of 1 trial
+    - A fix will need 4 clean trials in a row to be believed at 95 %
+    - Why the trials ended: the planned number of trials is reached
+    - Ended after the decision and not counted: 1 trial
+    - Interrupted or lost, and made up for: 1 attempt
+
+    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 14.0 s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    ");
+}
+
+#[test]
+fn junit_has_a_case_for_every_trial() {
+    insta::assert_snapshot!(zoo().export(Format::Junit), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="20251121-060000-a1b2" tests="13" skipped="4" failures="6" errors="1" timestamp="2025-11-21T06:00:00.000+00:00" time="14.000">
+        <testsuite name="./neighbors.py &apos;--all of it&apos;" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00.000+00:00" time="2.000" hostname="workstation">
+            <properties>
+                <property name="command" value="./neighbors.py &apos;--all of it&apos;"/>
+                <property name="verdict" value="Failures seen"/>
+                <property name="stop_rule" value="the planned number of trials is reached"/>
+                <property name="rate" value="6/8 failed: 75 % (95 % interval 34.9 .. 96.8 %)"/>
+                <property name="rate.low" value="0.349144205587174"/>
+                <property name="rate.high" value="0.9681459737500561"/>
+                <property name="rate.upper_one_sided" value="0.9536107360203893"/>
+                <property name="rate.basis" value="cp"/>
+                <property name="confidence" value="95"/>
+                <property name="trials" value="8"/>
+                <property name="failures" value="6"/>
+                <property name="other" value="1"/>
+                <property name="void" value="3"/>
+                <property name="jobs" value="2"/>
+                <property name="seed" value="17"/>
+                <property name="provoke" value="0.1.0"/>
+                <property name="rate.point" value="0.75"/>
+            </properties>
+            <testcase name="trial 1" classname="provoke" timestamp="2025-11-21T06:00:00.750+00:00" time="0.250"/>
+            <testcase name="trial 2" classname="provoke" timestamp="2025-11-21T06:00:01.750+00:00" time="0.250">
+                <failure message="segmentation fault: touched memory it may not touch: core dumped" type="SIGSEGV">last words: terminate called
+    kept in: trials/2
+    one again: provoke replay 20251121-060000-a1b2#2</failure>
+                <system-err>terminate called
+    </system-err>
+            </testcase>
+            <testcase name="trial 3" classname="provoke" timestamp="2025-11-21T06:00:02.750+00:00" time="0.250">
+                <skipped message="void: skipped"/>
+            </testcase>
+            <testcase name="trial 4" classname="provoke" timestamp="2025-11-21T06:00:03.750+00:00" time="0.250">
+                <failure message="segmentation fault: touched memory it may not touch: read from exit 139" type="SIGSEGV">one again: provoke replay 20251121-060000-a1b2#4</failure>
+            </testcase>
+            <testcase name="trial 5" classname="provoke" timestamp="2025-11-21T06:00:04.750+00:00" time="0.250">
+                <error message="not the bug looked for: the program reported failure" type="exit 3">last words: error: 3
+    one again: provoke replay 20251121-060000-a1b2#5</error>
+            </testcase>
+            <testcase name="trial 6" classname="provoke" timestamp="2025-11-21T06:00:05.750+00:00" time="0.250">
+                <failure message="did not end in time" type="hang">last words: waiting
+    one again: provoke replay 20251121-060000-a1b2#6</failure>
+            </testcase>
+            <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750+00:00" time="0.250">
+                <failure message="left processes behind: sleep 1000" type="leak">one again: provoke replay 20251121-060000-a1b2#7</failure>
+            </testcase>
+            <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750+00:00" time="0.250">
+                <failure message="its output matched a failure rule: WARNING: data race" type="output">one again: provoke replay 20251121-060000-a1b2#8</failure>
+            </testcase>
+            <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750+00:00" time="0.250">
+                <failure message="killed by the kernel: out of memory" type="oom">one again: provoke replay 20251121-060000-a1b2#9</failure>
+            </testcase>
+            <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750+00:00" time="0.250">
+                <skipped message="void: not started: cannot execute `./neighbors.py`: text file busy"/>
+            </testcase>
+            <testcase name="trial 11" classname="provoke" timestamp="2025-11-21T06:00:12.000+00:00" time="0.000">
+                <skipped message="void: prepare failed: no space\nleft"/>
+            </testcase>
+            <testcase name="trial 12" classname="provoke" timestamp="2025-11-21T06:00:12.750+00:00" time="0.250"/>
+            <testcase name="trial 13" classname="provoke" timestamp="2025-11-21T06:00:13.750+00:00" time="0.250">
+                <skipped message="not counted: ended after the decision (void): interrupted"/>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    "#);
+}
+
+#[test]
+fn what_waits_and_what_was_broken_off_is_told_apart() {
+    let mut run = Made::new(plan(9));
+    run.trial(1, passed());
+    run.start(2, 0);
+    run.start(3, 0);
+    run.end(3, passed());
+    run.start(4, 0);
+    let interrupted = || {
+        (
+            Observation {
+                interrupted: true,
+                ..died(Ending::Stopped, "")
+            },
+            Outcome::Void(Void::Interrupted),
+        )
+    };
+    run.end(2, interrupted());
+    run.end(4, interrupted());
+    run.event(&Event::RunStopped {
+        why: StopCause::Signal(Signal::INT),
+        at: run.at,
+    });
+    let names = ["trial", "attempt", "started", "seconds", "class"];
+    insta::assert_snapshot!(columns(&run.export(Format::Csv), &names), @"
+    trial | attempt | started | seconds | class
+    1 | 1 | 2025-11-21T06:00:00.750Z | 0.25 | pass
+    3 | 1 | 2025-11-21T06:00:01.750Z | 0.25 | waiting
+    ");
+    run.event(&Event::RunResumed { at: 1_763_791_200 });
+    run.trial(2, passed());
+    insta::assert_snapshot!(columns(&run.export(Format::Csv), &names), @"
+    trial | attempt | started | seconds | class
+    1 | 1 | 2025-11-21T06:00:00.750Z | 0.25 | pass
+    2 | 2 | 2025-11-22T06:00:00.750Z | 0.25 | pass
+    3 | 1 | 2025-11-21T06:00:01.750Z | 0.25 | pass
+    ");
+}
+
+#[test]
+fn without_a_failure_there_is_a_bound_and_no_rate() {
+    let mut run = Made::new(plan(427));
+    (1..=427).for_each(|id| run.trial(id, passed()));
+    run.finish();
+    let report = run.report();
+    let headline = super::words::headline(&report.variants[0], report.confidence);
+    insta::assert_snapshot!(headline, @"0/427 failed: rate below 0.70 % (95 %)");
+    insta::assert_snapshot!(run.export(Format::Md), @r"
+    **No failure seen.** 0/427 failed: rate below 0.70 % (95 %).
+
+    ```sh
+    ./neighbors.py '--all of it'
+    ```
+
+    | trials | passed | failed | void | rate | 95 % interval |
+    | ---: | ---: | ---: | ---: | ---: | ---: |
+    | 427 | 427 | 0 | 0 | – | 0 .. 0.86 % |
+
+    - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - Why the trials ended: the planned number of trials is reached
+
+    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 7m 07s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    ");
+}
+
+#[test]
+fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
+    let mut plan = plan(100);
+    plan.stop.failures = Some(1);
+    let mut run = Made::new(plan);
+    run.trial(1, passed());
+    run.trial(2, passed());
+    run.trial(3, crashed(""));
+    run.finish();
+    let report = run.report();
+    let headline = super::words::headline(&report.variants[0], report.confidence);
+    insta::assert_snapshot!(headline, @"first failure after 3 trials: rate 0.84 .. 90.6 % (95 %)");
+    assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
+}
+
+#[test]
+fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
+    let mut run = Made::new(plan(100));
+    (1..=20).for_each(|id| run.trial(id, passed()));
+    let headline = |run: &Made| super::words::headline(&run.report().variants[0], 95.0);
+    let without = headline(&run);
+    run.trial(21, crashed(""));
+    insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
+    0/20 failed: rate below 22.5 % (95 % any-time)
+    1/21 failed: 4.8 % (95 % any-time interval 0.015 .. 31.8 %)
+    ");
+    assert_eq!(
+        super::words::headline(&Made::new(plan(1)).report().variants[0], 95.0),
+        "no trial says anything about the rate"
+    );
+}
+
+#[test]
+fn several_variants_are_told_apart() {
+    let mut plan = plan(2);
+    let mut other = plan.variants[0].clone();
+    plan.variants[0].name = "plain".to_owned();
+    other.name = "a|b`c\\<i>".to_owned();
+    plan.variants.push(other);
+    let mut run = Made::new(plan);
+    for (id, what) in [
+        (1, passed()),
+        (2, passed()),
+        (3, passed()),
+        (4, crashed("")),
+    ] {
+        run.start(id, u32::try_from(id + 1).unwrap() % 2);
+        run.end(id, what);
+    }
+    run.finish();
+    insta::assert_snapshot!(run.export(Format::Md), @r"
+    **Failures seen.**
+
+    - `plain`: 0/2 failed: rate below 77.7 % (95 %)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: 1/2 failed: 50 % (95 % interval 1.3 .. 98.7 %)
+
+    ```sh
+    ./neighbors.py '--all of it'
+    ```
+
+    | variant | trials | passed | failed | void | rate | 95 % interval |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+    | `plain` | 2 | 2 | 0 | 0 | – | 0 .. 84.2 % |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.3 .. 98.7 % |
+
+    | variant | outcome | how it is known | count | trials |
+    | --- | --- | --- | ---: | --- |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 4 |
+
+    - `plain`: Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - `plain`: Why the trials ended: the planned number of trials is reached
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure in 500 ms of trial time (95 % interval 90 ms .. 19.7 s)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: A fix will need 38 clean trials in a row to be believed at 95 %
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: the planned number of trials is reached
+
+    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 4.00 s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    ");
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(Format::Junit)).unwrap();
+    let suites: Vec<_> = junit
+        .test_suites
+        .iter()
+        .map(|suite| (suite.name.as_str(), suite.tests, suite.failures))
+        .collect();
+    assert_eq!(suites, [("plain", 2, 0), ("a|b`c\\<i>", 2, 1)]);
+}
+
+#[test]
+fn in_a_large_run_cases_are_folded() {
+    let mut run = Made::new(plan(12_000));
+    for id in 1..=12_000 {
+        run.start(id, 0);
+        let seen = if id % 4 == 0 { crashed("x") } else { passed() };
+        let event = Event::TrialFinished {
+            trial: TrialId(id),
+            at: Duration::from_millis(id),
+            seen: seen.0,
+            outcome: seen.1,
+        };
+        run.event(&event);
+    }
+    run.finish();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(Format::Junit)).unwrap();
+    let suite = &junit.test_suites[0];
+    assert_eq!((suite.tests, suite.failures), (1002, 1001));
+    let folded: Vec<&str> = suite.test_cases[1000..]
+        .iter()
+        .map(|case| case.name.as_str())
+        .collect();
+    assert_eq!(
+        folded,
+        ["2000 more trials: SIGSEGV", "9000 more trials that passed"]
+    );
+    assert!(
+        suite
+            .properties
+            .iter()
+            .any(|p| p.name.as_str() == "trials" && p.value.as_str() == "12000")
+    );
+}
+
+/// Everything that was ever used to break a parser, a terminal or a page.
+fn hostile() -> (String, Vec<u8>) {
+    let mut bytes: Vec<u8> = (0..=255).collect();
+    bytes.extend("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7} \u{1b}]8;; ]]> <!-- --> <script>alert(1)</script> &amp; | ` ``` \u{202e}abc\u{2066} \u{fffe}\u{ffff} \u{0085}\u{2028} @somebody #1 https://example.org www.example.org\r\n=cmd|' /C calc'!A0".as_bytes());
+    (String::from_utf8_lossy(&bytes).into_owned(), bytes)
+}
+
+fn hostile_run() -> Made {
+    let (text, bytes) = hostile();
+    let mut run = Made::new({
+        let mut plan = plan(3);
+        plan.variants[0].actors[0]
+            .command
+            .push(text.replace('\0', "").as_str().into());
+        plan
+    });
+    run.trial(1, crashed(&text));
+    run.keep(1, "stdout", &bytes);
+    run.keep(1, "stderr", &bytes.repeat(100));
+    run.trial(
+        2,
+        (
+            died(Ending::NotStarted(text.clone()), ""),
+            Outcome::Void(Void::NotStarted),
+        ),
+    );
+    run.trial(3, crashed("=HYPERLINK(\"http://example.org\")"));
+    run.note(&text);
+    run.note("1. not a list, - nor + this * and _that_ [x](y) ![z](z)");
+    run.finish();
+    run
+}
+
+#[test]
+fn hostile_output_leaves_the_table_a_table() {
+    let csv = hostile_run().export(Format::Csv);
+    assert_eq!(csv.lines().count(), 4);
+    assert!(!csv.chars().any(|c| c.is_control() && c != '\n'), "{csv}");
+    let words = columns(&csv, &["last_words", "detail"]);
+    assert!(words.contains("'=HYPERLINK"), "{words}");
+}
+
+#[test]
+fn hostile_output_is_the_same_text_in_a_line_of_json() {
+    let lines = hostile_run().export(Format::Jsonl);
+    let row: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(row["last_words"], hostile().0);
+}
+
+#[test]
+fn hostile_output_leaves_the_xml_well_formed() {
+    let run = hostile_run();
+    let xml = run.export(Format::Junit);
+    let junit = quick_junit::Report::deserialize_from_str(&xml).unwrap();
+    let case = &junit.test_suites[0].test_cases[0];
+    let (out, err) = (
+        case.system_out.as_ref().unwrap().as_str(),
+        case.system_err.as_ref().unwrap().as_str(),
+    );
+    assert!(
+        out.contains("]]> <!-- --> <script>alert(1)</script> &amp;"),
+        "{out}"
+    );
+    assert!(
+        out.contains("\\u{202e}abc") && out.contains("red \\x1b]0;title"),
+        "{out}"
+    );
+    assert!(
+        err.starts_with("[") && err.len() < 4 * 8192,
+        "{}",
+        err.len()
+    );
+    let file = run.folder.path().join("junit.xml");
+    fs::write(&file, &xml).unwrap();
+    let program = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
+    let Ok(python) = Command::new("python3")
+        .args(["-c", program])
+        .arg(&file)
+        .output()
+    else {
+        return; // without Python the deserializer of the library has to do
+    };
+    let said = String::from_utf8_lossy(&python.stderr);
+    assert_eq!(
+        String::from_utf8_lossy(&python.stdout).trim(),
+        "3",
+        "{said}"
+    );
+}
+
+#[test]
+fn hostile_output_leaves_markdown_and_pages_alone() {
+    let markdown = hostile_run().export(Format::Md);
+    assert!(
+        !markdown
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\n' | '\t')),
+        "{markdown}"
+    );
+    let (fence, rest) = markdown.split_once("````sh\n").unwrap();
+    let (_, after) = rest.split_once("\n````\n").unwrap();
+    let outside = [fence, after].concat();
+    for bad in ["<script", "@somebody", "#1 ", "https://", "www.example"] {
+        assert!(
+            !outside.replace("\\<", "").contains(bad),
+            "{bad} in {outside}"
+        );
+    }
+    let note = after
+        .lines()
+        .find(|line| line.contains("not a list"))
+        .unwrap();
+    insta::assert_snapshot!(note, @r"- 1\. not a list, - nor + this \* and \_that\_ \[x\](y) \!\[z\](z)");
+}
+
+#[test]
+fn the_program_under_test_cannot_make_the_report_read_something_else() {
+    let run = zoo();
+    let folder = run.folder.trials().join("4");
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("stdout")).unwrap();
+    assert!(!run.export(Format::Junit).contains("root:"));
+}
+
+#[test]
+fn a_reader_that_went_away_is_told_from_a_full_disk() {
+    struct Gone;
+    impl io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let run = zoo();
+    for (format, name) in Format::ALL {
+        let error = export(format, &run.folder, &run.report(), &mut Gone).unwrap_err();
+        assert!(error.is_broken_pipe(), "{name}: {error}");
+        assert_eq!(name.parse(), Ok(format));
+    }
+    assert_eq!(
+        "xml".parse::<Format>().unwrap_err(),
+        "`xml` is none of `json`, `jsonl`, `csv`, `junit`, `md`"
+    );
+}
+
+/// Checks a value against the part of JSON Schema that the report's schema uses.
+fn check(schema: &Value, root: &Value, value: &Value, at: &str) {
+    if let Some(target) = schema["$ref"].as_str() {
+        let target = root.pointer(target.strip_prefix('#').unwrap()).unwrap();
+        return check(target, root, value, at);
+    }
+    if let Some(several) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+        let fits = |one: &Value| match (&one["const"], &one["type"]) {
+            (Value::Null, kind) => (kind == "null") == value.is_null(),
+            (only, _) => only == value,
+        };
+        let one = several
+            .iter()
+            .find(|one| fits(one))
+            .unwrap_or_else(|| panic!("{at}: {value}"));
+        return check(one, root, value, at);
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let known = |wanted: &Value| wanted == kind || (wanted == "number" && kind == "integer");
+    let wanted = &schema["type"];
+    let fits = wanted
+        .as_array()
+        .map_or_else(|| known(wanted), |all| all.iter().any(known));
+    assert!(fits, "{at} is {kind}, not {wanted}");
+    if let Some(all) = schema["enum"].as_array() {
+        assert!(all.contains(value), "{at}: {value}");
+    }
+    for (place, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(&schema["items"], root, item, &format!("{at}[{place}]"));
+    }
+    let Some(fields) = value.as_object() else {
+        return;
+    };
+    for name in schema["required"].as_array().into_iter().flatten() {
+        assert!(
+            fields.contains_key(name.as_str().unwrap()),
+            "{at} has no {name}"
+        );
+    }
+    for (name, field) in fields {
+        let part = schema["properties"]
+            .get(name)
+            .unwrap_or(&schema["additionalProperties"]);
+        assert!(part.is_object(), "{at}.{name} is not in the schema");
+        check(part, root, field, &format!("{at}.{name}"));
+    }
+}
+
+#[test]
+fn a_report_is_what_its_schema_says() {
+    let schema = schemars::schema_for!(Report).to_value();
+    let several = {
+        let mut plan = plan(50);
+        plan.variants.push(plan.variants[0].clone());
+        Made::new(plan)
+    };
+    for run in [zoo(), hostile_run(), Made::new(plan(1)), several] {
+        let value: Value = serde_json::from_str(&run.export(Format::Json)).unwrap();
+        check(&schema, &schema, &value, "report");
+    }
+}
+
+#[test]
+fn the_schema_that_is_kept_is_the_schema_of_the_program() {
+    let schema = serde_json::to_string_pretty(&schemars::schema_for!(Report)).unwrap() + "\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.schema.json");
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(path, &schema).unwrap();
+    }
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == schema,
+        "set UPDATE_SCHEMA=1 to write {path} anew; a field that changed its meaning or went needs a new FORMAT"
+    );
+}
+
+#[test]
+fn the_page_about_reports_names_every_field_and_every_column() {
+    fn names(schema: &Value, into: &mut BTreeSet<String>) {
+        if let Some(fields) = schema["properties"].as_object() {
+            into.extend(fields.keys().cloned());
+        }
+        let parts = schema
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(_, part)| part);
+        parts.for_each(|part| names(part, into));
+        if let Some(words) = schema["enum"].as_array() {
+            into.extend(
+                words
+                    .iter()
+                    .filter_map(|word| Some(word.as_str()?.to_owned())),
+            );
+        }
+        into.extend(schema["const"].as_str().map(str::to_owned));
+        for part in schema["oneOf"].as_array().into_iter().flatten() {
+            names(part, into);
+        }
+    }
+    let mut all = BTreeSet::from(super::csv::COLUMNS.map(str::to_owned));
+    all.extend(["after_decision", "waiting"].map(str::to_owned));
+    names(&schemars::schema_for!(Report).to_value(), &mut all);
+    assert!(
+        all.contains("upper_one_sided") && all.contains("kth_failure"),
+        "{all:?}"
+    );
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.md")).unwrap();
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
