@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
 use crate::exec::{Executor as _, Halt, Local};
-use crate::model::{Event, Keep, Outcome, Plan, Role, Text, Trial};
+use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Role, Trial};
 use crate::oracle;
 use crate::report::words;
 use crate::slot::{CommandLine, Numbers};
@@ -118,15 +118,16 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
             CliError::usage(anyhow::anyhow!("`{wrap}` is not a command prefix"))
                 .hinted("check its quotes")
         })?;
-    let process = command(plan, trial, plan.scratch.then_some(scratch));
+    let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
+    let process = CommandLine::new(&plan.environment, actor, &numbers);
     let mut command = Command::new(&prefix[0]);
     command
         .args(&prefix[1..])
         .args(process.argv)
-        .current_dir(&process.cwd);
+        .current_dir(process.cwd);
     command.env_clear().envs(process.environment);
-    if let Some(file) = &process.stdin {
-        let open = fs::File::open(file.as_os_str()).map_err(CliError::could_not)?;
+    if let Some(file) = process.stdin {
+        let open = fs::File::open(file).map_err(CliError::could_not)?;
         command.stdin(Stdio::from(open));
     }
     let status = command.status().map_err(|error| {
@@ -143,13 +144,13 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
 }
 
 fn show(plan: &Plan, trial: &Trial) -> Exit {
-    let process = command(plan, trial, None);
-    let words = process
+    let (numbers, actor) = main_actor(plan, trial, None);
+    let process = CommandLine::new(&plan.environment, actor, &numbers);
+    let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Into::into);
+    let words: Vec<String> = process
         .argv
         .iter()
-        .map(|word| Text::from(word.clone()).to_string());
-    let words: Vec<String> = words
-        .map(|word| shlex::try_quote(&word).map_or_else(|_| word.clone(), Into::into))
+        .map(|word| quoted(&word.to_string_lossy()))
         .collect();
     term::tell(&format!(
         "cd {}\nPROVOKE_TRIAL={} PROVOKE_SLOT={} PROVOKE_SEED={} {}\n",
@@ -162,15 +163,17 @@ fn show(plan: &Plan, trial: &Trial) -> Exit {
     Exit::Hoped
 }
 
-/// Returns what the main process of a trial executes.
-fn command(plan: &Plan, trial: &Trial, scratch: Option<&Path>) -> CommandLine {
+/// Returns the numbers of a trial, and the actor that decides it.
+fn main_actor<'a>(
+    plan: &'a Plan,
+    trial: &Trial,
+    scratch: Option<&Path>,
+) -> (Numbers, &'a ActorPlan) {
     let variant = plan.variant(trial.variant);
-    let numbers = Numbers::new(trial, &variant.name, scratch);
     let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
-    CommandLine::new(
-        &plan.environment,
+    (
+        Numbers::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),
-        &numbers,
     )
 }
 

@@ -1,21 +1,22 @@
 //! What exactly is executed for an actor in a trial.
 
 use crate::model::{ActorPlan, Text, Trial};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 /// A command with everything filled in.
 #[derive(Clone, Debug)]
-pub struct CommandLine {
+pub struct CommandLine<'a> {
     /// The program's name and its arguments.
-    pub argv: Vec<OsString>,
+    pub argv: Vec<Cow<'a, OsStr>>,
     /// The whole environment.
-    pub environment: Vec<(OsString, OsString)>,
+    pub environment: Vec<(&'a OsStr, &'a OsStr)>,
     /// Working directory.
-    pub cwd: PathBuf,
+    pub cwd: &'a Path,
     /// A file for standard input.
-    pub stdin: Option<PathBuf>,
+    pub stdin: Option<&'a Path>,
 }
 
 /// The values that a command line and the environment may refer to.
@@ -46,14 +47,15 @@ impl Numbers {
         }
     }
 
-    fn fill(&self, text: &Text) -> OsString {
-        let mut bytes = text.as_bytes().to_vec();
-        if bytes.contains(&b'{') {
-            for (mark, _, value) in &self.values {
-                bytes = replace(&bytes, mark.as_bytes(), value.as_bytes());
-            }
+    fn fill<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
+        if !text.as_bytes().contains(&b'{') {
+            return Cow::Borrowed(text.as_os_str());
         }
-        OsString::from_vec(bytes)
+        let mut bytes = text.as_bytes().to_vec();
+        for (mark, _, value) in &self.values {
+            bytes = replace(&bytes, mark.as_bytes(), value.as_bytes());
+        }
+        Cow::Owned(OsString::from_vec(bytes))
     }
 
     fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
@@ -70,14 +72,18 @@ impl Numbers {
     }
 }
 
-impl CommandLine {
+impl<'a> CommandLine<'a> {
     /// Fills in what an actor's command refers to. Its own variables win over ours, and
     /// ours over those of the environment.
-    pub fn new(environment: &[(Text, Text)], actor: &ActorPlan, numbers: &Numbers) -> Self {
-        let mut all: Vec<(&OsStr, &OsStr)> = environment
+    pub fn new(
+        environment: &'a [(Text, Text)],
+        actor: &'a ActorPlan,
+        numbers: &'a Numbers,
+    ) -> Self {
+        let base = environment
             .iter()
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
-            .collect();
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let mut all: Vec<_> = base.collect();
         let own = actor.env.iter();
         let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
         let ours = numbers.variables().map(|(name, value)| (name, Some(value)));
@@ -91,21 +97,23 @@ impl CommandLine {
                 .iter()
                 .map(|word| numbers.fill(word))
                 .collect(),
-            environment: all
-                .into_iter()
-                .map(|(n, v)| (n.to_owned(), v.to_owned()))
-                .collect(),
-            cwd: actor.cwd.as_os_str().into(),
-            stdin: actor.stdin.as_ref().map(|file| file.as_os_str().into()),
+            environment: all,
+            cwd: Path::new(actor.cwd.as_os_str()),
+            stdin: actor.stdin.as_ref().map(|file| Path::new(file.as_os_str())),
         }
     }
 
+    /// Returns the name of the program.
+    pub fn program(&self) -> &OsStr {
+        self.argv.first().map_or(OsStr::new(""), |name| name)
+    }
+
     /// Returns the variable of this name.
-    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+    pub fn variable(&self, name: &str) -> Option<&'a OsStr> {
         self.environment
             .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_os_str())
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) struct Control {
     input: io::Stdin,
     output: io::Stdout,
     unread: Vec<u8>,
+    buffer: Vec<u8>,
     closed: bool,
 }
 
@@ -30,6 +31,7 @@ impl Control {
             input: io::stdin(),
             output: io::stdout(),
             unread: Vec::new(),
+            buffer: vec![0; 16 * 1024],
             closed: false,
         }
     }
@@ -58,10 +60,9 @@ impl Control {
     }
 
     fn read(&mut self) {
-        let mut buffer = [0; 16 * 1024];
-        match rustix::io::read(self.input.as_fd(), &mut buffer) {
+        match rustix::io::read(self.input.as_fd(), &mut self.buffer) {
             Ok(0) => self.closed = true,
-            Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
+            Ok(length) => self.unread.extend_from_slice(&self.buffer[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => self.closed = true,
         }

@@ -172,7 +172,7 @@ impl Slot {
             for process in &mut processes {
                 for stream in [&mut process.out, &mut process.err] {
                     stream.drain(&mut self.buffer, &patterns);
-                    stream.fd = None;
+                    stream.close();
                     if !patterns.is_empty() {
                         stream.scanner.finish(&patterns);
                         seen.matched

@@ -11,11 +11,11 @@ use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 /// A process that may have outlived its parent can write for ever; at one go no
@@ -41,6 +41,9 @@ pub(super) struct Process {
 #[derive(Default)]
 pub(super) struct Stream {
     pub(super) fd: Option<OwnedFd>,
+    /// Our own hold on the other end: the end of the process then wakes us once, not
+    /// also by the end of each stream, which nobody waits for anyway.
+    held: Option<OwnedFd>,
     pub(super) capture: Capture,
     pub(super) scanner: Scanner,
 }
@@ -83,22 +86,15 @@ impl Process {
         nothing: BorrowedFd<'_>,
     ) -> Result<i32, String> {
         let command = CommandLine::new(&recipe.environment, actor, numbers);
-        let name = command
-            .argv
-            .first()
-            .map_or(OsStr::new(""), OsString::as_os_str);
-        let paths = candidates(name, command.variable("PATH"));
-        let cwd = c_string(command.cwd.into_os_string().into_vec())?;
-        let argv = command
-            .argv
-            .iter()
-            .map(|word| c_string(word.as_bytes().to_vec()));
-        let argv = argv.collect::<Result<Strings, _>>()?;
-        let envp = command
-            .environment
-            .iter()
-            .map(|(name, value)| c_string([name.as_bytes(), b"=", value.as_bytes()].concat()));
-        let envp = envp.collect::<Result<Strings, _>>()?;
+        let paths = candidates(command.program(), command.variable("PATH"));
+        let cwd = CString::new(command.cwd.as_os_str().as_bytes());
+        let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
+        let argv = Strings::join(command.argv.iter().map(|word| [word.as_bytes()]));
+        let argv = argv.map_err(holds_nul)?;
+        let variables = command.environment.iter();
+        let envp =
+            Strings::join(variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]));
+        let envp = envp.map_err(holds_nul)?;
         let limits: Vec<_> = recipe
             .limits
             .iter()
@@ -110,12 +106,12 @@ impl Process {
             })
             .collect();
 
-        let open = |file: &PathBuf| {
+        let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())
                 .map_err(|error| format!("cannot open `{}` for its input: {error}", file.display()))
         };
-        let input = command.stdin.as_ref().map(open).transpose()?;
+        let input = command.stdin.map(open).transpose()?;
         let pipe = || {
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
                 .map_err(|error| format!("cannot make a pipe: {error}"))
@@ -139,14 +135,14 @@ impl Process {
         self.started = Instant::now();
         let pid = spawner.spawn(&program).map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", name.display()),
+                Step::Exec => format!("cannot execute `{}`", command.program().display()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
                 Step::Limit | Step::Clone => error.to_string(),
             };
             format!("{what}: {}", plain(&error.source))
         })?;
-        self.out.fd = Some(out);
-        self.err.fd = Some(err);
+        self.out.open(out, out_end);
+        self.err.open(err, err_end);
         Ok(pid)
     }
 
@@ -181,14 +177,23 @@ impl Process {
 }
 
 impl Stream {
-    /// Reads what is there, and closes the stream at its end.
+    fn open(&mut self, fd: OwnedFd, other_end: OwnedFd) {
+        (self.fd, self.held) = (Some(fd), Some(other_end));
+    }
+
+    /// Closes it: what is written from here on is not heard.
+    pub(super) fn close(&mut self) {
+        (self.fd, self.held) = (None, None);
+    }
+
+    /// Reads what is there.
     pub(super) fn drain(&mut self, buffer: &mut [u8], patterns: &RegexSet) {
         let mut read_so_far = 0;
         while let Some(fd) = &self.fd
             && read_so_far < ONE_GO
         {
             match rustix::io::read(fd, &mut *buffer) {
-                Ok(0) => self.fd = None,
+                Ok(0) => self.close(),
                 Ok(length) => {
                     read_so_far += length;
                     self.capture.push(&buffer[..length]);
@@ -198,17 +203,14 @@ impl Stream {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(_) => self.fd = None,
+                Err(_) => self.close(),
             }
         }
     }
 }
 
-fn c_string(bytes: Vec<u8>) -> Result<CString, String> {
-    CString::new(bytes).map_err(|error| {
-        let text = OsString::from_vec(error.into_vec());
-        format!("`{}` holds a NUL byte", text.display())
-    })
+fn holds_nul(text: Vec<u8>) -> String {
+    format!("`{}` holds a NUL byte", OsString::from_vec(text).display())
 }
 
 /// Returns the error without the number that the standard library adds.

@@ -36,25 +36,36 @@ pub struct Program<'a> {
     pub limits: &'a [(u32, u64)],
 }
 
-/// An array of C strings with its closing null pointer.
+/// An array of C strings with its closing null pointer, in one piece of memory.
 pub struct Strings {
     pointers: Vec<*const libc::c_char>,
-    // Owns what the pointers point to; never changed after they are taken.
-    _owned: Vec<CString>,
+    // What the pointers point into; not changed after they are taken.
+    _bytes: Vec<u8>,
 }
 
-impl FromIterator<CString> for Strings {
-    fn from_iter<T: IntoIterator<Item = CString>>(strings: T) -> Self {
-        let owned: Vec<CString> = strings.into_iter().collect();
-        let pointers = owned
-            .iter()
-            .map(|text| text.as_ptr())
-            .chain([ptr::null()])
-            .collect();
-        Self {
-            pointers,
-            _owned: owned,
+impl Strings {
+    /// Joins the parts of each string. One with a NUL byte in it is handed back.
+    pub fn join<'a, const N: usize>(
+        strings: impl IntoIterator<Item = [&'a [u8]; N]>,
+    ) -> Result<Self, Vec<u8>> {
+        let mut bytes = Vec::with_capacity(4096);
+        let mut begins = Vec::with_capacity(64);
+        for parts in strings {
+            let begin = bytes.len();
+            parts.iter().for_each(|part| bytes.extend_from_slice(part));
+            if bytes[begin..].contains(&0) {
+                return Err(bytes.split_off(begin));
+            }
+            bytes.push(0);
+            begins.push(begin);
         }
+        let pointers = begins
+            .into_iter()
+            .map(|begin| bytes[begin..].as_ptr().cast());
+        Ok(Self {
+            pointers: pointers.chain([ptr::null()]).collect(),
+            _bytes: bytes,
+        })
     }
 }
 

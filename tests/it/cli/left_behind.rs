@@ -1,7 +1,7 @@
 //! After any end nothing is left behind.
 
 use super::support::{
-    PROVOKE, Running, Sandbox, assert_gone, processes_with, unique_linger, wait_until,
+    PROVOKE, Running, Sandbox, assert_gone, processes_with, send, unique_linger, wait_until,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -172,6 +172,10 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "1h");
+    // Slots that do not answer: whoever waited for them would wait for ever.
+    let slots = child.children();
+    assert_eq!(slots.len(), 4);
+    slots.iter().for_each(|pid| send(*pid, Signal::STOP));
     for words in ["once more to kill them", "once more to leave at once"] {
         child.signal(Signal::INT);
         child.wait_for(words);
@@ -179,6 +183,7 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     child.signal(Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(130), "{said}");
+    slots.iter().for_each(|pid| send(*pid, Signal::CONT));
     wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
 

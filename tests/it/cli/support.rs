@@ -28,8 +28,16 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        kill_process(pid, signal).unwrap();
+        send(self.child.id().cast_signed(), signal);
+    }
+
+    /// Returns its children: the slots.
+    pub(super) fn children(&self) -> Vec<i32> {
+        let pid = self.child.id();
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        list.split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect()
     }
 
     /// Waits until it has said this on standard error.
@@ -218,4 +226,8 @@ pub(super) fn unique_linger() -> String {
 pub(super) fn assert_gone(linger: &str) {
     let left = processes_with(linger);
     assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+pub(super) fn send(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
