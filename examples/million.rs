@@ -62,7 +62,7 @@ fn main() {
         seed: 1,
     };
     let plan = scenario.plan(around).expect("a complete scenario");
-    let folder = Folder::create(Some(&out), &out, 1).expect("a new folder");
+    let folder = Folder::create(Some(&out), &out).expect("a new folder");
     let mut journal = Journal::open(&folder.journal()).expect("a new journal");
     let started = Event::RunStarted {
         format: FORMAT,

@@ -53,7 +53,7 @@ impl<'a> Experiment<'a> {
         find_ourselves(&mut plan);
         output.exports.touch()?;
         let root = default_root();
-        let folder = Folder::create(output.out.as_deref(), &root, plan.seed)?;
+        let folder = Folder::create(output.out.as_deref(), &root)?;
         let mut journal = Journal::open(&folder.journal())?;
         let facts = host::facts();
         let started = Event::RunStarted {

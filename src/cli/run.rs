@@ -77,8 +77,9 @@ impl FromFile {
         let styled = console::colors_enabled_stderr();
         let overlay = |scenario: &mut Scenario| self.flags.overlay(command, scenario);
         let around = |base: &std::path::Path| surroundings(base.to_owned());
-        let plan = crate::scenario::plan_file(&self.file, overlay, around)
+        let mut plan = crate::scenario::plan_file(&self.file, overlay, around)
             .map_err(|complaint| CliError::rendered(complaint.render(styled)))?;
+        plan.scenario = Some((&self.file).into());
         begin(plan, &self.output)
     }
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// replayed from this alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// The file that it came from, as it was named.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scenario: Option<Text>,
     /// What is run; at least one, tried in turn.
     pub variants: Vec<VariantPlan>,
     /// The whole environment of the trials before each actor's own changes.

@@ -21,6 +21,7 @@ impl Report {
             format: FORMAT,
             version: state.version.clone(),
             run: state.run.clone(),
+            scenario: state.plan.scenario.as_ref().map(ToString::to_string),
             command: variants
                 .first()
                 .map(|variant| variant.command.clone())

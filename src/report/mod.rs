@@ -41,6 +41,8 @@ pub struct Report {
     pub run: String,
     /// The command that was repeated, as it can be typed.
     pub command: String,
+    /// The scenario file, where the run came from one.
+    pub scenario: Option<String>,
     /// The answer.
     pub verdict: Verdict,
     /// Why the trials came to an end; of several variants, the weakest reason.

@@ -76,7 +76,7 @@ impl Made {
     fn new(plan: Plan) -> Self {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("20251121-060000-a1b2");
-        let folder = Folder::create(Some(&path), place.path(), 1).unwrap();
+        let folder = Folder::create(Some(&path), place.path()).unwrap();
         let journal = Journal::open(&folder.journal()).unwrap();
         let host = Host {
             name: "workstation".to_owned(),
@@ -544,7 +544,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
     run.finish();
     let report = run.report();
     let headline = super::words::headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"first failure after 3 trials: rate 0.84 .. 90.6 % (95 %)");
+    insta::assert_snapshot!(headline, @"first failure, after 2 passes: rate 0.84 .. 90.6 % (95 %)");
     assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
 }
 

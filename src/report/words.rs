@@ -186,8 +186,8 @@ pub fn headline(variant: &Variant, confidence: f64) -> String {
             format!("0/{n} failed: rate below {bound} % ({confidence} %{any_time})")
         }
         None => {
-            let trials = plural(n, "trial");
-            format!("first failure after {trials}: rate {within} ({confidence} %{any_time})")
+            let passes = plural_of(n - 1, "pass", "passes");
+            format!("first failure, after {passes}: rate {within} ({confidence} %{any_time})")
         }
         Some(point) => {
             let point = percent_within(point, rate.interval());

@@ -64,6 +64,7 @@ impl Scenario {
         let text = |hook: &Option<String>| hook.as_ref().map(Text::from);
         let defaults = Rules::default();
         Ok(Plan {
+            scenario: None,
             variants,
             environment: if clear {
                 Vec::new()

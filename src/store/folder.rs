@@ -3,6 +3,7 @@
 use super::StoreError;
 use jiff::tz::TimeZone;
 use std::fs::{self, DirBuilder};
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,10 @@ pub fn default_root() -> PathBuf {
 
 impl Folder {
     /// Makes the folder of a new run: this one, or a new one below the root.
-    pub fn create(out: Option<&Path>, root: &Path, seed: u64) -> Result<Self, StoreError> {
+    pub fn create(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match out {
             Some(path) => path.to_owned(),
-            None => root.join(new_name(seed)),
+            None => root.join(new_name()),
         };
         let io = |what| {
             let path = path.clone();
@@ -142,7 +143,8 @@ impl Folder {
 }
 
 /// A name that sorts by time and can be told apart by its last four letters.
-fn new_name(seed: u64) -> String {
+fn new_name() -> String {
+    let chance = std::hash::RandomState::new().build_hasher().finish() & 0xffff;
     let now = jiff::Timestamp::now().to_zoned(TimeZone::UTC);
-    format!("{}-{:04x}", now.strftime("%Y%m%d-%H%M%S"), seed & 0xffff)
+    format!("{}-{chance:04x}", now.strftime("%Y%m%d-%H%M%S"))
 }

@@ -1,7 +1,6 @@
 //! The first screen of a result: tally, rate, what was not seen, where the
 //! evidence is, what to type next.
 
-use crate::policy::{StopRule, Verdict};
 use crate::report::{Report, Variant, words};
 use console::style;
 use std::collections::BTreeMap;
@@ -66,43 +65,9 @@ fn tally(variant: &Variant) -> String {
 }
 
 fn rate(report: &Report, variant: &Variant) -> String {
-    let (k, n) = (variant.failures, variant.trials);
-    let confidence = format!("{} %", report.confidence);
-    if n == 0 {
-        return "no trial says anything about the rate".to_owned();
-    }
-    let [lo, hi] = variant.rate.interval().map(words::percent);
-    let kind = match variant.stop_rule {
-        StopRule::PlannedN | StopRule::KthFailure => "",
-        StopRule::Decision | StopRule::Time | StopRule::User => " any-time",
-    };
-    let interval = format!("{confidence}{kind} interval {lo} .. {hi} %");
-    match variant.rate.point {
-        _ if k == 0 && kind.is_empty() => {
-            let bound = words::percent(variant.rate.upper_one_sided);
-            format!(
-                "no failure in {n}: rate {} ({confidence})",
-                style(format!("below {bound} %")).bold()
-            )
-        }
-        None if k == 0 => {
-            format!(
-                "no failure in {n} so far: rate {} ({confidence}, any-time)",
-                style(format!("below {hi} %")).bold()
-            )
-        }
-        None => format!(
-            "first failure at trial {n} that counts: rate {}",
-            style(interval).bold()
-        ),
-        Some(point) => {
-            format!(
-                "{k}/{n} failed: {} %   {}",
-                words::percent(point),
-                style(interval).bold()
-            )
-        }
-    }
+    style(words::headline(variant, report.confidence))
+        .bold()
+        .to_string()
 }
 
 fn kinds(out: &mut String, variant: &Variant) {
@@ -126,10 +91,7 @@ fn kinds(out: &mut String, variant: &Variant) {
         );
     }
     if variant.leaked_processes > 0 {
-        let processes = match variant.leaked_processes {
-            1 => "1 process".to_owned(),
-            many => format!("{many} processes"),
-        };
+        let processes = words::plural_of(variant.leaked_processes, "process", "processes");
         let _ = writeln!(
             out,
             "    {processes} left behind in {}, and killed",
@@ -166,27 +128,23 @@ fn place(report: &Report, evidence: &Path) -> String {
 /// Returns what to type next.
 fn next(report: &Report) -> Option<String> {
     if !report.finished {
-        return Some(format!(
-            "to go on: {}",
-            style(format!("provoke resume {}", report.run)).bold()
-        ));
+        let resume = format!("provoke resume {}", report.run);
+        return Some(format!("to go on: {}", style(resume).bold()));
     }
     let variant = report
         .variants
         .iter()
         .find(|variant| variant.failures > 0)?;
     let trial = variant.failing_trials.first()?;
-    let replay = format!("one again: provoke replay {}#{trial}", report.run);
-    if report.verdict == Verdict::CouldNotTest {
-        return None;
-    }
     let clean = variant.clean_runs_to_confirm?;
+    let again = match &report.scenario {
+        Some(file) => format!("provoke scenario {file} -n {clean} -x"),
+        None => format!("provoke run -n {clean} -x -- {}", variant.command),
+    };
     Some(format!(
-        "a fix will need {clean} clean trials: {}\n  {replay}",
-        style(format!(
-            "provoke run -n {clean} -x -- {}",
-            words::sanitize(&variant.command)
-        ))
-        .bold(),
+        "a fix will need {}: {}\n  one again: provoke replay {}#{trial}",
+        words::plural(clean, "clean trial"),
+        style(words::sanitize(&again)).bold(),
+        report.run,
     ))
 }
