@@ -185,7 +185,7 @@ impl<'a> Experiment<'a> {
             at: self.state.worked,
         };
         self.journal.add(&stopped)?;
-        self.state.apply(stopped, |_| false);
+        self.state.apply(&stopped, |_| false);
         Ok(true)
     }
 
@@ -210,7 +210,7 @@ impl<'a> Experiment<'a> {
         };
         self.journal.event(&note, &self.state);
         self.journal.settle(&self.state);
-        self.state.apply(note, |_| false);
+        self.state.apply(&note, |_| false);
     }
 
     /// Reports what is known.

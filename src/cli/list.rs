@@ -1,6 +1,5 @@
 //! `list`: the runs that are kept here.
 
-use super::error::CliError;
 use super::exit::Exit;
 use crate::policy::{Policy as _, Repeat, Step};
 use crate::report::{Report, words};
@@ -14,7 +13,7 @@ pub(super) struct List {}
 
 impl List {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute(self) -> Exit {
         let root = default_root();
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
@@ -30,7 +29,7 @@ impl List {
                 break;
             }
         }
-        Ok(Exit::Hoped)
+        Exit::Hoped
     }
 }
 

@@ -110,7 +110,7 @@ impl Resume {
             at: jiff::Timestamp::now().as_second(),
         };
         journal.add(&resumed)?;
-        state.apply(resumed, |_| false);
+        state.apply(&resumed, |_| false);
         Experiment {
             state,
             folder,

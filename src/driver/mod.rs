@@ -120,13 +120,13 @@ impl Run<'_, '_> {
                     }
                 }
                 () = sleep_until(budget_ends), if !self.driver.state.budget_spent => {
-                    self.emit(Event::BudgetSpent { at: self.worked() });
+                    self.emit(&Event::BudgetSpent { at: self.worked() });
                 }
                 _ = tick.tick() => self.tick(),
             }
         }
         let at = self.worked();
-        self.emit(match broken_off {
+        self.emit(&match broken_off {
             Some(why) if !self.driver.state.decided => Event::RunStopped { why, at },
             _ => Event::RunFinished { at },
         });
@@ -139,15 +139,15 @@ impl Run<'_, '_> {
         self.worked_before.saturating_add(self.begun.elapsed())
     }
 
-    fn emit(&mut self, event: Event) {
+    fn emit(&mut self, event: &Event) {
         let Driver {
             state,
             policy,
             sinks,
             ..
         } = &mut *self.driver;
-        state.apply(event.clone(), |state| policy.next(state) == Step::Done);
-        sinks.iter_mut().for_each(|sink| sink.event(&event, state));
+        state.apply(event, |state| policy.next(state) == Step::Done);
+        sinks.iter_mut().for_each(|sink| sink.event(event, state));
     }
 
     fn raise(&self, level: Halt) {
@@ -172,7 +172,7 @@ impl Run<'_, '_> {
             self.free.retain(|lane| *lane != trial.lane);
             self.under_way
                 .insert(trial.lane, (trial.clone(), Instant::now(), false));
-            self.emit(Event::TrialStarted(trial.clone()));
+            self.emit(&Event::TrialStarted(trial.clone()));
             self.tasks.spawn(attempt(
                 Arc::clone(&self.driver.executor),
                 trial,
@@ -224,13 +224,13 @@ impl Run<'_, '_> {
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
-            self.emit(Event::Note {
+            self.emit(&Event::Note {
                 level: Level::Warning,
                 text,
             });
         }
         let at = self.worked();
-        self.emit(Event::TrialFinished {
+        self.emit(&Event::TrialFinished {
             trial: trial.id,
             at,
             seen,
@@ -242,12 +242,12 @@ impl Run<'_, '_> {
         use crate::model::Keep;
         let state = &*self.driver.state;
         match (state.plan.keep, outcome) {
-            (Keep::None, _) | (_, Outcome::Void(Void::Interrupted | Void::Lost)) => false,
+            (_, Outcome::Void(Void::Interrupted | Void::Lost)) => false,
             (Keep::All, _) => true,
             (Keep::Fail, Outcome::Fail(kind) | Outcome::Other(kind)) => {
                 state.arrived(trial.variant, kind) < state.plan.keep_per_kind
             }
-            (Keep::Fail, Outcome::Pass | Outcome::Void(_)) => false,
+            (Keep::Fail, Outcome::Pass | Outcome::Void(_)) | (Keep::None, _) => false,
         }
     }
 
@@ -283,7 +283,7 @@ impl Run<'_, '_> {
                 }
             }
             for text in slow {
-                self.emit(Event::Note {
+                self.emit(&Event::Note {
                     level: Level::Info,
                     text,
                 });

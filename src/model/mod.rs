@@ -1,7 +1,7 @@
 //! The nouns of the field: what is run, what was seen, what it means.
 //!
 //! Nothing here does anything but hold data and name it. A [`Plan`] is what the
-//! user asked for; a [`Trial`] is one run of one [`Variant`]; an [`Observation`]
+//! user asked for; a [`Trial`] is one run of one [`VariantPlan`]; an [`Observation`]
 //! is what was seen of it (fact); an [`Outcome`] is what that means under the
 //! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
 

@@ -152,7 +152,6 @@ impl Kind {
 fn exit_words(code: i32) -> &'static str {
     match code {
         0 => "finished normally",
-        1 => "the program reported failure",
         2 => "the program reported failure, often wrong usage",
         23 => "the program reported failure; LeakSanitizer uses this code",
         66 => "the program reported failure; ThreadSanitizer uses this code",

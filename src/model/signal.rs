@@ -146,7 +146,7 @@ mod tests {
             TABLE
                 .iter()
                 .enumerate()
-                .all(|(at, (number, ..))| at + 1 == *number as usize)
+                .all(|(at, (number, ..))| i32::try_from(at + 1) == Ok(*number))
         );
     }
 }

@@ -723,7 +723,7 @@ fn hostile_output_leaves_the_xml_well_formed() {
         "{out}"
     );
     assert!(
-        err.starts_with("[") && err.len() < 4 * 8192,
+        err.starts_with('[') && err.len() < 4 * 8192,
         "{}",
         err.len()
     );

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_middle_of_a_long_stream_is_dropped_and_counted() {
         let mut capture = Capture::default();
-        let stream: Vec<u8> = (0..2_000_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+        let stream: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
         stream.chunks(10_007).for_each(|piece| capture.push(piece));
         let dropped = stream.len() - HEAD - TAIL;
         assert_eq!(capture.dropped(), dropped as u64);

@@ -81,7 +81,7 @@ impl Slot {
                     phase = Phase::Asked(now + grace);
                 }
                 Phase::Running if now >= deadline => {
-                    sentence(processes, |one| timed_out(one));
+                    sentence(processes, timed_out);
                     ask();
                     how.forced = true;
                     phase = Phase::Asked(now + grace);
@@ -161,10 +161,13 @@ impl Slot {
             self.reap(processes);
         }
         let mut told = Told { stop: None };
-        while ready[0] {
+        if !ready[0] {
+            return told;
+        }
+        loop {
             match self.control.poll() {
                 Heard::Order(Order::Stop { now }) => {
-                    told.stop = Some(now || told.stop == Some(true))
+                    told.stop = Some(now || told.stop == Some(true));
                 }
                 // Nobody waits for the answer; `serve` will find the line closed.
                 Heard::Closed => {

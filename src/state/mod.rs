@@ -158,28 +158,28 @@ impl State {
 
     /// Takes in the next event. `decided` is asked after every single trial that
     /// enters the tally, so that not one is counted beyond the decision.
-    pub fn apply(&mut self, event: Event, decided: impl Fn(&Self) -> bool) {
+    pub fn apply(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
         match event {
             Event::RunStarted { .. } => {}
-            Event::TrialStarted(trial) => self.started(trial),
+            Event::TrialStarted(trial) => self.started(trial.clone()),
             Event::TrialFinished {
                 trial,
                 at,
                 seen,
                 outcome,
             } => {
-                self.worked = at;
-                self.ended(trial, &seen, outcome);
+                self.worked = *at;
+                self.ended(*trial, seen, outcome.clone());
                 self.advance(decided);
             }
             Event::BudgetSpent { at } => {
-                self.worked = at;
+                self.worked = *at;
                 self.budget_spent = true;
             }
-            Event::Note { level, text } => self.note(level, text),
+            Event::Note { level, text } => self.note(*level, text.clone()),
             Event::RunStopped { why, at } => {
-                self.worked = at;
-                self.stopped = Some(why);
+                self.worked = *at;
+                self.stopped = Some(*why);
             }
             Event::RunResumed { .. } => {
                 self.stopped = None;
@@ -192,7 +192,7 @@ impl State {
                 }
             }
             Event::RunFinished { at } => {
-                self.worked = at;
+                self.worked = *at;
                 self.finished = true;
             }
         }

@@ -191,7 +191,7 @@ pub fn read(
     events(path, |event| {
         if let Some(state) = &mut state {
             each(&event, state);
-            state.apply(event, &decided);
+            state.apply(&event, &decided);
         } else {
             state = State::begin(event);
         }

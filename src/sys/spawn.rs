@@ -119,9 +119,9 @@ impl Default for Spawner {
 impl Spawner {
     /// Starts a program as the leader of a new session, to be killed if we die.
     pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
-        // SAFETY: all-zero is a valid sigset_t, and it is filled below.
         let mut child = Child {
             program,
+// SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
         };

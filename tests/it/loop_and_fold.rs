@@ -50,7 +50,7 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
 }
 
 fn apply(state: &mut State, event: Event) {
-    state.apply(event, |state| Repeat.next(state) == Step::Done);
+    state.apply(&event, |state| Repeat.next(state) == Step::Done);
 }
 
 /// Drives a state to its end, in virtual time; returns what happened.

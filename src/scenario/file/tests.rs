@@ -589,7 +589,7 @@ fn a_folder_is_told_as_an_absolute_path() {
 #[test]
 fn flags_win_over_the_file() {
     let plan = plan_of("shell = 'x'\nruns = 30\n", |scenario| {
-        scenario.runs = Some(5)
+        scenario.runs = Some(5);
     })
     .unwrap();
     assert_eq!(plan.stop.trials, Some(5));
