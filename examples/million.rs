@@ -20,7 +20,11 @@ use std::time::{Duration, Instant};
 fn outcome(trial: &Trial) -> (Duration, Observation) {
     let crashes = trial.seed.is_multiple_of(10);
     let time = Duration::from_micros(900 + trial.seed % 200);
-    let ending = if crashes { Ending::Signaled(Signal::SEGV, false) } else { Ending::Exited(0) };
+    let ending = if crashes {
+        Ending::Signaled(Signal::SEGV, false)
+    } else {
+        Ending::Exited(0)
+    };
     let actor = ActorSeen {
         ending,
         elapsed: time,

@@ -90,7 +90,8 @@ impl Slot {
     }
 
     pub(super) async fn keep(&mut self, folder: PathBuf) -> io::Result<()> {
-        self.order(&Order::Keep(folder)).await
+        self.order(&Order::Keep(folder.into_os_string().into()))
+            .await
     }
 
     /// Lets the slot end: it kills what lives below it first.
@@ -102,15 +103,15 @@ impl Slot {
         self.complaints
     }
 
-    /// Gives a lost slot up; returns how it ended.
-    pub(super) fn bury(mut self) -> String {
+    /// Ends a slot that answers no more; returns how it ended.
+    pub(super) fn end(&mut self) -> String {
         let _ = self.child.kill();
         let ended = self.child.wait();
-        self.remove_group();
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
-    fn remove_group(&self) {
+    /// Removes the slot's memory group, once nothing lives in it.
+    pub(super) fn remove_group(&self) {
         let _ = self.group.as_deref().map(std::fs::remove_dir);
     }
 
@@ -130,7 +131,7 @@ impl Slot {
             let reply = serde_json::from_slice(line)?;
             self.unread.clear();
             match reply {
-                Reply::Ready { group } => self.group = group,
+                Reply::Ready { group } => self.group = group.map(|path| path.as_os_str().into()),
                 Reply::Complaint(text) => self.complaints.push(text),
                 reply => return Ok(reply),
             }

@@ -6,10 +6,15 @@ use crate::model::{HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
 use crate::oracle;
 use crate::slot::wire::Recipe;
 use crate::sys::{child, process, signals};
+use rustix::process::Signal;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
+
+/// What a lost slot left is killed for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs trials in slot processes, which are started when they are needed.
 pub struct Local {
@@ -37,7 +42,7 @@ impl Local {
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
-            scratch: plan.scratch.then(|| scratch.to_owned()),
+            scratch: plan.scratch.then(|| scratch.as_os_str().into()),
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
@@ -59,9 +64,8 @@ impl Local {
     /// Runs a command around the whole run; what it leaves behind lives until the end.
     pub async fn hook(&self, command: &Text) -> io::Result<Option<HookSeen>> {
         let mut steward = self.steward.lock().await;
-        let slot = self.shared.up(&mut steward, "steward")?;
-        slot.learn(VariantId(0), &self.shared.recipes[0]).await?;
-        slot.hook(command).await
+        let done = self.shared.hook(&mut steward, command).await;
+        done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)))
     }
 
     /// Ends every slot, and with it whatever still lives below one. Returns what
@@ -75,6 +79,9 @@ impl Local {
         for slot in slots.into_iter().flatten() {
             complaints.extend(slot.close().await);
         }
+        // A slot that died on the way may have left something to us.
+        self.shared.pids.lock().expect("no panic").clear();
+        self.shared.sweep();
         complaints
     }
 }
@@ -128,6 +135,16 @@ impl Shared {
         Ok(lane.as_mut().expect("just filled"))
     }
 
+    async fn hook(
+        &self,
+        steward: &mut Option<Slot>,
+        command: &Text,
+    ) -> io::Result<Option<HookSeen>> {
+        let slot = self.up(steward, "steward")?;
+        slot.learn(VariantId(0), &self.recipes[0]).await?;
+        slot.hook(command).await
+    }
+
     async fn run(
         &self,
         lane: &mut Option<Slot>,
@@ -145,30 +162,48 @@ impl Shared {
         Ok(seen)
     }
 
-    /// Buries a slot that answers no more, and kills what it left: its orphans are
-    /// ours now. Returns what happened, in words.
+    /// Buries a slot that answers no more, and kills what it left. Returns what
+    /// happened, in words.
     fn lose(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
-        let Some(slot) = lane.take() else {
+        let Some(mut slot) = lane.take() else {
             return format!("its slot could not be started: {error}");
         };
-        let pid = slot.pid();
-        let how = slot.bury();
-        let mut pids = self.pids.lock().expect("no panic");
-        pids.retain(|known| *known != pid);
+        let how = slot.end();
+        self.pids
+            .lock()
+            .expect("no panic")
+            .retain(|known| *known != slot.pid());
+        self.sweep();
+        slot.remove_group();
+        let complaints = slot.complaints.join("; ");
+        let why = if complaints.is_empty() {
+            error.to_string()
+        } else {
+            complaints
+        };
+        format!("its slot was lost: {why} ({how})")
+    }
+
+    /// Kills whatever is a child of ours and no slot: the orphans of a lost one. What
+    /// cannot be killed is not waited for.
+    fn sweep(&self) {
         let me = std::process::id().cast_signed();
-        loop {
-            let strays: Vec<i32> = process::children(me)
+        let pids = self.pids.lock().expect("no panic");
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            let strays = process::children(me)
                 .into_iter()
-                .filter(|pid| !pids.contains(pid))
-                .collect();
+                .filter(|pid| !pids.contains(pid));
+            let strays: Vec<i32> = strays.collect();
             if strays.is_empty() {
-                return format!("its slot was lost ({how})");
+                return;
             }
             for stray in strays {
                 let all = process::descendants(stray).into_iter().chain([stray]);
-                all.for_each(|pid| drop(signals::send(pid, rustix::process::Signal::KILL)));
-                drop(child::wait(stray));
+                all.for_each(|pid| drop(signals::send(pid, Signal::KILL)));
+                child::reap_if_ended(stray);
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -53,12 +53,13 @@ impl Policy for Repeat {
     }
 
     fn total(&self, state: &State) -> Option<u64> {
-        let warmup = state.plan.warmup;
-        state
-            .plan
-            .stop
-            .trials
-            .map(|trials| trials * state.plan.variants.len() as u64 + warmup)
+        let variants = state.plan.variants.len() as u64;
+        let trials = state.plan.stop.trials?;
+        Some(
+            trials
+                .saturating_mul(variants)
+                .saturating_add(state.plan.warmup),
+        )
     }
 }
 

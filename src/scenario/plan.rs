@@ -15,6 +15,8 @@ pub const DEFAULT_RUNS: u64 = 100;
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// When a trial is a hang, unless told.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Lanes beyond this are a slip of the pen.
+const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 const DEFAULT_KEPT: u64 = 5;
@@ -55,6 +57,7 @@ impl Scenario {
     /// Adds what was not said.
     pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
         let (jobs, waves) = self.lanes()?;
+        self.check_patterns()?;
         let variants = self.variants(&around.base)?;
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
@@ -129,9 +132,33 @@ impl Scenario {
                 &["wave"],
                 "give one of the two: a wave of N implies N jobs",
             )),
+            (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MOST_LANES) => {
+                Err(refuse(
+                    format!("no more than {MOST_LANES} trials can run side by side"),
+                    &[if wave.is_some() { "wave" } else { "jobs" }],
+                    "for load within a trial use `copies`",
+                ))
+            }
             (jobs, Some(wave)) => Ok((jobs.unwrap_or(wave).get(), true)),
             (jobs, None) => Ok((jobs.map_or(1, NonZeroU32::get), false)),
         }
+    }
+
+    /// Tries all patterns together, as they will be used: each may be fine and their sum
+    /// too large.
+    fn check_patterns(&self) -> Result<(), Refusal> {
+        let all = self
+            .fail_if_out
+            .iter()
+            .chain(&self.ok_if_out)
+            .map(|pattern| &pattern.0);
+        regex::bytes::RegexSet::new(all).map(drop).map_err(|_| {
+            refuse(
+                "the output patterns are too large together",
+                &["fail-if-out"],
+                "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
+            )
+        })
     }
 
     fn stop(&self) -> Result<Stop, Refusal> {

@@ -19,7 +19,7 @@ pub struct CommandLine<'a> {
     pub stdin: Option<&'a Path>,
 }
 
-/// The values that a command line and the environment may refer to.
+/// The values that a command line may refer to, and that are in the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     values: Vec<(&'static str, &'static str, OsString)>,
@@ -58,17 +58,20 @@ impl Numbers {
         Cow::Owned(OsString::from_vec(bytes))
     }
 
-    fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let own = self
-            .values
+    /// Returns our variables; one that has no value here is removed, so that a provoke
+    /// within a provoke does not pass on the outer one's.
+    fn variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
+        let own = self.values.iter().map(|(_, name, value)| {
+            (
+                OsStr::new(*name),
+                Some(value.as_os_str()).filter(|value| !value.is_empty()),
+            )
+        });
+        let folder = self
+            .scratch
             .iter()
-            .map(|(_, name, value)| (OsStr::new(*name), value.as_os_str()));
-        let own = own.filter(|(_, value)| !value.is_empty());
-        own.chain(
-            self.scratch
-                .iter()
-                .map(|dir| (OsStr::new("TMPDIR"), dir.as_os_str())),
-        )
+            .map(|dir| (OsStr::new("TMPDIR"), Some(dir.as_os_str())));
+        own.chain(folder)
     }
 }
 
@@ -86,7 +89,7 @@ impl<'a> CommandLine<'a> {
         let mut all: Vec<_> = base.collect();
         let own = actor.env.iter();
         let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-        let ours = numbers.variables().map(|(name, value)| (name, Some(value)));
+        let ours = numbers.variables();
         for (name, value) in ours.chain(own) {
             all.retain(|(known, _)| *known != name);
             all.extend(value.map(|value| (name, value)));

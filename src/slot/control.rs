@@ -40,14 +40,9 @@ impl Control {
         self.input.as_fd()
     }
 
-    /// Waits for the next order.
-    pub(super) fn wait(&mut self) -> Heard {
-        loop {
-            match self.take() {
-                Heard::Nothing => self.read(),
-                heard => return heard,
-            }
-        }
+    /// True when provoke is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Returns an order if one has come; to be asked until nothing more has.
@@ -59,7 +54,8 @@ impl Control {
         self.take()
     }
 
-    fn read(&mut self) {
+    /// Reads what has come, waiting for it if need be.
+    pub(super) fn read(&mut self) {
         match rustix::io::read(self.input.as_fd(), &mut self.buffer) {
             Ok(0) => self.closed = true,
             Ok(length) => self.unread.extend_from_slice(&self.buffer[..length]),
@@ -68,7 +64,8 @@ impl Control {
         }
     }
 
-    fn take(&mut self) -> Heard {
+    /// Returns the next order that has been read.
+    pub(super) fn take(&mut self) -> Heard {
         let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else {
             return if self.closed {
                 Heard::Closed
@@ -78,6 +75,7 @@ impl Control {
         };
         let order = serde_json::from_slice(&self.unread[..end]);
         self.unread.drain(..=end);
+        self.closed |= order.is_err();
         order.map_or(Heard::Closed, Heard::Order)
     }
 

@@ -19,9 +19,7 @@ pub mod wire;
 
 pub use command::{CommandLine, Numbers};
 
-use crate::model::{
-    ActorPlan, Ending, HookSeen, Leaks, Observation, Residue, Role, Text, Trial, VariantId,
-};
+use crate::model::{ActorPlan, Ending, HookSeen, Leaks, Observation, Role, Text, Trial, VariantId};
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::process::Identity;
 use crate::sys::spawn::Spawner;
@@ -36,6 +34,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use supervise::Settled;
 use wire::{Order, Recipe, Reply};
 
 /// The hidden command under which the binary is a slot.
@@ -62,10 +61,20 @@ struct Slot {
     given_up: HashSet<Identity>,
     /// Filled by reading from pipes, over and over.
     buffer: Vec<u8>,
+    /// Hooks that are over, but for what they left running.
+    background: Vec<Process>,
     /// The last trial's processes, with their output, until it is kept or the next one begins.
     last: Vec<Process>,
     /// The last trial's folder, to be removed unless it is kept.
     scratch: Option<PathBuf>,
+}
+
+/// How a hook went.
+enum Hooked {
+    Done,
+    Failed(HookSeen),
+    /// Provoke asked for its end.
+    Interrupted,
 }
 
 /// Runs a slot named `name` until the line to provoke closes.
@@ -83,12 +92,16 @@ pub fn main(name: &str) -> io::Result<()> {
         recipes: BTreeMap::new(),
         given_up: HashSet::new(),
         buffer: vec![0; 64 * 1024],
+        background: Vec::new(),
         last: Vec::new(),
         scratch: None,
         oom_kills: 0,
         group,
     };
-    let group = slot.group.as_ref().map(|group| group.path().to_owned());
+    let group = slot
+        .group
+        .as_ref()
+        .map(|group| group.path().as_os_str().into());
     slot.control.send(&Reply::Ready { group });
     slot.serve();
     tree::kill(&mut slot.given_up);
@@ -98,13 +111,17 @@ pub fn main(name: &str) -> io::Result<()> {
 
 impl Slot {
     fn serve(&mut self) {
-        while let Heard::Order(order) = self.control.wait() {
+        while let Heard::Order(order) = self.hear() {
             match order {
-                Order::Learn(id, recipe) => {
-                    // The patterns were checked before they were sent.
-                    let patterns = RegexSet::new(&recipe.patterns).unwrap_or_default();
-                    self.recipes.insert(id, (*recipe, patterns));
-                }
+                Order::Learn(id, recipe) => match RegexSet::new(&recipe.patterns) {
+                    Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
+                    // The plan has tried the same; without them a trial would be misjudged.
+                    Err(error) => {
+                        self.control
+                            .send(&Reply::Complaint(format!("output patterns: {error}")));
+                        return;
+                    }
+                },
                 Order::Run(trial) => {
                     self.forget();
                     let seen = self.trial(&trial);
@@ -116,8 +133,8 @@ impl Slot {
                     self.control.send(&Reply::Hooked(seen));
                 }
                 Order::Keep(folder) => {
-                    if let Err(error) = self.keep(&folder) {
-                        let text = format!("cannot keep `{}`: {error}", folder.display());
+                    if let Err(error) = self.keep(Path::new(folder.as_os_str())) {
+                        let text = format!("cannot keep `{folder}`: {error}");
                         self.control.send(&Reply::Complaint(text));
                     }
                 }
@@ -127,75 +144,130 @@ impl Slot {
         }
     }
 
-    /// Runs a trial from its preparation until nothing of it is left.
-    fn trial(&mut self, trial: &Trial) -> Observation {
-        let mut seen = Observation::default();
-        let Some((recipe, patterns)) = self.recipes.remove(&trial.variant) else {
-            seen.lost = Some(format!("the slot knows no variant {}", trial.variant.0));
-            return seen;
-        };
-        let scratch = recipe
-            .scratch
-            .as_ref()
-            .map(|root| root.join(trial.id.0.to_string()).join("dir"));
-        let made = scratch.as_deref().map_or(Ok(()), fs::create_dir_all);
-        self.scratch.clone_from(&scratch);
-        let numbers = Numbers::new(trial, &recipe.variant.name, scratch.as_deref());
-
-        seen.prepare = match made {
-            Ok(()) => recipe
-                .prepare
-                .as_ref()
-                .and_then(|hook| self.hook(&recipe, hook, &numbers)),
-            Err(error) => Some(HookSeen {
-                ending: Ending::NotStarted(format!("cannot make the trial's folder: {error}")),
-                output: String::new(),
-            }),
-        };
-        if seen.prepare.is_none() {
-            let host_kills_before = host_kills_if(self.group.is_none());
-            let mut processes = self.start(&recipe, &numbers);
-            let how = self.supervise(&mut processes, &patterns, trial.timeout, recipe.grace);
-            seen.interrupted = how.interrupted;
-            let main = processes
-                .iter()
-                .filter(|process| process.role == Role::Main);
-            seen.elapsed = main
-                .map(|process| process.seen.elapsed)
-                .max()
-                .unwrap_or_default();
-            if let Some(hook) = &recipe.conclude {
-                seen.conclude = self.hook(&recipe, hook, &numbers);
-            }
-            let wait = !how.forced && recipe.leaks != Leaks::Off;
-            seen.residue = self.residue(&mut processes, &patterns, wait.then_some(recipe.settle));
-            for process in &mut processes {
-                for stream in [&mut process.out, &mut process.err] {
-                    stream.drain(&mut self.buffer, &patterns);
-                    stream.close();
-                    if !patterns.is_empty() {
-                        stream.scanner.finish(&patterns);
-                        seen.matched
-                            .extend(std::mem::take(&mut stream.scanner).found());
+    /// Waits for the next order, and listens to what `setup` left running meanwhile.
+    fn hear(&mut self) -> Heard {
+        loop {
+            match self.control.take() {
+                Heard::Nothing if self.background.is_empty() => self.control.read(),
+                Heard::Nothing => {
+                    let until = Instant::now() + supervise::A_DAY;
+                    if self.watch(&mut [], &RegexSet::empty(), until) {
+                        self.control.read();
                     }
                 }
-                seen.actors.push(process.report());
+                heard => return heard,
             }
-            if self.group.is_none()
-                && seen
-                    .actors
-                    .iter()
-                    .any(|actor| supervise::killed(&actor.ending))
-            {
-                seen.oom_kills_on_host = host_kills_before
-                    .zip(host::oom_kills())
-                    .map(|(before, after)| after.saturating_sub(before));
-            }
-            self.last = processes;
         }
+    }
+
+    /// Runs a trial from its preparation until nothing of it is left.
+    fn trial(&mut self, trial: &Trial) -> Observation {
+        let Some(known) = self.recipes.remove(&trial.variant) else {
+            let lost = format!("the slot knows no variant {}", trial.variant.0);
+            return Observation {
+                lost: Some(lost),
+                ..Observation::default()
+            };
+        };
+        let scratch = known.0.scratch.as_ref().map(|root| {
+            Path::new(root.as_os_str())
+                .join(trial.id.0.to_string())
+                .join("dir")
+        });
+        self.scratch.clone_from(&scratch);
+        let numbers = Numbers::new(trial, &known.0.variant.name, scratch.as_deref());
+        let mut seen = Observation::default();
+        match self.prepare(&known.0, &numbers, scratch.as_deref()) {
+            Hooked::Done => self.execute(trial, &known.0, &known.1, &numbers, &mut seen),
+            Hooked::Failed(hook) => seen.prepare = Some(hook),
+            Hooked::Interrupted => seen.interrupted = true,
+        }
+        // Whatever came before: the next trial begins with nothing.
+        if tree::alive(&self.given_up) {
+            seen.residue
+                .unkillable
+                .extend(tree::kill(&mut self.given_up));
+        }
+        self.background.clear();
         seen.oom_kills = self.new_oom_kills();
-        self.recipes.insert(trial.variant, (recipe, patterns));
+        self.recipes.insert(trial.variant, known);
         seen
+    }
+
+    /// Makes the trial's folder, and runs the hook before it.
+    fn prepare(&mut self, recipe: &Recipe, numbers: &Numbers, scratch: Option<&Path>) -> Hooked {
+        if let Some(folder) = scratch {
+            // An attempt whose slot was lost may have left something there.
+            let _ = fs::remove_dir_all(folder);
+            if let Err(error) = fs::create_dir_all(folder) {
+                let why = format!("cannot make `{}`: {error}", folder.display());
+                return Hooked::Failed(HookSeen {
+                    ending: Ending::NotStarted(why),
+                    output: String::new(),
+                });
+            }
+        }
+        match &recipe.prepare {
+            Some(hook) => self.hook(recipe, hook, numbers),
+            None => Hooked::Done,
+        }
+    }
+
+    /// Runs the processes of a trial, and the hook after it.
+    fn execute(
+        &mut self,
+        trial: &Trial,
+        recipe: &Recipe,
+        patterns: &RegexSet,
+        numbers: &Numbers,
+        seen: &mut Observation,
+    ) {
+        let host_kills_before = host_kills_if(self.group.is_none());
+        let mut processes = self.start(recipe, numbers);
+        let how = self.supervise(&mut processes, patterns, trial.timeout, recipe.grace);
+        seen.interrupted = how.interrupted;
+        let main = processes
+            .iter()
+            .filter(|process| process.role == Role::Main);
+        seen.elapsed = main
+            .map(|process| process.seen.elapsed)
+            .max()
+            .unwrap_or_default();
+        if let Some(hook) = &recipe.conclude {
+            match self.hook(recipe, hook, numbers) {
+                Hooked::Done => {}
+                Hooked::Failed(hook) => seen.conclude = Some(hook),
+                Hooked::Interrupted => seen.interrupted = true,
+            }
+        }
+        let wait = !how.forced && recipe.leaks != Leaks::Off;
+        self.residue(
+            &mut processes,
+            patterns,
+            wait.then_some(recipe.settle),
+            seen,
+        );
+        for process in &mut processes {
+            for stream in [&mut process.out, &mut process.err] {
+                stream.drain(&mut self.buffer, patterns);
+                stream.close();
+                if !patterns.is_empty() {
+                    stream.scanner.finish(patterns);
+                    seen.matched
+                        .extend(std::mem::take(&mut stream.scanner).found());
+                }
+            }
+            seen.actors.push(process.report());
+        }
+        if seen
+            .actors
+            .iter()
+            .any(|actor| supervise::killed(&actor.ending))
+        {
+            let kills = host_kills_before.zip(host_kills_if(self.group.is_none()));
+            seen.oom_kills_on_host = kills.map(|(before, after)| after.saturating_sub(before));
+        }
+        self.last = processes;
     }
 
     fn start(&mut self, recipe: &Recipe, numbers: &Numbers) -> Vec<Process> {
@@ -222,56 +294,72 @@ impl Slot {
         processes: &mut [Process],
         patterns: &RegexSet,
         settle: Option<Duration>,
-    ) -> Residue {
-        let mut residue = Residue::default();
+        seen: &mut Observation,
+    ) {
         if !tree::alive(&self.given_up) {
-            return residue;
+            return;
         }
         if let Some(settle) = settle {
             let begun = Instant::now();
-            if self.settles(processes, patterns, settle) {
-                residue.settled = begun.elapsed();
-            } else {
-                (residue.leaked, residue.unlisted) = tree::describe(&self.given_up);
+            match self.settles(processes, patterns, settle) {
+                Settled::Yes => seen.residue.settled = begun.elapsed(),
+                Settled::No => {
+                    let (leaked, unlisted) = tree::describe(&self.given_up);
+                    (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
+                }
+                // It might have gone: nobody knows.
+                Settled::Interrupted => seen.interrupted = true,
             }
         }
-        residue.unkillable = tree::kill(&mut self.given_up);
-        residue
+        seen.residue.unkillable = tree::kill(&mut self.given_up);
     }
 
-    /// Runs a command of the user for `sh -c`; returns how it ended unless it succeeded.
-    fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers) -> Option<HookSeen> {
+    /// Runs a command of the user for `sh -c`. What it leaves running lives on, and is
+    /// listened to.
+    fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers) -> Hooked {
         let cwd = recipe.variant.actors.first().map(|actor| actor.cwd.clone());
         let actor = shell(command, cwd.unwrap_or_else(|| ".".into()));
         let nothing = self.nothing.as_fd();
         let process = Process::start(&mut self.spawner, recipe, &actor, numbers, nothing);
         let mut processes = [process];
-        self.supervise(
+        let how = self.supervise(
             &mut processes,
             &RegexSet::empty(),
             HOOK_TIMEOUT,
             recipe.grace,
         );
         let [mut process] = processes;
+        for stream in [&mut process.out, &mut process.err] {
+            stream.drain(&mut self.buffer, &RegexSet::empty());
+        }
         let ending = process.report().ending;
-        let failed = ending != Ending::Exited(0);
-        failed.then(|| {
-            let [out, err] =
-                [&process.out, &process.err].map(|stream| stream.capture.end(HOOK_OUTPUT));
-            HookSeen {
+        if how.interrupted {
+            return Hooked::Interrupted;
+        }
+        if ending != Ending::Exited(0) {
+            let ends = [&process.out, &process.err].map(|stream| stream.capture.end(HOOK_OUTPUT));
+            return Hooked::Failed(HookSeen {
                 ending,
-                output: out + &err,
-            }
-        })
+                output: ends.concat(),
+            });
+        }
+        self.background.push(process);
+        Hooked::Done
     }
 
     /// Runs a command around the whole run, in the environment of the first variant.
     fn setup(&mut self, command: &Text) -> Option<HookSeen> {
         let (id, known) = self.recipes.pop_first()?;
-        let numbers = Numbers::default();
-        let seen = self.hook(&known.0, command, &numbers);
+        let hooked = self.hook(&known.0, command, &Numbers::default());
         self.recipes.insert(id, known);
-        seen
+        match hooked {
+            Hooked::Done => None,
+            Hooked::Failed(seen) => Some(seen),
+            Hooked::Interrupted => Some(HookSeen {
+                ending: Ending::Stopped,
+                output: String::new(),
+            }),
+        }
     }
 
     /// Writes what the last trial said, and spares its folder.

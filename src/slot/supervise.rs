@@ -14,7 +14,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 /// No wait is longer, so that any timeout can be represented.
-const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How the supervision ended.
 pub(super) struct How {
@@ -22,6 +22,15 @@ pub(super) struct How {
     pub(super) interrupted: bool,
     /// The tree was told to end, so that what is left of it is not a leak.
     pub(super) forced: bool,
+}
+
+/// Whether what outlived the main process went away by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    Yes,
+    No,
+    /// It was not given the time.
+    Interrupted,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,13 +107,13 @@ impl Slot {
                 Phase::Asked(until) | Phase::Killed(until) => until,
             };
             let heard = self.wait(processes, patterns, until);
-            if let Some(now_at_once) = heard.stop {
+            if let Some(at_once) = heard {
                 if !how.interrupted {
                     sentence(processes, |_| Ending::Stopped);
                     ask();
                     phase = Phase::Asked(Instant::now() + grace);
                 }
-                if now_at_once {
+                if at_once && !matches!(phase, Phase::Killed(_)) {
                     kill(processes);
                     phase = Phase::Killed(Instant::now() + tree::PATIENCE);
                 }
@@ -115,70 +124,96 @@ impl Slot {
         how
     }
 
-    /// Waits so long for the tree to be empty, reading what it still says; true when it is.
+    /// Waits so long for the tree to be empty, reading what it still says.
     pub(super) fn settles(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
         grace: Duration,
-    ) -> bool {
+    ) -> Settled {
         let until = Instant::now() + grace;
         while tree::alive(&self.given_up) {
-            let heard = self.wait(processes, patterns, until);
-            if heard.stop.is_some() || Instant::now() >= until {
-                return !tree::alive(&self.given_up);
+            if self.wait(processes, patterns, until).is_some() {
+                return Settled::Interrupted;
+            }
+            if Instant::now() >= until {
+                return if tree::alive(&self.given_up) {
+                    Settled::No
+                } else {
+                    Settled::Yes
+                };
             }
         }
-        true
+        Settled::Yes
     }
 
-    /// Waits until something happens, and takes it in.
-    fn wait(&mut self, processes: &mut [Process], patterns: &RegexSet, until: Instant) -> Told {
-        let mut fds = vec![
-            PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN),
-            PollFd::new(&self.ends, PollFlags::IN),
-        ];
-        let streams = processes.iter().flat_map(|one| [&one.out, &one.err]);
+    /// Waits until something happens, and takes it in. Returns an order to stop: at
+    /// once, if true.
+    fn wait(
+        &mut self,
+        processes: &mut [Process],
+        patterns: &RegexSet,
+        until: Instant,
+    ) -> Option<bool> {
+        let mut stop = None;
+        if self.watch(processes, patterns, until) {
+            loop {
+                match self.control.poll() {
+                    Heard::Order(Order::Stop { now }) => stop = Some(now || stop == Some(true)),
+                    Heard::Order(_) => {}
+                    Heard::Nothing | Heard::Closed => break,
+                }
+            }
+        }
+        // Nobody waits for the answer any more; `serve` will find the line closed too.
+        if self.control.is_closed() {
+            Some(true)
+        } else {
+            stop
+        }
+    }
+
+    /// Waits until something happens: reads what is said, reaps what has ended. True
+    /// when there is something on the line from provoke.
+    pub(super) fn watch(
+        &mut self,
+        processes: &mut [Process],
+        patterns: &RegexSet,
+        until: Instant,
+    ) -> bool {
+        let mut fds = vec![PollFd::new(&self.ends, PollFlags::IN)];
+        let streams = processes
+            .iter()
+            .chain(&self.background)
+            .flat_map(|one| [&one.out, &one.err]);
         let open = streams.filter_map(|stream| stream.fd.as_ref());
         fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        // A closed line would be ready for ever.
+        if !self.control.is_closed() {
+            fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
+        }
         let left = until.saturating_duration_since(Instant::now()).min(A_DAY);
         let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
         // Interrupted or not, what is ready is found by asking.
         let _ = poll(&mut fds, Some(&timeout));
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ready = fds
+            .iter()
+            .map(|fd| !fd.revents().is_empty())
+            .collect::<Vec<_>>()
+            .into_iter();
         drop(fds);
 
-        let mut stream_ready = ready[2..].iter();
-        for stream in processes
-            .iter_mut()
-            .flat_map(|one| [&mut one.out, &mut one.err])
-        {
-            if stream.fd.is_some() && *stream_ready.next().unwrap_or(&false) {
+        let ended = ready.next().unwrap_or(false);
+        let all = processes.iter_mut().chain(&mut self.background);
+        for stream in all.flat_map(|one| [&mut one.out, &mut one.err]) {
+            if stream.fd.is_some() && ready.next().unwrap_or(false) {
                 stream.drain(&mut self.buffer, patterns);
             }
         }
-        if ready[1] {
+        if ended {
             self.reap(processes);
         }
-        let mut told = Told { stop: None };
-        if !ready[0] {
-            return told;
-        }
-        loop {
-            match self.control.poll() {
-                Heard::Order(Order::Stop { now }) => {
-                    told.stop = Some(now || told.stop == Some(true));
-                }
-                // Nobody waits for the answer; `serve` will find the line closed.
-                Heard::Closed => {
-                    told.stop = Some(true);
-                    break;
-                }
-                Heard::Nothing => break,
-                Heard::Order(_) => {}
-            }
-        }
-        told
+        ready.next().unwrap_or(false)
     }
 
     /// Reaps every child that has ended, own or adopted.
@@ -192,12 +227,6 @@ impl Slot {
             }
         }
     }
-}
-
-/// What provoke said meanwhile.
-struct Told {
-    /// To stop; at once, if true.
-    stop: Option<bool>,
 }
 
 /// Decides the ending of every process that still runs.

@@ -105,7 +105,13 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
 pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(50);
-    while alive(given_up) {
+    for round in 0.. {
+        if !alive(given_up) {
+            break;
+        }
+        if round > 0 {
+            hold(given_up, begun + PATIENCE);
+        }
         for pid in living(given_up) {
             let _ = signals::send(pid, Signal::KILL);
         }
@@ -126,4 +132,22 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
         pause = (pause * 2).min(Duration::from_millis(20));
     }
     Vec::new()
+}
+
+/// Stops every process of the trial, so that none forks while it is being killed. Who
+/// was forked meanwhile is stopped in the next round, until a round finds nobody new.
+fn hold(given_up: &HashSet<Identity>, until: Instant) {
+    let stopped = |pid: &i32| {
+        process::state(*pid).is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X'))
+    };
+    loop {
+        let mut running = living(given_up);
+        running.retain(|pid| !stopped(pid));
+        if running.is_empty() || Instant::now() > until {
+            return;
+        }
+        for pid in running {
+            let _ = signals::send(pid, Signal::STOP);
+        }
+    }
 }

@@ -4,7 +4,6 @@ use crate::model::{
     HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan, micros,
 };
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// From provoke to a slot. The end of the stream means: kill everything, and end.
@@ -18,7 +17,7 @@ pub enum Order {
     /// Run a command whose leftovers live on; answered by [`Reply::Hooked`].
     Hook(Text),
     /// Write the output of the last trial into this folder, and keep its scratch folder.
-    Keep(PathBuf),
+    Keep(Text),
     /// End the trial that is under way: politely, or at once.
     Stop {
         /// Kill without asking first.
@@ -33,7 +32,7 @@ pub enum Reply {
     /// The slot is up; it made this memory group for itself.
     Ready {
         /// The group's folder.
-        group: Option<PathBuf>,
+        group: Option<Text>,
     },
     /// A trial is over and nothing of it is left.
     Finished(TrialId, Box<Observation>),
@@ -57,7 +56,7 @@ pub struct Recipe {
     /// Limits of every process.
     pub limits: Vec<Limit>,
     /// Below this folder each trial has one of its own.
-    pub scratch: Option<PathBuf>,
+    pub scratch: Option<Text>,
     /// Between the polite signal and the kill.
     #[serde(with = "micros")]
     pub grace: Duration,

@@ -83,6 +83,12 @@ pub fn wait(pid: i32) -> io::Result<Ended> {
     })
 }
 
+/// Reaps this child if it has ended.
+pub fn reap_if_ended(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid);
+    let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG);
+}
+
 fn duration(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u64::try_from(time.tv_usec).unwrap_or(0);

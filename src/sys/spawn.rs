@@ -121,7 +121,7 @@ impl Spawner {
     pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
         let mut child = Child {
             program,
-// SAFETY: all-zero is a valid sigset_t, and it is filled below.
+            // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
         };
