@@ -83,13 +83,13 @@ fn main() {
         .enable_time()
         .build();
     runtime.expect("a runtime").block_on(async {
-        let (_sender, signals) = tokio::sync::mpsc::unbounded_channel();
+        let (_sender, mut signals) = tokio::sync::mpsc::unbounded_channel();
         let mut driver = Driver {
             state: &mut state,
             policy: &Repeat,
             executor: Arc::new(Fake::new(outcome)),
             sinks: vec![&mut journal],
-            signals,
+            signals: &mut signals,
             evidence: PathBuf::new(),
         };
         drive(&mut driver).await;

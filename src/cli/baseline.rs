@@ -1,8 +1,7 @@
 //! What was measured before: `3/30`, or a run.
 
 use super::error::CliError;
-use crate::policy::{Policy as _, Repeat, Step};
-use crate::state::State;
+use crate::policy::{Policy as _, Repeat};
 use crate::store::{self, Folder, default_root};
 
 /// Failures among trials, and how long a trial took.
@@ -35,8 +34,7 @@ impl Baseline {
             });
         }
         let folder = Folder::find(text, &default_root())?;
-        let decided = |state: &State| Repeat.next(state) == Step::Done;
-        let state = store::read(&folder.journal(), decided, |_, _| {})?;
+        let state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
         let (failures, trials) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
             (k + tally.failures, n + tally.trials())
         });

@@ -13,6 +13,7 @@ use crate::report::{Format, Report};
 use crate::scenario::Surroundings;
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
+use crate::sys::signals::is_ignored;
 use crate::sys::{host, limits, spawn};
 use crate::term::{self, Live, Ticks};
 use std::fs::File;
@@ -25,6 +26,9 @@ use tokio::sync::mpsc;
 
 /// Descriptors that a slot needs besides two for each process of a trial.
 const DESCRIPTORS: u64 = 32;
+
+/// Signals to provoke itself, as they come.
+type Signals = mpsc::UnboundedReceiver<Signal>;
 
 /// A run with everything that belongs to it.
 pub(super) struct Experiment<'a> {
@@ -98,34 +102,11 @@ impl<'a> Experiment<'a> {
         let mut signals = listen().map_err(CliError::could_not)?;
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
-        let hooks = self.state.plan.hooks.clone();
-        if let Some(setup) = &hooks.setup {
-            let done = tokio::select! {
-                done = executor.hook(setup) => done.map_err(CliError::could_not)?,
-                Some(signal) = signals.recv() => {
-                    executor.close().await;
-                    return self.stopped_by(signal);
-                }
-            };
-            if let Some(seen) = done {
-                executor.close().await;
-                return Err(hook_failed("setup", &seen));
-            }
-        }
-        if let Err(error) = startable(&self.state.plan) {
-            executor.close().await;
-            return Err(error);
-        }
-        self.announce();
-        self.repeat(Arc::clone(&executor), signals).await;
-        if let Some(cleanup) = &hooks.cleanup
-            && let Ok(Some(seen)) = executor.hook(cleanup).await
-        {
-            self.warn(format!("`cleanup` failed: {:?}", seen.ending));
-        }
+        let done = self.between_hooks(&executor, &mut signals).await;
         for complaint in executor.close().await {
             self.warn(complaint);
         }
+        done?;
         if let Some(error) = self.journal.trouble() {
             term::say(&format!(
                 "warning: the journal could not be written for a while: {error}"
@@ -134,7 +115,42 @@ impl<'a> Experiment<'a> {
         Ok(self.journal.complete())
     }
 
-    async fn repeat(&mut self, executor: Arc<Local>, signals: mpsc::UnboundedReceiver<Signal>) {
+    /// Runs `setup`, the trials, and, whatever came of them, `cleanup`.
+    async fn between_hooks(
+        &mut self,
+        executor: &Arc<Local>,
+        signals: &mut Signals,
+    ) -> Result<(), CliError> {
+        let hooks = self.state.plan.hooks.clone();
+        if let Some(setup) = &hooks.setup {
+            tokio::select! {
+                done = executor.hook(setup) => match done.map_err(CliError::could_not)? {
+                    None => {}
+                    Some(seen) => return Err(hook_failed("setup", &seen)),
+                },
+                Some(signal) = signals.recv() => return self.stopped_by(signal),
+            }
+        }
+        let startable = startable(&self.state.plan);
+        if startable.is_ok() {
+            self.announce();
+            self.repeat(Arc::clone(executor), signals).await;
+        }
+        if let Some(cleanup) = &hooks.cleanup {
+            let done = tokio::select! {
+                done = executor.hook(cleanup) => done,
+                Some(_) = signals.recv() => Err(std::io::ErrorKind::Interrupted.into()),
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(seen)) => self.warn(format!("`cleanup` failed: {}", ending(&seen))),
+                Err(error) => self.warn(format!("`cleanup` did not end: {error}")),
+            }
+        }
+        startable
+    }
+
+    async fn repeat(&mut self, executor: Arc<Local>, signals: &mut Signals) {
         let Talk {
             quiet,
             verbose,
@@ -142,7 +158,7 @@ impl<'a> Experiment<'a> {
             progress,
         } = self.output.talk;
         let total = Repeat.total(&self.state);
-        let mut ticks = (style == Style::Ticks).then(|| Ticks::new(self.first_uncounted()));
+        let mut ticks = (style == Style::Ticks).then(|| Ticks::new(&self.state));
         let terminal = console::user_attended_stderr();
         let mut live = match (style, progress) {
             _ if quiet => None,
@@ -169,24 +185,15 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    fn first_uncounted(&self) -> u64 {
-        let first_open = self
-            .state
-            .running()
-            .chain(self.state.to_repeat())
-            .map(|trial| trial.id);
-        first_open.min().unwrap_or_else(|| self.state.next_id()).0
-    }
-
     /// Records that the run was broken off before its first trial.
-    fn stopped_by(&mut self, signal: Signal) -> Result<bool, CliError> {
+    fn stopped_by(&mut self, signal: Signal) -> Result<(), CliError> {
         let stopped = Event::RunStopped {
             why: StopCause::Signal(signal),
             at: self.state.worked,
         };
         self.journal.add(&stopped)?;
         self.state.apply(&stopped, |_| false);
-        Ok(true)
+        Ok(())
     }
 
     /// Says what is going to happen, where the user has not said it.
@@ -226,7 +233,7 @@ impl<'a> Experiment<'a> {
         if output.exports.takes_stdout() {
             term::say(summary.trim_end());
         } else {
-            term::tell(&summary);
+            term::tell(&summary).map_err(CliError::could_not)?;
         }
         output.exports.write(&folder, &report)?;
         Ok(match state.stopped {
@@ -256,7 +263,9 @@ impl super::args::Exports {
     /// Makes the files now: a path that cannot be written should not cost an hour of trials.
     fn touch(&self) -> Result<(), CliError> {
         for (_, path) in self.wanted().filter(|(_, path)| *path != Path::new("-")) {
-            create(path)?;
+            // What an earlier run said stays until there is something new.
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(|error| cannot_write(path, error))?;
         }
         Ok(())
     }
@@ -272,16 +281,18 @@ impl super::args::Exports {
 
 /// Makes a file for a report.
 pub(super) fn create(path: &Path) -> Result<BufWriter<File>, CliError> {
-    let file = File::create(path).map_err(|error| {
-        let what = format!("cannot write `{}`", path.display());
-        CliError::usage(anyhow::Error::new(error).context(what))
-    })?;
+    let file = File::create(path).map_err(|error| cannot_write(path, error))?;
     Ok(BufWriter::new(file))
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
+    let what = format!("cannot write `{}`", path.display());
+    CliError::usage(anyhow::Error::new(error).context(what))
 }
 
 /// Listens for signals to provoke itself; the third ends it on the spot, and the
 /// slots kill what they run when they see that.
-fn listen() -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
+fn listen() -> std::io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
     for (kind, known) in [
@@ -289,6 +300,10 @@ fn listen() -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
         (SignalKind::terminate(), Signal::TERM),
         (SignalKind::hangup(), Signal::HUP),
     ] {
+        // What was ignored when we came, as under nohup, stays so: for the trials too.
+        if is_ignored(known.0) {
+            continue;
+        }
         let (sender, count) = (sender.clone(), Arc::clone(&count));
         let mut signals = signal(kind)?;
         tokio::spawn(async move {
@@ -300,9 +315,8 @@ fn listen() -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
                     1 => term::say("killing the trials that run; once more to leave at once"),
                     _ => leave(known),
                 }
-                if sender.send(known).is_err() {
-                    break;
-                }
+                // Even when nobody takes it any more, the count goes on.
+                let _ = sender.send(known);
             }
         });
     }
@@ -348,16 +362,23 @@ fn check(plan: &Plan) -> Result<(), CliError> {
         .max()
         .unwrap_or(0);
     let allowed = limits::open_files();
-    if 2 * most + DESCRIPTORS > allowed {
-        let what = format!(
-            "{most} processes in a trial need {} open files, and the limit is {allowed}",
-            2 * most + DESCRIPTORS
-        );
-        let hint = format!(
-            "raise the limit with `ulimit -n {}`, or use fewer copies",
-            2 * most + DESCRIPTORS
-        );
-        return Err(CliError::could_not(anyhow::Error::msg(what)).hinted(hint));
+    for (what, needed, fewer) in [
+        (
+            format!("{most} processes in a trial"),
+            2 * most + DESCRIPTORS,
+            "copies",
+        ),
+        (
+            format!("{} trials side by side", plan.jobs),
+            u64::from(plan.jobs) * 2 + DESCRIPTORS,
+            "jobs",
+        ),
+    ] {
+        if needed > allowed {
+            let what = format!("{what} need {needed} open files, and the limit is {allowed}");
+            let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
+            return Err(CliError::could_not(anyhow::Error::msg(what)).hinted(hint));
+        }
     }
     Ok(())
 }

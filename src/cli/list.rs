@@ -1,7 +1,8 @@
 //! `list`: the runs that are kept here.
 
+use super::error::CliError;
 use super::exit::Exit;
-use crate::policy::{Policy as _, Repeat, Step};
+use crate::policy::{Policy as _, Repeat};
 use crate::report::{Report, words};
 use crate::store::{self, Folder, default_root};
 use crate::term;
@@ -13,23 +14,21 @@ pub(super) struct List {}
 
 impl List {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
-    pub(super) fn execute(self) -> Exit {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
         let root = default_root();
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
             term::say(&format!("no run is kept in `{}`", root.display()));
         }
         for folder in folders {
-            let decided = |state: &crate::state::State| Repeat.next(state) == Step::Done;
-            let line = match store::read(&folder.journal(), decided, |_, _| {}) {
-                Ok(state) => about(&Report::new(&state, &Repeat, true)),
-                Err(error) => error.to_string(),
-            };
-            if !term::tell(&format!("{}  {line}\n", folder.name())) {
-                break;
-            }
+            let line =
+                match store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {}) {
+                    Ok(state) => about(&Report::new(&state, &Repeat, true)),
+                    Err(error) => error.to_string(),
+                };
+            term::tell(&format!("{}  {line}\n", folder.name())).map_err(CliError::could_not)?;
         }
-        Exit::Hoped
+        Ok(Exit::Hoped)
     }
 }
 

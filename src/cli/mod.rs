@@ -89,20 +89,20 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),
         Command::Replay(replay) => replay.execute(),
-        Command::List(list) => Ok(list.execute()),
+        Command::List(list) => list.execute(),
         Command::Plan(planner) => planner.execute(),
         Command::Victim(args) => return crate::victim::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut out);
-            Ok(tell(&out))
+            tell(&out)
         }
         Command::Man => {
             let mut out = Vec::new();
             let page = clap_mangen::Man::new(Cli::command());
             page.render(&mut out)
                 .map_err(CliError::could_not)
-                .map(|()| tell(&out))
+                .and_then(|()| tell(&out))
         }
     };
     match done {
@@ -114,9 +114,9 @@ fn dispatch(command: Command) -> ExitCode {
     }
 }
 
-fn tell(text: &[u8]) -> Exit {
-    crate::term::tell(&String::from_utf8_lossy(text));
-    Exit::Hoped
+fn tell(text: &[u8]) -> Result<Exit, CliError> {
+    crate::term::tell(&String::from_utf8_lossy(text)).map_err(CliError::could_not)?;
+    Ok(Exit::Hoped)
 }
 
 /// Returns the words of a command as text; what is not UTF-8 can stand in a file or

@@ -125,7 +125,7 @@ impl Planner {
                 stats::clean_runs_at_known_rate(rate, alpha),
             ),
         }
-        term::tell(&out);
+        term::tell(&out).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
 }

@@ -51,7 +51,7 @@ impl Replay {
         })?;
         let mut plan = state.plan;
         if self.show {
-            return Ok(show(&plan, &trial));
+            return show(&plan, &trial);
         }
         let scratch = folder_for_once()?;
         let exit = match &self.wrap {
@@ -73,7 +73,7 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
         .build()
         .map_err(CliError::could_not)?;
     let mut plan = plan.clone();
-    plan.jobs = trial.lane.0 + 1;
+    plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     let kept = scratch.join("kept");
     let seen = runtime.block_on(async {
         let executor = Local::new(&plan, scratch)?;
@@ -106,7 +106,8 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
         "{} {text}   {}\n",
         trial.id,
         words::seconds(seen.elapsed.as_secs_f64())
-    ));
+    ))
+    .map_err(CliError::could_not)?;
     Ok(exit)
 }
 
@@ -143,7 +144,7 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
     })
 }
 
-fn show(plan: &Plan, trial: &Trial) -> Exit {
+fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let (numbers, actor) = main_actor(plan, trial, None);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
     let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Into::into);
@@ -159,8 +160,9 @@ fn show(plan: &Plan, trial: &Trial) -> Exit {
         trial.lane.0,
         trial.seed,
         words.join(" "),
-    ));
-    Exit::Hoped
+    ))
+    .map_err(CliError::could_not)?;
+    Ok(Exit::Hoped)
 }
 
 /// Returns the numbers of a trial, and the actor that decides it.

@@ -4,7 +4,7 @@ use super::args::RESULT;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::create;
-use crate::policy::{Policy as _, Repeat, Step};
+use crate::policy::{Policy as _, Repeat};
 use crate::report::{Format, Report, export};
 use crate::store::{self, Folder, default_root};
 use crate::term;
@@ -44,10 +44,17 @@ impl Make {
             (Format::Junit, &self.junit),
             (Format::Md, &self.md),
         ];
+        let to_file =
+            |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path != Path::new("-"));
+        if self.runs.len() > 1 && wanted.iter().any(|(_, path)| to_file(path)) {
+            let error = anyhow::anyhow!("several runs do not fit into one file");
+            return Err(
+                CliError::usage(error).hinted("report them one by one, or to standard output")
+            );
+        }
         for run in &self.runs {
             let folder = Folder::find(run, &default_root())?;
-            let decided = |state: &crate::state::State| Repeat.next(state) == Step::Done;
-            let state = store::read(&folder.journal(), decided, |_, _| {})?;
+            let state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
             let report = Report::new(&state, &Repeat, true);
             let wanted = wanted
                 .iter()
@@ -58,7 +65,7 @@ impl Make {
                 write(format, path, &folder, &report)?;
             }
             if none {
-                term::tell(&term::summary(&report, folder.path()));
+                term::tell(&term::summary(&report, folder.path())).map_err(CliError::could_not)?;
             }
         }
         Ok(Exit::Hoped)

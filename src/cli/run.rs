@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
 use crate::model::{Event, Plan};
-use crate::policy::{Policy as _, Repeat, Step};
+use crate::policy::{Policy as _, Repeat};
 use crate::scenario::Scenario;
 use crate::store::{self, Folder, Journal, default_root};
 use clap::Args;
@@ -88,11 +88,7 @@ impl Resume {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         let folder = Folder::find(&self.run, &default_root())?;
         let mut journal = Journal::open(&folder.journal())?;
-        let mut state = store::read(
-            &folder.journal(),
-            |state| Repeat.next(state) == Step::Done,
-            |_, _| {},
-        )?;
+        let mut state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
         if state.finished {
             crate::term::say(&format!(
                 "the run {} is finished; this is what it said:",

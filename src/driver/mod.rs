@@ -6,8 +6,8 @@
 
 use crate::exec::{Executor, Halt};
 use crate::model::{
-    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, Void,
-    trial_seed,
+    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, TrialId,
+    Void, trial_seed,
 };
 use crate::oracle;
 use crate::policy::{Policy, Step};
@@ -48,7 +48,7 @@ pub struct Driver<'a> {
     /// What listens.
     pub sinks: Vec<&'a mut dyn Sink>,
     /// Signals to provoke itself.
-    pub signals: mpsc::UnboundedReceiver<Signal>,
+    pub signals: &'a mut mpsc::UnboundedReceiver<Signal>,
     /// Where the output of trials is kept.
     pub evidence: PathBuf,
 }
@@ -59,11 +59,20 @@ struct Run<'a, 'b> {
     begun: Instant,
     worked_before: Duration,
     free: Vec<Lane>,
-    under_way: BTreeMap<Lane, (Trial, Instant, bool)>,
-    tasks: JoinSet<(Trial, Observation)>,
+    under_way: BTreeMap<TrialId, UnderWay>,
+    tasks: JoinSet<Observation>,
     halt: watch::Sender<Halt>,
     /// Trials that may still be launched in the present wave.
     wave: u32,
+}
+
+/// A trial that runs.
+struct UnderWay {
+    trial: Trial,
+    task: tokio::task::Id,
+    since: Instant,
+    /// It has been said that it takes long.
+    called_slow: bool,
 }
 
 /// Runs trials until the question is answered or the run is broken off.
@@ -101,7 +110,9 @@ impl Run<'_, '_> {
                 self.raise(Halt::Gently);
             }
             let Driver { state, sinks, .. } = &mut *self.driver;
-            sinks.iter_mut().for_each(|sink| sink.settle(state));
+            for sink in sinks.iter_mut() {
+                sink.settle(state);
+            }
             if self.tasks.is_empty() {
                 break;
             }
@@ -113,11 +124,16 @@ impl Run<'_, '_> {
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
-                Some(done) = self.tasks.join_next() => {
-                    // A task only panics by a bug of ours; its trial then counts as lost.
-                    if let Ok((trial, seen)) = done {
-                        self.finish(trial, seen).await;
-                    }
+                Some(done) = self.tasks.join_next_with_id() => {
+                    let (task, seen) = match done {
+                        Ok(done) => done,
+                        // Only a bug of ours can do this; its trial is lost, and no more.
+                        Err(error) => (error.id(), Observation {
+                            lost: Some(error.to_string()),
+                            ..Observation::default()
+                        }),
+                    };
+                    self.finish(task, seen).await;
                 }
                 () = sleep_until(budget_ends), if !self.driver.state.budget_spent => {
                     self.emit(&Event::BudgetSpent { at: self.worked() });
@@ -131,7 +147,9 @@ impl Run<'_, '_> {
             _ => Event::RunFinished { at },
         });
         let Driver { state, sinks, .. } = &mut *self.driver;
-        sinks.iter_mut().for_each(|sink| sink.settle(state));
+        for sink in sinks.iter_mut() {
+            sink.settle(state);
+        }
     }
 
     /// Working time of the whole run.
@@ -146,8 +164,10 @@ impl Run<'_, '_> {
             sinks,
             ..
         } = &mut *self.driver;
-        state.apply(event, |state| policy.next(state) == Step::Done);
-        sinks.iter_mut().for_each(|sink| sink.event(event, state));
+        state.apply(event, |state| policy.is_done(state));
+        for sink in sinks.iter_mut() {
+            sink.event(event, state);
+        }
     }
 
     fn raise(&self, level: Halt) {
@@ -170,15 +190,22 @@ impl Run<'_, '_> {
             };
             self.wave -= u32::from(waves);
             self.free.retain(|lane| *lane != trial.lane);
-            self.under_way
-                .insert(trial.lane, (trial.clone(), Instant::now(), false));
             self.emit(&Event::TrialStarted(trial.clone()));
-            self.tasks.spawn(attempt(
+            let delay = self.driver.state.plan.delay;
+            let task = self.tasks.spawn(attempt(
                 Arc::clone(&self.driver.executor),
-                trial,
-                self.driver.state.plan.delay,
+                trial.clone(),
+                delay,
                 self.halt.subscribe(),
             ));
+            let since = Instant::now() + delay;
+            let under_way = UnderWay {
+                task: task.id(),
+                since,
+                called_slow: false,
+                trial,
+            };
+            self.under_way.insert(under_way.trial.id, under_way);
         }
     }
 
@@ -209,8 +236,15 @@ impl Run<'_, '_> {
         }
     }
 
-    async fn finish(&mut self, trial: Trial, seen: Observation) {
-        self.under_way.remove(&trial.lane);
+    async fn finish(&mut self, task: tokio::task::Id, seen: Observation) {
+        let found = self
+            .under_way
+            .values()
+            .find(|one| one.task == task)
+            .map(|one| one.trial.id);
+        let Some(UnderWay { trial, .. }) = found.and_then(|id| self.under_way.remove(&id)) else {
+            return;
+        };
         let state = &*self.driver.state;
         let mut outcome =
             oracle::judge(&state.plan.rules, state.plan.variant(trial.variant), &seen);
@@ -241,8 +275,10 @@ impl Run<'_, '_> {
     fn worth_keeping(&self, trial: &Trial, outcome: &Outcome) -> bool {
         use crate::model::Keep;
         let state = &*self.driver.state;
+        if matches!(outcome, Outcome::Void(Void::Interrupted | Void::Lost)) {
+            return false;
+        }
         match (state.plan.keep, outcome) {
-            (_, Outcome::Void(Void::Interrupted | Void::Lost)) => false,
             (Keep::All, _) => true,
             (Keep::Fail, Outcome::Fail(kind) | Outcome::Other(kind)) => {
                 state.arrived(trial.variant, kind) < state.plan.keep_per_kind
@@ -271,9 +307,15 @@ impl Run<'_, '_> {
         if let Some(usual) = usual_time(state) {
             let long = (usual * SLOW).max(AT_LEAST);
             let mut slow = Vec::new();
-            for (trial, since, said) in self.under_way.values_mut() {
-                if !*said && since.elapsed() > long {
-                    *said = true;
+            for UnderWay {
+                trial,
+                since,
+                called_slow,
+                ..
+            } in self.under_way.values_mut()
+            {
+                if !*called_slow && since.elapsed() > long {
+                    *called_slow = true;
                     let seconds = usual.as_secs_f64();
                     slow.push(format!(
                         "{} has run {SLOW} times longer than usual ({seconds:.2} s); it is a hang after {:.0} s",
@@ -290,7 +332,9 @@ impl Run<'_, '_> {
             }
         }
         let Driver { state, sinks, .. } = &mut *self.driver;
-        sinks.iter_mut().for_each(|sink| sink.tick(state));
+        for sink in sinks.iter_mut() {
+            sink.tick(state);
+        }
     }
 }
 
@@ -300,17 +344,16 @@ async fn attempt(
     trial: Trial,
     delay: Duration,
     mut halt: watch::Receiver<Halt>,
-) -> (Trial, Observation) {
+) -> Observation {
     if !delay.is_zero() {
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             _ = halt.wait_for(|halt| *halt != Halt::No) => {
-                return (trial, Observation { interrupted: true, ..Observation::default() });
+                return Observation { interrupted: true, ..Observation::default() };
             }
         }
     }
-    let seen = executor.run(trial.clone(), halt).await;
-    (trial, seen)
+    executor.run(trial, halt).await
 }
 
 async fn sleep_until(end: Option<Instant>) {

@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(outcome(&rules, &seen), "void: interrupted");
         seen.lost = Some("gone".to_owned());
         assert_eq!(outcome(&rules, &seen), "void: lost");
-        let mut seen = saw(&[crash.clone()]);
+        let mut seen = saw(std::slice::from_ref(&crash));
         seen.prepare = Some(HookSeen::default());
         assert_eq!(outcome(&rules, &seen), "void: prepare failed");
         let seen = saw(&[crash, Ending::NotStarted("no such file".to_owned())]);

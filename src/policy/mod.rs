@@ -16,6 +16,11 @@ pub trait Policy: Send + Sync {
     /// Says what to do when a lane is free.
     fn next(&self, state: &State) -> Step;
 
+    /// True when the question is answered.
+    fn is_done(&self, state: &State) -> bool {
+        self.next(state) == Step::Done
+    }
+
     /// Says what the trials mean.
     fn verdict(&self, state: &State) -> Verdict;
 

@@ -3,7 +3,7 @@
 use super::{
     Basis, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, Trend, Variant, words,
 };
-use crate::model::{Kind, Level, Plan, Role, StopCause, TrialId, VariantId};
+use crate::model::{Kind, Plan, Role, StopCause, TrialId, VariantId};
 use crate::policy::{self, Policy, StopRule};
 use crate::state::{State, Tally, Times};
 use crate::stats;
@@ -94,6 +94,7 @@ impl Variant {
             },
             leaking_trials: tally.leaks.0,
             leaked_processes: tally.leaks.1,
+            unkillable_processes: tally.unkillable,
             settled_trials: tally.settled,
             helpers_ended_early: tally.helpers_ended_early,
             dependence: dependence.map(|found| Dependence {
@@ -210,6 +211,12 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
                 "{of}failures came {when} than at a constant rate (a {why}?); the rate is an average"
             ));
         }
+        if variant.unkillable_processes > 0 {
+            notes.push(format!(
+                "{of}{} could not be killed and may still live; see `unkillable` in the journal",
+                words::plural_of(variant.unkillable_processes, "process", "processes")
+            ));
+        }
         if variant.helpers_ended_early > 0 {
             notes.push(format!(
                 "{of}a helper ended before the main process in {}",
@@ -223,15 +230,13 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
     if !journal_complete {
         notes.push("the journal is incomplete: not everything could be written".to_owned());
     }
-    for (level, text, count) in &state.notes {
+    for (text, count) in &state.notes {
         let times = if *count > 1 {
             format!(" ({count} times)")
         } else {
             String::new()
         };
-        if *level == Level::Warning {
-            notes.push(format!("{text}{times}"));
-        }
+        notes.push(format!("{text}{times}"));
     }
     notes
 }

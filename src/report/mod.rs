@@ -113,6 +113,8 @@ pub struct Variant {
     pub leaking_trials: u64,
     /// Processes that were left behind and killed.
     pub leaked_processes: u64,
+    /// Processes that could not be killed, and may still live.
+    pub unkillable_processes: u64,
     /// Trials whose descendants outlived the main process for a moment only.
     pub settled_trials: u64,
     /// Trials in which a helper ended before the main process.

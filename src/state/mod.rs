@@ -73,8 +73,8 @@ pub struct State {
     pub after_decision: u64,
     /// The last trial that entered the tally: all before it did, and none after it.
     pub last_counted: TrialId,
-    /// Warnings and remarks, with how often each came.
-    pub notes: Vec<(Level, String, u64)>,
+    /// Warnings, with how often each came.
+    pub notes: Vec<(String, u64)>,
     /// Trials in a row, in launch order, that said nothing.
     pub void_streak: u64,
     /// Attempts that were interrupted or lost, and are made up for.
@@ -108,6 +108,7 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) elapsed: Duration,
     pub(crate) leaked: u64,
+    pub(crate) unkillable: u64,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
 }
@@ -160,7 +161,6 @@ impl State {
     /// enters the tally, so that not one is counted beyond the decision.
     pub fn apply(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
         match event {
-            Event::RunStarted { .. } => {}
             Event::TrialStarted(trial) => self.started(trial.clone()),
             Event::TrialFinished {
                 trial,
@@ -176,7 +176,15 @@ impl State {
                 self.worked = *at;
                 self.budget_spent = true;
             }
-            Event::Note { level, text } => self.note(*level, text.clone()),
+            Event::Note {
+                level: Level::Warning,
+                text,
+            } => self.note(text),
+            // The one began the fold; the other is good to know while it happens.
+            Event::RunStarted { .. }
+            | Event::Note {
+                level: Level::Info, ..
+            } => {}
             Event::RunStopped { why, at } => {
                 self.worked = *at;
                 self.stopped = Some(*why);
@@ -273,11 +281,11 @@ impl State {
         }
     }
 
-    fn note(&mut self, level: Level, text: String) {
-        if let Some((.., count)) = self.notes.iter_mut().find(|(_, known, _)| *known == text) {
+    fn note(&mut self, text: &str) {
+        if let Some((_, count)) = self.notes.iter_mut().find(|(known, _)| known == text) {
             *count += 1;
         } else if self.notes.len() < NOTES {
-            self.notes.push((level, text, 1));
+            self.notes.push((text.to_owned(), 1));
         }
     }
 
@@ -310,6 +318,14 @@ impl State {
     /// True while a trial is launched that is not counted yet.
     pub fn unsettled(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// Returns the trials that have finished and wait for one launched before them.
+    pub fn waiting(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
+        self.open.iter().filter_map(|(id, open)| match open {
+            Open::Finished(_, ended) => Some((*id, &ended.outcome)),
+            _ => None,
+        })
     }
 
     /// Returns the first trial that must be run again under its old number.
@@ -374,6 +390,7 @@ impl Ended {
             outcome,
             elapsed: seen.elapsed,
             leaked: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
+            unkillable: seen.residue.unkillable.len() as u64,
             settled: !seen.residue.settled.is_zero(),
             helper_ended_early,
         }

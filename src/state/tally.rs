@@ -24,6 +24,8 @@ pub struct Tally {
     pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
     /// Trials, whatever their outcome, that left processes behind; and how many of those.
     pub leaks: (u64, u64),
+    /// Processes that could not be killed, and may still live.
+    pub unkillable: u64,
     /// Trials whose descendants outlived the main process, but not the grace.
     pub settled: u64,
     /// Trials in which a helper ended before the main process.
@@ -87,6 +89,7 @@ impl Tally {
     }
 
     pub(super) fn add(&mut self, id: TrialId, ended: &Ended) {
+        self.unkillable += ended.unkillable;
         if let Outcome::Void(void) = ended.outcome {
             *self.void.entry(void).or_default() += 1;
             return;

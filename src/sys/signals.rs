@@ -38,3 +38,13 @@ pub fn child_ends() -> io::Result<OwnedFd> {
         }
     }
 }
+
+/// True when this process has been told to ignore a signal, as `nohup` does.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: only asks; the action is ours and filled by the kernel.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
+}

@@ -52,7 +52,9 @@ impl Strings {
         let mut begins = Vec::with_capacity(64);
         for parts in strings {
             let begin = bytes.len();
-            parts.iter().for_each(|part| bytes.extend_from_slice(part));
+            for part in parts {
+                bytes.extend_from_slice(part);
+            }
             if bytes[begin..].contains(&0) {
                 return Err(bytes.split_off(begin));
             }

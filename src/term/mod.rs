@@ -11,17 +11,18 @@ pub use live::Live;
 pub use summary::summary;
 pub use ticks::Ticks;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 /// Says a line on standard error.
 pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes a result to standard output; false when nobody reads it any more.
-pub fn tell(text: &str) -> bool {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .is_ok()
+/// Writes a result to standard output. That nobody reads it any more is no error.
+pub fn tell(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
 }

@@ -94,8 +94,13 @@ fn kinds(out: &mut String, variant: &Variant) {
         let processes = words::plural_of(variant.leaked_processes, "process", "processes");
         let _ = writeln!(
             out,
-            "    {processes} left behind in {}, and killed",
+            "    {processes} left behind in {}{}",
             words::plural(variant.leaking_trials, "trial"),
+            if variant.unkillable_processes > 0 {
+                ""
+            } else {
+                ", and killed"
+            },
         );
     }
     if let [Some(pass), Some(fail)] = ["pass", "fail"].map(|name| variant.durations.get(name)) {

@@ -1,45 +1,52 @@
 //! A tick or a cross for each trial, in order.
 
 use super::tell;
-use crate::model::{Event, Kind, Outcome, TrialId, Void, Witness};
+use crate::model::{Event, Kind, Outcome, TrialId, Witness};
 use crate::state::{Sink, State};
 use console::style;
 use std::collections::BTreeMap;
 
-/// Prints one line a trial on standard output, in the order of their numbers.
+/// Prints one line a trial on standard output, as the trials come to count: in the order
+/// of their numbers, the last attempt of each.
 pub struct Ticks {
-    next: u64,
+    /// The last trial that was printed, or counted before.
+    last: TrialId,
     waiting: BTreeMap<TrialId, String>,
 }
 
 impl Ticks {
     /// Begins with the first trial that is not counted yet.
-    pub fn new(next: u64) -> Self {
+    pub fn new(state: &State) -> Self {
+        let waiting = state.waiting().map(|(id, outcome)| (id, line(id, outcome)));
         Self {
-            next,
-            waiting: BTreeMap::new(),
+            last: state.last_counted,
+            waiting: waiting.collect(),
         }
     }
 }
 
 impl Sink for Ticks {
-    fn event(&mut self, event: &Event, _: &State) {
-        let Event::TrialFinished { trial, outcome, .. } = event else {
-            return;
-        };
-        let line = match outcome {
-            Outcome::Pass => format!("{} {}", style("✓").green(), trial.0),
-            Outcome::Fail(kind) | Outcome::Other(kind) => {
-                format!("{} {}  {}", style("✗").red(), trial.0, words(kind))
-            }
-            Outcome::Void(Void::Interrupted) => return,
-            Outcome::Void(void) => format!("{} {}  {void}", style("-").dim(), trial.0),
-        };
-        self.waiting.insert(*trial, line);
-        while let Some(line) = self.waiting.remove(&TrialId(self.next)) {
-            tell(&format!("{line}\n"));
-            self.next += 1;
+    fn event(&mut self, event: &Event, state: &State) {
+        if let Event::TrialFinished { trial, outcome, .. } = event {
+            self.waiting.insert(*trial, line(*trial, outcome));
         }
+        while self.last < state.last_counted {
+            self.last = TrialId(self.last.0 + 1);
+            if let Some(line) = self.waiting.remove(&self.last) {
+                // The summary will say it if nothing can be written.
+                let _ = tell(&line);
+            }
+        }
+    }
+}
+
+fn line(id: TrialId, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Pass => format!("{} {}\n", style("✓").green(), id.0),
+        Outcome::Fail(kind) | Outcome::Other(kind) => {
+            format!("{} {}  {}\n", style("✗").red(), id.0, words(kind))
+        }
+        Outcome::Void(void) => format!("{} {}  {void}\n", style("-").dim(), id.0),
     }
 }
 

@@ -7,7 +7,7 @@ use provoke::exec::Fake;
 use provoke::model::{
     ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal, Trial, TrialId,
 };
-use provoke::policy::{Policy as _, Repeat, Step, StopRule, Verdict, stop_rule};
+use provoke::policy::{Policy as _, Repeat, StopRule, Verdict, stop_rule};
 use provoke::report::Report;
 use provoke::scenario::{Scenario, Surroundings};
 use provoke::state::{Sink, State};
@@ -50,7 +50,7 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
 }
 
 fn apply(state: &mut State, event: Event) {
-    state.apply(&event, |state| Repeat.next(state) == Step::Done);
+    state.apply(&event, |state| Repeat.is_done(state));
 }
 
 /// Drives a state to its end, in virtual time; returns what happened.
@@ -65,7 +65,7 @@ pub(crate) fn run(
         .build();
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
-        let (sender, signals) = mpsc::unbounded_channel();
+        let (sender, mut signals) = mpsc::unbounded_channel();
         let interrupt = async {
             match interrupt_after {
                 Some(time) => tokio::time::sleep(time).await,
@@ -79,7 +79,7 @@ pub(crate) fn run(
             policy: &Repeat,
             executor: Arc::new(Fake::new(script)),
             sinks: vec![&mut tape],
-            signals,
+            signals: &mut signals,
             evidence: PathBuf::new(),
         };
         tokio::select! {

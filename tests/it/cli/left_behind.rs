@@ -229,3 +229,46 @@ fn helpers_run_beside_and_end_with_the_main_process() {
     assert!(said.stdout.contains("3 ok"), "{said}");
     assert_gone(&linger);
 }
+
+#[test]
+fn an_interrupt_while_processes_settle_makes_no_leak() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let line = format!("{PROVOKE} victim leak-detached --linger {linger}; touch up");
+    let child = sandbox.start(&[
+        "run",
+        "-n",
+        "2",
+        "-x",
+        "--leak-grace",
+        "1h",
+        "--",
+        "sh",
+        "-c",
+        &line,
+    ]);
+    wait_until("the main process is over", || sandbox.path("up").exists());
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    child.signal(Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    assert!(said.stdout.contains("0 trials"), "{said}");
+    assert_gone(&linger);
+}
+
+#[test]
+fn what_was_ignored_when_it_started_stays_ignored() {
+    let sandbox = Sandbox::new();
+    let line = format!(
+        "trap '' HUP; exec {PROVOKE} run -q -n 1 -- sh -c 'touch up; until [ -e go ]; do sleep 0.01; done'"
+    );
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(sandbox.path(""))
+        .spawn()
+        .unwrap();
+    wait_until("the trial runs", || sandbox.path("up").exists());
+    send(child.id().cast_signed(), Signal::HUP);
+    sandbox.write("go", "");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -144,6 +144,25 @@ fn a_rule_finds_its_line_in_the_middle_of_much_output() {
 }
 
 #[test]
+fn patterns_that_are_too_large_together_are_refused_and_never_dropped() {
+    let sandbox = Sandbox::new();
+    let large: Vec<String> = (0..5).map(|n| format!("^\\w{{1,80}} number{n}")).collect();
+    let flags = large.iter().flat_map(|pattern| ["--fail-if-out", pattern]);
+    let args: Vec<&str> = ["run", "-n", "1"]
+        .into_iter()
+        .chain(flags)
+        .chain(["--", "true"])
+        .collect();
+    let said = sandbox.provoke(&args);
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(
+        said.stderr
+            .contains("the output patterns are too large together"),
+        "{said}"
+    );
+}
+
+#[test]
 fn other_failures_are_tallied_apart() {
     let sandbox = Sandbox::new();
     let line = "case $PROVOKE_TRIAL in 1) kill -SEGV $$;; 2) exit 139;; 3) exit 7;; esac";

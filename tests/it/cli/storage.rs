@@ -173,3 +173,69 @@ fn the_runs_kept_here_are_listed() {
     [exit status: Some(0)]
     ");
 }
+
+#[test]
+fn ticks_go_on_after_a_resume() {
+    let sandbox = Sandbox::new();
+    let line = "[ $PROVOKE_TRIAL != 1 ] || [ -e go ] || exec sleep 600";
+    let child = sandbox.start(&[
+        "run", "-o", "r", "-n", "6", "-j", "2", "--", "sh", "-c", line,
+    ]);
+    let finished = || {
+        sandbox
+            .read("r/events.jsonl")
+            .matches("trial_finished")
+            .count()
+    };
+    wait_until("all but the first are over", || finished() == 5);
+    child.signal(Signal::KILL);
+    child.end();
+    sandbox.write("go", "");
+    let said = sandbox.provoke(&["resume", "r", "-q", "--style", "ticks"]);
+    let ticks: Vec<&str> = said.stdout.lines().take(6).collect();
+    assert_eq!(ticks, ["✓ 1", "✓ 2", "✓ 3", "✓ 4", "✓ 5", "✓ 6"], "{said}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let sandbox = Sandbox::new();
+    let line = format!("{PROVOKE} run -q -n 1 -- true > /dev/full");
+    let said: Said = Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(sandbox.path(""))
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(125), "{said}");
+}
+
+#[test]
+fn a_folder_with_any_name_keeps_evidence() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let sandbox = Sandbox::new();
+    let odd = sandbox
+        .path("")
+        .join(std::ffi::OsStr::from_bytes(b"b\xffd"));
+    fs::create_dir(&odd).unwrap();
+    let said: Said = Command::new(PROVOKE)
+        .args([
+            "run",
+            "-q",
+            "-n",
+            "1",
+            "--tmp-per-run",
+            "--",
+            "sh",
+            "-c",
+            "echo here; exit 3",
+        ])
+        .current_dir(&odd)
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(
+        fs::read_to_string(odd.join("provoke-out/last/trials/1/stdout")).unwrap(),
+        "here\n"
+    );
+}
