@@ -5,6 +5,8 @@
 //! provoke report /tmp/million --json
 //! ```
 
+#![expect(clippy::print_stdout, reason = "it is a program of its own")]
+
 use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{ActorSeen, Ending, Event, FORMAT, Host, Observation, Signal, Trial};

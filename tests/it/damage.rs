@@ -85,7 +85,9 @@ proptest! {
         let bytes = journal(world);
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         let mut mixed = lines[0].to_vec();
-        picks.iter().for_each(|pick| mixed.extend_from_slice(lines[pick.index(lines.len())]));
+        for pick in picks {
+            mixed.extend_from_slice(lines[pick.index(lines.len())]);
+        }
         let _ = digest(&mixed);
     }
 }

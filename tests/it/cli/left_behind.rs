@@ -175,7 +175,9 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     // Slots that do not answer: whoever waited for them would wait for ever.
     let slots = child.children();
     assert_eq!(slots.len(), 4);
-    slots.iter().for_each(|pid| send(*pid, Signal::STOP));
+    for pid in &slots {
+        send(*pid, Signal::STOP);
+    }
     for words in ["once more to kill them", "once more to leave at once"] {
         child.signal(Signal::INT);
         child.wait_for(words);
@@ -183,7 +185,9 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     child.signal(Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(130), "{said}");
-    slots.iter().for_each(|pid| send(*pid, Signal::CONT));
+    for pid in &slots {
+        send(*pid, Signal::CONT);
+    }
     wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
 
