@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// stand in a scenario file, under the same name.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Flags {
-    /// Trials to run [default: 100, or 10 minutes, whichever comes first]
+    /// Trials to run [default: 100, unless another rule ends the run]
     #[arg(short = 'n', long, alias = "count", short_alias = 'r', value_name = "N", help_heading = OFTEN)]
     runs: Option<u64>,
     /// Trials side by side; they share the machine, and that changes timing
@@ -41,7 +41,7 @@ pub(super) struct Flags {
     /// Between asking a hanging trial to end and killing it [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = STOP)]
     grace: Option<Span>,
-    /// Time for all trials together; those that run then may end
+    /// Time for all trials together; those that run then may end [default: 10m without -n]
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     duration: Option<Span>,
     /// Stop at the first failure

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::policy::{Policy as _, Repeat};
 use crate::report::{Format, Report};
-use crate::scenario::Surroundings;
+use crate::scenario::{DEFAULT_DURATION, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::sys::signals::is_ignored;
@@ -196,17 +196,26 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Says what is going to happen, where the user has not said it.
+    /// Says what is going to happen, where the user may not have said it.
     fn announce(&self) {
         let stop = &self.state.plan.stop;
-        if let (Some(runs), Some(time)) = (stop.trials, stop.duration())
-            && !self.output.talk.quiet
-        {
-            term::say(&format!(
-                "  up to {runs} trials or {} s, whichever comes first; -n and -d say otherwise",
-                time.as_secs()
-            ));
-        }
+        let limits = match (stop.trials, stop.duration()) {
+            _ if self.output.talk.quiet => return,
+            (Some(runs), Some(time)) => {
+                format!(
+                    "up to {runs} trials or {} s, whichever comes first; -n and -d say otherwise",
+                    time.as_secs()
+                )
+            }
+            (None, Some(DEFAULT_DURATION)) => {
+                format!(
+                    "for at most {} s; -n and -d say otherwise",
+                    DEFAULT_DURATION.as_secs()
+                )
+            }
+            _ => return,
+        };
+        term::say(&format!("  {limits}"));
     }
 
     fn warn(&mut self, text: String) {

@@ -183,18 +183,15 @@ impl Scenario {
         if self.runs == Some(0) {
             return Err(refuse("0 runs show nothing", &["runs"], "give 1 or more"));
         }
-        let said = self.runs.is_some()
-            || self.duration.is_some()
-            || failures.is_some()
-            || self.width.is_some();
+        // Finite, whatever was said: a failure or a width may never come.
+        let bounded = self.runs.is_some() || self.duration.is_some();
+        let open_ended = failures.is_some() || self.width.is_some();
         let duration = self.duration.map(|span| span.0);
-        let duration = if said {
-            duration
-        } else {
-            Some(DEFAULT_DURATION)
-        };
+        let duration = duration.or((!bounded).then_some(DEFAULT_DURATION));
         Ok(Stop {
-            trials: if said { self.runs } else { Some(DEFAULT_RUNS) },
+            trials: self
+                .runs
+                .or((!bounded && !open_ended).then_some(DEFAULT_RUNS)),
             failures,
             width: self.width.map(|rate| rate.0),
             duration_us: duration.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),

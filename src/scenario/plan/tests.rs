@@ -69,7 +69,7 @@ fn a_command_alone_is_a_plan_with_every_default() {
 }
 
 #[test]
-fn a_budget_is_set_only_when_nothing_is_said() {
+fn every_run_is_finite_whatever_is_said() {
     let default = plan("shell = 'x'").stop;
     assert_eq!(
         (default.trials, default.duration()),
@@ -78,9 +78,9 @@ fn a_budget_is_set_only_when_nothing_is_said() {
     for (said, trials, seconds, failures) in [
         ("runs = 5", Some(5), None, None),
         ("duration = '1m'", None, Some(60), None),
-        ("fail-fast = true", None, None, Some(1)),
-        ("max-fail = 3", None, None, Some(3)),
-        ("width = '5%'", None, None, None),
+        ("fail-fast = true", None, Some(600), Some(1)),
+        ("max-fail = 3", None, Some(600), Some(3)),
+        ("width = '5%'", None, Some(600), None),
         (
             "runs = 5\nduration = 9\nmax-fail = 1\nfail-fast = true",
             Some(5),
