@@ -7,6 +7,7 @@ mod exit;
 mod experiment;
 mod list;
 mod plan;
+mod preflight;
 mod replay;
 mod report;
 mod run;

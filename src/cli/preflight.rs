@@ -1,0 +1,105 @@
+//! What can be checked before anything runs, so that a slip of the pen is one error
+//! and not a hundred trials.
+
+use super::error::CliError;
+use crate::model::{ActorPlan, Plan, Text};
+use crate::sys::{limits, spawn};
+use std::path::Path;
+
+/// Descriptors that a process needs besides two for each that it watches over.
+const DESCRIPTORS: u64 = 32;
+
+/// Says before the start which limit would bind.
+pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
+    let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
+    let most: u64 = plan
+        .variants
+        .iter()
+        .map(|variant| processes(&variant.actors))
+        .max()
+        .unwrap_or(0);
+    let allowed = limits::open_files();
+    for (what, needed, fewer) in [
+        (
+            format!("{most} processes in a trial"),
+            2 * most + DESCRIPTORS,
+            "copies",
+        ),
+        (
+            format!("{} trials side by side", plan.jobs),
+            u64::from(plan.jobs) * 2 + DESCRIPTORS,
+            "jobs",
+        ),
+    ] {
+        if needed > allowed {
+            let what = format!("{what} need {needed} open files, and the limit is {allowed}");
+            let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
+            return Err(CliError::could_not(anyhow::Error::msg(what)).hinted(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every command can be found, so that a slip of the pen is one error and
+/// not a hundred trials.
+pub(super) fn startable(plan: &Plan) -> Result<(), CliError> {
+    for actor in plan.variants.iter().flat_map(|variant| &variant.actors) {
+        let Some(name) = actor.command.first() else {
+            continue;
+        };
+        if name.as_bytes().contains(&b'{') {
+            continue;
+        }
+        if let Err(why) = spawn::find(
+            name.as_os_str(),
+            path_of(plan, actor),
+            Path::new(actor.cwd.as_os_str()),
+        ) {
+            let error = CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
+            let here = Path::new(actor.cwd.as_os_str()).join(name.as_os_str());
+            let spaced = name.as_bytes().contains(&b' ');
+            return Err(match () {
+                () if spaced => {
+                    error.hinted("a command is a list of words; for one line use --shell 'LINE'")
+                }
+                () if here.is_file() => error.hinted(format!("did you mean `./{name}`?")),
+                () => error.hinted("is it installed, and is its folder in PATH?"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Where PATH has no `provoke`, the word means this very program, so that its victims
+/// can be tried before anything is installed.
+pub(super) fn find_ourselves(plan: &mut Plan) {
+    let missing = |plan: &Plan, actor: &ActorPlan| {
+        let name = actor
+            .command
+            .first()
+            .filter(|name| name.as_os_str() == "provoke");
+        let cwd = Path::new(actor.cwd.as_os_str());
+        name.is_some_and(|name| spawn::find(name.as_os_str(), path_of(plan, actor), cwd).is_err())
+    };
+    let Ok(ourselves) = std::env::current_exe() else {
+        return;
+    };
+    for variant in 0..plan.variants.len() {
+        for actor in 0..plan.variants[variant].actors.len() {
+            if missing(plan, &plan.variants[variant].actors[actor]) {
+                plan.variants[variant].actors[actor].command[0] = (&ourselves).into();
+            }
+        }
+    }
+}
+
+fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {
+    let named = |name: &Text| name.as_os_str() == "PATH";
+    match actor.env.iter().find(|(name, _)| named(name)) {
+        Some((_, value)) => value.as_ref().map(Text::as_os_str),
+        None => {
+            let found = plan.environment.iter().find(|(name, _)| named(name));
+            found.map(|(_, value)| value.as_os_str())
+        }
+    }
+}
