@@ -1,7 +1,6 @@
 //! What is said of bad input: the thing, the place, the way out.
 
 use super::support::{PROVOKE, Said, Sandbox};
-use std::process::Command;
 
 /// What the program says when called like this.
 fn said(args: &[&str]) -> Said {
@@ -133,10 +132,7 @@ fn nothing_to_plan_with() {
 fn too_many_copies() {
     let sandbox = Sandbox::new();
     let line = format!("ulimit -n 256; exec {PROVOKE} run --copies 200 -- true");
-    let output = Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(sandbox.path(""))
-        .output();
+    let output = sandbox.any("sh", &[]).args(["-c", &line]).output();
     insta::assert_snapshot!(Said::from(output.unwrap()), @"
     ------- stderr -------
     error: 200 processes in a trial need 432 open files, and the limit is 256

@@ -266,11 +266,7 @@ fn what_was_ignored_when_it_started_stays_ignored() {
     let line = format!(
         "trap '' HUP; exec {PROVOKE} run -q -n 1 -- sh -c 'touch up; until [ -e go ]; do sleep 0.01; done'"
     );
-    let mut child = std::process::Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(sandbox.path(""))
-        .spawn()
-        .unwrap();
+    let mut child = sandbox.any("sh", &[]).args(["-c", &line]).spawn().unwrap();
     wait_until("the trial runs", || sandbox.path("up").exists());
     send(child.id().cast_signed(), Signal::HUP);
     sandbox.write("go", "");

@@ -245,7 +245,8 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
         "case $PROVOKE_TRIAL in 1) exec {PROVOKE} victim oom;; 2) kill -9 $$;; 3) {PROVOKE} victim oom; true;; esac"
     );
     let join = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
-    let output = std::process::Command::new("sh")
+    let output = sandbox
+        .any("sh", &[])
         .args([
             "-c",
             &join,
@@ -259,7 +260,6 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
             "report.json",
         ])
         .args(["--", "sh", "-c", &line])
-        .current_dir(sandbox.path(""))
         .output()
         .unwrap();
     let report: serde_json::Value = serde_json::from_str(&sandbox.read("report.json"))

@@ -3,7 +3,6 @@
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use rustix::process::Signal;
 use std::fs;
-use std::process::Command;
 
 #[test]
 fn a_killed_run_is_resumed_to_the_same_end() {
@@ -102,9 +101,9 @@ fn a_full_disk_is_said_before_the_start_or_once() {
     let mount = |size: &str, then: &str| -> Said {
         let line = format!("mkdir -p disk && mount -t tmpfs -o size={size} tmpfs disk && {then}");
         let shell = ["-m", "sh", "-c", &line];
-        Command::new("unshare")
+        sandbox
+            .any("unshare", &[])
             .args(shell)
-            .current_dir(sandbox.path(""))
             .output()
             .unwrap()
             .into()
@@ -200,9 +199,9 @@ fn ticks_go_on_after_a_resume() {
 fn a_result_that_cannot_be_written_is_an_error() {
     let sandbox = Sandbox::new();
     let line = format!("{PROVOKE} run -q -n 1 -- true > /dev/full");
-    let said: Said = Command::new("sh")
+    let said: Said = sandbox
+        .any("sh", &[])
         .args(["-c", &line])
-        .current_dir(sandbox.path(""))
         .output()
         .unwrap()
         .into();
@@ -217,7 +216,8 @@ fn a_folder_with_any_name_keeps_evidence() {
         .path("")
         .join(std::ffi::OsStr::from_bytes(b"b\xffd"));
     fs::create_dir(&odd).unwrap();
-    let said: Said = Command::new(PROVOKE)
+    let said: Said = sandbox
+        .any(PROVOKE, &[])
         .args([
             "run",
             "-q",

@@ -94,7 +94,12 @@ impl Sandbox {
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PROVOKE);
+        self.any(PROVOKE, args)
+    }
+
+    /// Returns any program in this folder, without what an outer provoke may have set.
+    pub(super) fn any(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(self.folder.path())

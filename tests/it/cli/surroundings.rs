@@ -154,7 +154,8 @@ fn an_unprivileged_user_gets_the_same() {
     fs::copy(PROVOKE, &binary).unwrap();
     let binary = binary.to_str().unwrap();
     let linger = super::support::unique_linger();
-    let said: super::support::Said = std::process::Command::new("setpriv")
+    let said: super::support::Said = sandbox
+        .any("setpriv", &[])
         .args([
             "--reuid",
             "65534",
@@ -178,7 +179,6 @@ fn an_unprivileged_user_gets_the_same() {
             "2",
         ])
         .args(["--linger", &linger])
-        .current_dir(sandbox.path(""))
         .output()
         .unwrap()
         .into();
