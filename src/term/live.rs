@@ -160,10 +160,15 @@ impl Live {
         });
         if n > 0 {
             let interval = confidence_sequence(k, n, state.plan.alpha.value());
-            let [lo, hi] = [interval.lo, interval.hi].map(words::percent);
+            let ends = [interval.lo, interval.hi];
             #[expect(clippy::cast_precision_loss, reason = "counts of trials")]
-            let rate = words::percent(k as f64 / n as f64);
-            parts.push(format!("{rate} % ({lo} .. {hi} %)"));
+            parts.push(match k {
+                0 => format!("below {} %", words::percent_bound(interval.hi)),
+                _ => {
+                    let rate = words::percent_within(k as f64 / n as f64, ends);
+                    format!("{rate} % ({})", words::interval(ends))
+                }
+            });
         }
         parts.push(format!("{} running", state.running().count()));
         parts.push(self.time(completed));
