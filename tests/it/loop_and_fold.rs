@@ -429,3 +429,44 @@ fn what_is_interrupted_says_nothing() {
     assert_eq!(events.iter().filter(interrupted).count(), 4);
     assert_eq!(answer(&state).0, Verdict::CouldNotTest);
 }
+
+#[test]
+fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
+    let script = |trial: &Trial| {
+        let seconds = if trial.id.0 == 8 { 300 } else { 1 };
+        (Duration::from_secs(seconds), exited(0))
+    };
+    let (_, mut state) = begin(plan("runs = 8\ntimeout = '10m'"));
+    let events = run(&mut state, script, None);
+    let notes: Vec<&String> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Note { text, .. } => Some(text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        notes,
+        ["#8 has run 5 times longer than usual (1.00 s); it is a hang after 600 s"]
+    );
+}
+
+#[test]
+fn an_automatic_timeout_follows_the_median_of_those_that_passed() {
+    let script = |_: &Trial| (Duration::from_secs(3), exited(0));
+    let (_, mut state) = begin(plan("runs = 8\ntimeout = 'auto'"));
+    // A fake takes as long as it says; what it says it saw is one second.
+    let events = run(&mut state, script, None);
+    let timeouts: Vec<u64> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::TrialStarted(trial) => Some(trial.timeout.as_secs()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(timeouts[..5], [600; 5], "until the median is known");
+    assert!(
+        timeouts[5..].iter().all(|timeout| *timeout == 10),
+        "{timeouts:?}"
+    );
+}
