@@ -473,44 +473,6 @@ fn oom_dies_of_a_failed_allocation_below_an_address_space_limit() {
 }
 
 #[test]
-fn oom_is_killed_in_a_memory_cgroup() {
-    struct Group(std::path::PathBuf);
-    impl Drop for Group {
-        fn drop(&mut self) {
-            eventually("the group is empty", || fs::remove_dir(&self.0).is_ok());
-        }
-    }
-    let group = format!(
-        "/sys/fs/cgroup/memory/provoke-victim-test-{}",
-        std::process::id()
-    );
-    if !std::path::Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists()
-        || fs::create_dir(&group).is_err()
-    {
-        return; // needs root and version 1; the limit on address space above serves everywhere
-    }
-    let group = Group(group.into());
-    fs::write(group.0.join("memory.limit_in_bytes"), "64M").unwrap();
-    fs::write(group.0.join("memory.memsw.limit_in_bytes"), "64M").ok(); // where swap is counted
-    fs::write(group.0.join("memory.swappiness"), "0").ok();
-    victim("oom"); // for the core limit
-    let output = Command::new("sh")
-        .args([
-            "-c",
-            r#"echo $$ > "$1/cgroup.procs"; exec "$0" victim oom --limit 1G"#,
-        ])
-        .args([env!("CARGO_BIN_EXE_provoke").as_ref(), group.0.as_os_str()])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{output:?}");
-    let control = fs::read_to_string(group.0.join("memory.oom_control")).unwrap();
-    assert!(
-        control.lines().any(|line| line == "oom_kill 1"),
-        "{control}"
-    );
-}
-
-#[test]
 fn oom_gives_up_at_its_own_limit() {
     let output = output("oom --yes --limit 16M");
     assert_eq!(output.status.code(), Some(125), "{output:?}");
