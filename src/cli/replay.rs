@@ -11,6 +11,7 @@ use crate::slot::{CommandLine, Numbers};
 use crate::store::{self, Folder, default_root};
 use crate::term;
 use clap::Args;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -144,22 +145,38 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
     })
 }
 
+/// Prints what can be pasted into a shell. What it has beyond this shell: the numbers, the
+/// variables that were set for it, its folder and its input.
 fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
-    let (numbers, actor) = main_actor(plan, trial, None);
+    let scratch = plan.scratch.then(|| Path::new("/tmp"));
+    let (numbers, actor) = main_actor(plan, trial, scratch);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
-    let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Into::into);
-    let words: Vec<String> = process
-        .argv
+    let quoted = |word: &OsStr| {
+        let word = word.to_string_lossy();
+        shlex::try_quote(&word).map_or_else(|_| word.to_string(), Into::into)
+    };
+    let set = |name: &OsStr| actor.env.iter().any(|(own, _)| own.as_os_str() == name);
+    let ours = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
+    let mut words = vec!["env".to_owned()];
+    for (name, _) in actor.env.iter().filter(|(_, value)| value.is_none()) {
+        words.extend(["-u".to_owned(), quoted(name.as_os_str())]);
+    }
+    for (name, value) in process
+        .environment
         .iter()
-        .map(|word| quoted(&word.to_string_lossy()))
-        .collect();
+        .filter(|(name, _)| set(name) || ours(name))
+    {
+        words.push(format!("{}={}", quoted(name), quoted(value)));
+    }
+    words.extend(process.argv.iter().map(|word| quoted(word)));
+    let input = process
+        .stdin
+        .map_or(OsStr::new("/dev/null"), Path::as_os_str);
     term::tell(&format!(
-        "cd {}\nPROVOKE_TRIAL={} PROVOKE_SLOT={} PROVOKE_SEED={} {}\n",
-        process.cwd.display(),
-        trial.id.0,
-        trial.lane.0,
-        trial.seed,
+        "cd {} && {} < {}\n",
+        quoted(process.cwd.as_os_str()),
         words.join(" "),
+        quoted(input),
     ))
     .map_err(CliError::could_not)?;
     Ok(Exit::Hoped)

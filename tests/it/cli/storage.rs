@@ -84,6 +84,27 @@ fn a_trial_is_replayed_with_everything_it_had() {
 }
 
 #[test]
+fn what_is_shown_of_a_trial_can_be_pasted_into_a_shell() {
+    let sandbox = Sandbox::new();
+    let input = sandbox.write("in.txt", "input\n");
+    let line = "cat; echo \"$A [${HOME-none}] $PROVOKE_TRIAL $PROVOKE_SEED $0\"";
+    let flags = ["-n", "2", "-e", "A=b c", "-e", "HOME", "--keep", "all"];
+    let stdin = ["--stdin", input.to_str().unwrap()];
+    sandbox.report(&[&flags[..], &stdin, &["--", "sh", "-c", line, "{trial}"]].concat());
+    let shown = sandbox.provoke(&["replay", "last#2", "--show"]);
+    let pasted: Said = sandbox
+        .any("sh", &["-c", &shown.stdout])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(
+        pasted.stdout,
+        sandbox.read("provoke-out/last/trials/2/stdout"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_trial_is_replayed_under_a_wrapper_in_the_terminal() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-n", "2", "--", "sh", "-c", "echo $PROVOKE_TRIAL"]);
