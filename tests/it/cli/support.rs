@@ -222,9 +222,10 @@ pub(super) fn unique_linger() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Tests run as processes side by side, or as threads of one.
     format!(
         "{}ms",
-        600_000 + std::process::id() % 100_000 * 10 + next % 10
+        600_000 + std::process::id() % 1000 * 1000 + next % 1000
     )
 }
 
