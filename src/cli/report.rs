@@ -55,7 +55,9 @@ impl Make {
         for run in &self.runs {
             let folder = Folder::find(run, &default_root())?;
             let state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
-            let report = Report::new(&state, &Repeat, true);
+            // A journal that is whole says how its run ended.
+            let complete = state.finished || state.stopped.is_some();
+            let report = Report::new(&state, &Repeat, complete);
             let wanted = wanted
                 .iter()
                 .filter_map(|(format, path)| Some((*format, path.as_deref()?)));

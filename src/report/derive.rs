@@ -228,7 +228,7 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
         notes.push("given up: trial after trial said nothing".to_owned());
     }
     if !journal_complete {
-        notes.push("the journal is incomplete: not everything could be written".to_owned());
+        notes.push("the journal is incomplete: its last events were not written".to_owned());
     }
     for (text, count) in &state.notes {
         let times = if *count > 1 {

@@ -260,3 +260,23 @@ fn a_folder_with_any_name_keeps_evidence() {
         "here\n"
     );
 }
+
+#[test]
+fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
+    let sandbox = Sandbox::new();
+    let complete = |run: &str| {
+        let said = sandbox.provoke(&["report", run, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        report["journal_complete"].as_bool().unwrap()
+    };
+    sandbox.provoke(&["run", "-q", "-n", "2", "-o", "r", "--", "true"]);
+    assert!(complete("r"));
+    let journal = sandbox.read("r/events.jsonl");
+    let lines: Vec<&str> = journal.split_inclusive('\n').collect();
+    fs::write(
+        sandbox.path("r/events.jsonl"),
+        lines[..lines.len() - 1].concat(),
+    )
+    .unwrap();
+    assert!(!complete("r"));
+}
