@@ -19,7 +19,9 @@
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
-//! | `oracle` | judges an observation | model | |
+//! | `autopsy` | what a core file says | model, tells | object, framehop, addr2line, gimli, iced_x86, rustc_demangle |
+//! | `tells` | what programs say when they give up | | regex |
+//! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
@@ -34,6 +36,7 @@
 //!
 //! A test compares this table with the code.
 
+pub mod autopsy;
 pub mod cli;
 pub mod driver;
 pub mod exec;
@@ -47,5 +50,6 @@ pub mod state;
 pub mod stats;
 pub mod store;
 pub mod sys;
+pub mod tells;
 pub mod term;
 pub mod victim;

@@ -6,6 +6,7 @@
 //! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
 
 mod event;
+mod evidence;
 mod host;
 mod observation;
 mod outcome;
@@ -16,6 +17,10 @@ mod text;
 mod trial;
 
 pub use event::{Event, FORMAT, Level, StopCause};
+pub use evidence::{
+    Autopsy, Casualty, CoreSeen, Crash, Depth, Fault, Frame, Hang, HungThread, KernelLine, Module,
+    Phase, Signature, SignatureId, Thread,
+};
 pub use host::Host;
 pub use observation::{ActorSeen, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Kind, Outcome, Void, Witness};

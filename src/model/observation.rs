@@ -1,4 +1,4 @@
-use super::{Signal, Text, is_default, micros};
+use super::{Casualty, CoreSeen, Hang, KernelLine, Signal, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,6 +25,18 @@ pub struct Observation {
     /// Output rules that matched: which, and the first line that did.
     #[serde(skip_serializing_if = "is_default")]
     pub matched: Vec<(usize, String)>,
+    /// Other processes of the tree that died of a signal: crashes that the exit code may hide.
+    #[serde(skip_serializing_if = "is_default")]
+    pub casualties: Vec<Casualty>,
+    /// What the kernel's log said of processes of the trial.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kernel: Vec<KernelLine>,
+    /// Core files that its processes left.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cores: Vec<CoreSeen>,
+    /// What its processes were doing at the deadline, where it did not end.
+    #[serde(skip_serializing_if = "is_default")]
+    pub hang: Option<Hang>,
     /// The hook before the trial, where it failed.
     #[serde(skip_serializing_if = "is_default")]
     pub prepare: Option<HookSeen>,
@@ -49,6 +61,9 @@ pub struct ActorSeen {
     /// Which of the copies.
     #[serde(skip_serializing_if = "is_default")]
     pub copy: u32,
+    /// Its number.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pid: i32,
     /// How it ended.
     pub ending: Ending,
     /// From its start to its end.
@@ -67,6 +82,9 @@ pub struct ActorSeen {
     /// only of processes that did not simply exit with 0.
     #[serde(skip_serializing_if = "is_default")]
     pub last_words: String,
+    /// The line that tells why it gave up, in the words of the C library or of a runtime.
+    #[serde(skip_serializing_if = "is_default")]
+    pub telling: Option<String>,
 }
 
 /// How a process ended.

@@ -1,0 +1,3 @@
+//! What a core file says: who died, where, of what, and how it got there.
+
+pub mod scene;
