@@ -1,6 +1,6 @@
 //! The flags of `run`, and what they say of a [`Scenario`].
 
-use crate::model::{Keep, Leaks};
+use crate::model::{Capture, CoreSize, Keep, Leaks};
 use crate::scenario::{
     Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName,
     Scenario, Span, TimeoutValue,
@@ -75,6 +75,9 @@ pub(super) struct Flags {
     /// What a process that outlives its trial means [default: fail]
     #[arg(long, value_name = "off|report|fail", value_parser = leaks, help_heading = JUDGE)]
     leaks: Option<Leaks>,
+    /// A child that crashed is no failure of a trial whose main process ended well
+    #[arg(long, help_heading = JUDGE)]
+    ignore_child_crashes: bool,
     /// How long descendants may outlive the main process before they are leaks [default: 2s]
     #[arg(long, value_name = "TIME", help_heading = JUDGE)]
     leak_grace: Option<Span>,
@@ -125,9 +128,16 @@ pub(super) struct Flags {
     /// Whose output is kept [default: fail]
     #[arg(long, value_name = "fail|all|none", value_parser = keep, help_heading = RESULT)]
     keep: Option<Keep>,
-    /// Trials of each kind of failure that are kept in full [default: 5]
+    /// Trials of each signature that are kept in full [default: 5]
     #[arg(long, value_name = "N", help_heading = RESULT)]
     keep_per_sig: Option<u64>,
+    /// When cores are dumped: in a few more trials after the measurement, never, in every trial,
+    /// or in every trial with a tracer beside it [default: auto]
+    #[arg(long, value_name = "auto|off|on|trace", value_parser = capture, help_heading = RESULT)]
+    capture: Option<Capture>,
+    /// What is dumped: light leaves out the memory of huge processes [default: full]
+    #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT)]
+    cores: Option<CoreSize>,
 
     #[expect(
         clippy::option_option,
@@ -275,6 +285,12 @@ impl Flags {
         set(&mut scenario.cleanup, self.cleanup);
         set(&mut scenario.keep, self.keep);
         set(&mut scenario.keep_per_sig, self.keep_per_sig);
+        set(&mut scenario.capture, self.capture);
+        set(&mut scenario.cores, self.cores);
+        set(
+            &mut scenario.ignore_child_crashes,
+            self.ignore_child_crashes.then_some(true),
+        );
     }
 }
 
@@ -305,6 +321,24 @@ fn leaks(text: &str) -> Result<Leaks, String> {
         "report" => Ok(Leaks::Report),
         "fail" => Ok(Leaks::Fail),
         _ => Err("write `off`, `report` or `fail`".to_owned()),
+    }
+}
+
+fn capture(text: &str) -> Result<Capture, String> {
+    match text {
+        "auto" => Ok(Capture::Auto),
+        "off" => Ok(Capture::Off),
+        "on" => Ok(Capture::On),
+        "trace" => Ok(Capture::Trace),
+        _ => Err("write `auto`, `off`, `on` or `trace`".to_owned()),
+    }
+}
+
+fn cores(text: &str) -> Result<CoreSize, String> {
+    match text {
+        "full" => Ok(CoreSize::Full),
+        "light" => Ok(CoreSize::Light),
+        _ => Err("write `full` or `light`".to_owned()),
     }
 }
 

@@ -98,7 +98,8 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
     let outcome = oracle::judge(&plan.rules, plan.variant(trial.variant), &seen);
     let (text, exit) = match &outcome {
         Outcome::Pass => ("ok".to_owned(), Exit::Hoped),
-        Outcome::Fail(kind) | Outcome::Other(kind) => {
+        Outcome::Fail(failure) | Outcome::Other(failure) => {
+            let kind = &failure.kind;
             (format!("{kind}: {}", kind.words()), Exit::OtherWay)
         }
         Outcome::Void(void) => (void.to_string(), Exit::CouldNotTest),

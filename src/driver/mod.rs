@@ -6,11 +6,11 @@
 
 use crate::exec::{Executor, Halt};
 use crate::model::{
-    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, TrialId,
-    Void, trial_seed,
+    Capture, Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial,
+    TrialId, Void, trial_seed,
 };
 use crate::oracle;
-use crate::policy::{Policy, Step};
+use crate::policy::{Collect, Policy, Step};
 use crate::state::{Sink, State};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -93,8 +93,37 @@ pub async fn drive(driver: &mut Driver<'_>) {
 }
 
 impl Run<'_, '_> {
+    /// Measures, then catches evidence of what was seen.
     async fn run(&mut self) {
         let mut broken_off = None;
+        if !self.driver.state.capturing {
+            broken_off = self.stage(broken_off).await;
+            if broken_off.is_none() && Collect::is_wanted(self.driver.state) {
+                let at = self.worked();
+                self.emit(&Event::CaptureBegun { at });
+                self.halt = watch::Sender::new(Halt::No);
+            }
+        }
+        if self.driver.state.capturing {
+            broken_off = self.stage(broken_off).await;
+        }
+        let at = self.worked();
+        self.emit(&match broken_off {
+            Some(why) if !self.driver.state.decided => Event::RunStopped { why, at },
+            _ => Event::RunFinished { at },
+        });
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let Driver { state, sinks, .. } = &mut *self.driver;
+        for sink in sinks.iter_mut() {
+            sink.settle(state);
+        }
+    }
+
+    /// Runs trials until the state is decided; returns by what it was broken off before.
+    async fn stage(&mut self, mut broken_off: Option<StopCause>) -> Option<StopCause> {
         let budget = self.driver.state.plan.stop.duration();
         let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
         let budget_ends = left.and_then(|left| self.begun.checked_add(left));
@@ -109,12 +138,9 @@ impl Run<'_, '_> {
             if self.driver.state.decided || broken_off.is_some() {
                 self.raise(Halt::Gently);
             }
-            let Driver { state, sinks, .. } = &mut *self.driver;
-            for sink in sinks.iter_mut() {
-                sink.settle(state);
-            }
+            self.settle();
             if self.tasks.is_empty() {
-                break;
+                return broken_off;
             }
             tokio::select! {
                 biased;
@@ -140,15 +166,6 @@ impl Run<'_, '_> {
                 }
                 _ = tick.tick() => self.tick(),
             }
-        }
-        let at = self.worked();
-        self.emit(&match broken_off {
-            Some(why) if !self.driver.state.decided => Event::RunStopped { why, at },
-            _ => Event::RunFinished { at },
-        });
-        let Driver { state, sinks, .. } = &mut *self.driver;
-        for sink in sinks.iter_mut() {
-            sink.settle(state);
         }
     }
 
@@ -220,7 +237,13 @@ impl Run<'_, '_> {
                 ..trial.clone()
             });
         }
-        match self.driver.policy.next(state) {
+        let capturing = state.capturing;
+        let step = if capturing {
+            Collect.next(state)
+        } else {
+            self.driver.policy.next(state)
+        };
+        match step {
             Step::Launch(variant) => {
                 let id = state.next_id();
                 let seed = trial_seed(state.plan.seed, id);
@@ -230,13 +253,15 @@ impl Run<'_, '_> {
                     lane,
                     seed,
                     timeout,
+                    capture: capturing
+                        || matches!(state.plan.capture, Capture::On | Capture::Trace),
                 })
             }
             Step::Wait | Step::Done => None,
         }
     }
 
-    async fn finish(&mut self, task: tokio::task::Id, seen: Observation) {
+    async fn finish(&mut self, task: tokio::task::Id, mut seen: Observation) {
         let found = self
             .under_way
             .values()
@@ -254,6 +279,8 @@ impl Run<'_, '_> {
         if self.worth_keeping(&trial, &outcome) {
             let folder = self.driver.evidence.join(trial.id.0.to_string());
             self.driver.executor.keep(trial.lane, folder).await;
+        } else {
+            drop_cores(&mut seen);
         }
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
@@ -280,8 +307,9 @@ impl Run<'_, '_> {
         }
         match (state.plan.keep, outcome) {
             (Keep::All, _) => true,
-            (Keep::Fail, Outcome::Fail(kind) | Outcome::Other(kind)) => {
-                state.arrived(trial.variant, kind) < state.plan.keep_per_kind
+            (Keep::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
+                let known = state.arrived(trial.variant, failure.signature.id);
+                known < state.plan.keep_per_sig
             }
             (Keep::Fail, Outcome::Pass | Outcome::Void(_)) | (Keep::None, _) => false,
         }
@@ -335,6 +363,16 @@ impl Run<'_, '_> {
         for sink in sinks.iter_mut() {
             sink.tick(state);
         }
+    }
+}
+
+/// Removes the cores of a trial that is not kept; what they said is known.
+fn drop_cores(seen: &mut Observation) {
+    let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
+    for core in seen.cores.iter_mut().chain(hung) {
+        let file = std::mem::take(&mut core.file);
+        // It may have been removed already; there is nobody to tell.
+        let _ = std::fs::remove_file(file.as_os_str());
     }
 }
 

@@ -39,6 +39,12 @@ pub enum Event {
         /// What it means.
         outcome: Outcome,
     },
+    /// The question is answered; further trials catch evidence of what was seen, and count apart.
+    CaptureBegun {
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
     /// The time budget is spent: nothing more is launched.
     BudgetSpent {
         /// When.

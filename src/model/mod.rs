@@ -23,9 +23,10 @@ pub use evidence::{
 };
 pub use host::Host;
 pub use observation::{ActorSeen, Ending, HookSeen, Observation, ProcessSeen, Residue};
-pub use outcome::{Kind, Outcome, Void, Witness};
+pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use plan::{
-    ActorPlan, Alpha, Expect, Hooks, Keep, Limit, Plan, Resource, Role, Stop, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, CoreSize, Cores, Expect, Hooks, Keep, Limit, Plan, Resource, Role,
+    Stop, Timeout, VariantPlan,
 };
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;

@@ -1,4 +1,4 @@
-use super::Signal;
+use super::{Signal, Signature};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -9,11 +9,20 @@ pub enum Outcome {
     /// The trial did what it should.
     Pass,
     /// The bug that is looked for.
-    Fail(Kind),
+    Fail(Box<Failure>),
     /// A failure that is not the bug looked for: counted neither as a pass nor as a failure.
-    Other(Kind),
+    Other(Box<Failure>),
     /// The trial says nothing about the program.
     Void(Void),
+}
+
+/// A failure: how it shows, and which it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// How it shows.
+    pub kind: Kind,
+    /// Which it is.
+    pub signature: Signature,
 }
 
 /// The kinds of failure.
@@ -67,6 +76,11 @@ pub enum Witness {
         /// The exit code.
         code: i32,
     },
+    /// From the death of another process of the trial, though the main process ended by itself.
+    Masked {
+        /// The exit code of the main process.
+        code: i32,
+    },
     /// From exit code 256-n alone: as Python's `sys.exit(-n)` reports it, or a plain exit code.
     Negated {
         /// The exit code.
@@ -99,12 +113,18 @@ impl Kind {
             Self::Exit { code } => Some(code),
             Self::Signal { witness, .. } => match witness {
                 Witness::Seen { .. } => None,
-                Witness::Told { code } | Witness::Shell { code } | Witness::Negated { code } => {
-                    Some(code)
-                }
+                Witness::Told { code }
+                | Witness::Shell { code }
+                | Witness::Masked { code }
+                | Witness::Negated { code } => Some(code),
             },
             _ => None,
         }
+    }
+
+    /// True for a death by a signal that leaves a core, where the kernel may dump one.
+    pub fn is_crash(&self) -> bool {
+        matches!(self, Self::Signal { signal, .. } if signal.is_crash())
     }
 
     /// Returns the name under which failures of this kind are counted: one name
@@ -164,6 +184,12 @@ fn exit_words(code: i32) -> &'static str {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())?;
@@ -182,6 +208,17 @@ impl fmt::Display for Witness {
             Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
             Self::Shell { code } => write!(f, "read from exit {code}"),
             Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),
+            Self::Masked { code } => write!(f, "of a child; the command itself exited with {code}"),
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the failure, whether or not it is the bug looked for.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Fail(failure) | Self::Other(failure) => Some(failure),
+            Self::Pass | Self::Void(_) => None,
         }
     }
 }

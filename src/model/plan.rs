@@ -56,8 +56,14 @@ pub struct Plan {
     /// What is kept of the output of trials.
     #[serde(default)]
     pub keep: Keep,
-    /// How many trials of each kind of failure are kept in full.
-    pub keep_per_kind: u64,
+    /// How many trials of each signature are kept in full.
+    pub keep_per_sig: u64,
+    /// When cores are dumped.
+    #[serde(default)]
+    pub capture: Capture,
+    /// What is dumped then.
+    #[serde(default)]
+    pub cores: Cores,
 }
 
 /// The chance that a stated interval is wrong, in millionths, so that plans can be compared.
@@ -207,6 +213,58 @@ pub enum Expect {
     Fail,
     /// A failure rate of at most this, in millionths.
     MaxRate(u32),
+}
+
+/// When the kernel may dump cores of what crashes. Dumping changes the timing of what
+/// runs beside it and after it, so trials with and without are never counted together.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Capture {
+    /// In further trials after the measurement, when crashes were seen in it.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// In every trial: the rate is that of a program whose cores are dumped.
+    On,
+    /// In every trial, and a tracer follows the program from its start: it sees the first
+    /// fault, before any handler of the program does.
+    Trace,
+}
+
+/// What is dumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cores {
+    /// At most so many bytes of each process.
+    pub limit: u64,
+    /// How much of the memory.
+    #[serde(skip_serializing_if = "is_default")]
+    pub size: CoreSize,
+}
+
+/// How much of a process's memory is in its core.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum CoreSize {
+    /// What the kernel dumps by default.
+    #[default]
+    Full,
+    /// Registers and the list of modules: the instruction, but not how it got there.
+    Light,
+}
+
+impl Default for Cores {
+    fn default() -> Self {
+        Self {
+            limit: 2 << 30,
+            size: CoreSize::Full,
+        }
+    }
 }
 
 /// What is kept of the output of trials.

@@ -1,4 +1,4 @@
-use super::{Kind, Signal};
+use super::{Failure, Kind, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,6 +19,9 @@ pub struct Rules {
     pub only: Vec<Only>,
     /// What a process that stays behind means.
     pub leaks: Leaks,
+    /// A child that crashed is no failure of a trial that ended well otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore_child_crashes: bool,
 }
 
 impl Default for Rules {
@@ -30,6 +33,7 @@ impl Default for Rules {
             ok_if_out: Vec::new(),
             only: Vec::new(),
             leaks: Leaks::default(),
+            ignore_child_crashes: false,
         }
     }
 }
@@ -65,12 +69,19 @@ pub enum Only {
     Oom,
     /// Output that matched `fail_if_out`.
     Output,
+    /// This very failure.
+    #[serde(rename = "sig")]
+    Signature(SignatureId),
 }
 
 impl Only {
-    /// True when this kind of failure is meant.
-    pub fn covers(self, kind: &Kind) -> bool {
-        match (self, kind) {
+    /// True when this failure is meant.
+    pub fn covers(self, failure: &Failure) -> bool {
+        if let Self::Signature(wanted) = self {
+            let also = failure.signature.also.iter().map(|(_, id)| *id);
+            return also.chain([failure.signature.id]).any(|id| id == wanted);
+        }
+        match (self, &failure.kind) {
             (Self::Signal(wanted), Kind::Signal { signal, .. }) => wanted == *signal,
             (Self::Code(wanted), kind) => kind.code() == Some(wanted),
             (Self::Hang, Kind::Hang { .. })
@@ -91,6 +102,7 @@ impl fmt::Display for Only {
             Self::Leak => f.write_str("leak"),
             Self::Oom => f.write_str("oom"),
             Self::Output => f.write_str("output"),
+            Self::Signature(id) => write!(f, "sig:{id}"),
         }
     }
 }
@@ -112,8 +124,11 @@ impl FromStr for Only {
                 .map_err(|_| format!("`{code}` is not an exit code"))?;
             return Ok(Self::Code(code));
         }
+        if let Some(id) = text.strip_prefix("sig:") {
+            return id.parse().map(Self::Signature);
+        }
         Signal::named(text).map(Self::Signal).ok_or_else(|| {
-            format!("`{text}` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`")
+            format!("`{text}` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`")
         })
     }
 }

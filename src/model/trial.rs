@@ -1,4 +1,4 @@
-use super::micros;
+use super::{is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct Trial {
     /// After this time it is a hang.
     #[serde(with = "micros")]
     pub timeout: Duration,
+    /// It is run to catch evidence, with cores being dumped, and counts apart.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub capture: bool,
 }
 
 impl VariantId {

@@ -4,9 +4,13 @@
 //! all? Then: how did the main processes end, what did the kernel do to the tree,
 //! what was written, what was left behind? Last: is that the bug looked for?
 
+mod signature;
+
+pub use signature::signature;
+
 use crate::model::{
-    ActorSeen, Ending, Kind, Leaks, Observation, Outcome, Role, Rules, Signal, VariantPlan, Void,
-    Witness,
+    ActorSeen, Ending, Failure, Kind, Leaks, Observation, Outcome, Role, Rules, Signal,
+    VariantPlan, Void, Witness,
 };
 
 /// Returns what an observation of a trial of this variant means.
@@ -17,10 +21,12 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let Some(kind) = failure(rules, variant, seen) else {
         return Outcome::Pass;
     };
-    if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&kind)) {
-        Outcome::Fail(kind)
+    let signature = signature(&kind, variant, seen);
+    let failure = Box::new(Failure { kind, signature });
+    if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&failure)) {
+        Outcome::Fail(failure)
     } else {
-        Outcome::Other(kind)
+        Outcome::Other(failure)
     }
 }
 
@@ -96,6 +102,9 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
             Some(_) => {}
         }
     }
+    if let Some(crash) = masked(rules, variant, seen, ending.as_ref()).filter(|_| !excused) {
+        return Some(crash);
+    }
     if ending.is_some() {
         return ending;
     }
@@ -104,6 +113,31 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     }
     let leaked = !seen.residue.leaked.is_empty();
     (leaked && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
+}
+
+/// Returns the crash of another process of the trial, behind a main process that ended
+/// by itself: shells, pipes, test runners and `make` hide how a child died.
+fn masked(
+    rules: &Rules,
+    variant: &VariantPlan,
+    seen: &Observation,
+    ending: Option<&Kind>,
+) -> Option<Kind> {
+    let plain = matches!(ending, None | Some(Kind::Exit { .. }));
+    if rules.ignore_child_crashes || !plain {
+        return None;
+    }
+    let code = mains(variant, seen).find_map(|main| match main.ending {
+        Ending::Exited(code) => Some(code),
+        _ => None,
+    })?;
+    let own = |pid: i32| seen.actors.iter().any(|actor| actor.pid == pid);
+    let told = seen.casualties.iter().filter_map(|one| one.signal);
+    let cores = seen.cores.iter().filter(|core| !own(core.pid));
+    let dumped = cores.filter_map(|core| core.crash.as_ref()?.signal);
+    let signal = told.chain(dumped).find(|signal| signal.is_crash())?;
+    let witness = Witness::Masked { code };
+    Some(Kind::Signal { signal, witness })
 }
 
 /// True for an ending that the program chose or suffered by itself, which output may excuse.
@@ -253,10 +287,10 @@ mod tests {
         assert_eq!(outcome(&rules, &seen), "fail: oom");
         let mut masked = saw(&[Ending::Exited(0)]);
         masked.oom_kills = Some(1);
-        assert_eq!(
-            judge(&rules, &variant(), &masked),
-            Outcome::Fail(Kind::Oom { masked: true })
-        );
+        assert_eq!(outcome(&rules, &masked), "fail: oom");
+        let judged = judge(&rules, &variant(), &masked);
+        let kind = judged.failure().map(|failure| failure.kind.clone());
+        assert_eq!(kind, Some(Kind::Oom { masked: true }));
     }
 
     #[test]

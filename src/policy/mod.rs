@@ -4,8 +4,10 @@
 //! that the state cannot give back. So resuming a run is folding its journal and
 //! asking the same policy again.
 
+mod capture;
 mod repeat;
 
+pub use capture::Collect;
 pub use repeat::{Repeat, interval, stop_rule};
 
 use crate::model::VariantId;
@@ -16,9 +18,14 @@ pub trait Policy: Send + Sync {
     /// Says what to do when a lane is free.
     fn next(&self, state: &State) -> Step;
 
-    /// True when the question is answered.
+    /// True when nothing more is launched: the question is answered, or, after that,
+    /// the evidence is caught.
     fn is_done(&self, state: &State) -> bool {
-        self.next(state) == Step::Done
+        if state.capturing {
+            Collect.next(state) == Step::Done
+        } else {
+            self.next(state) == Step::Done
+        }
     }
 
     /// Says what the trials mean.

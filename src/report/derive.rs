@@ -1,11 +1,12 @@
 //! How the report follows from what is known.
 
 use super::{
-    Basis, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, Trend, Variant, words,
+    Basis, Captured, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, SignatureSeen,
+    Trend, Variant, words,
 };
 use crate::model::{Kind, Plan, Role, StopCause, TrialId, VariantId};
 use crate::policy::{self, Policy, StopRule};
-use crate::state::{State, Tally, Times};
+use crate::state::{Group, State, Tally, Times};
 use crate::stats;
 use std::collections::BTreeMap;
 
@@ -37,6 +38,7 @@ impl Report {
             seconds: state.worked.as_secs_f64(),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
+            capture: state.plan.capture,
             host: state.host.clone(),
             notes: notes(state, &variants, journal_complete),
             variants,
@@ -78,6 +80,8 @@ impl Variant {
                 .map(|(why, n)| (why.to_string(), *n))
                 .collect(),
             kinds: kinds(tally),
+            signatures: signatures(state, tally, state.captured(id)),
+            captured: captured(state, id),
             rate: Rate::new(tally, stop_rule, dependence, alpha),
             failing_trials,
             clean_runs_to_confirm: stats::clean_runs_needed(failures, trials, alpha),
@@ -185,6 +189,56 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
     );
     kinds.sort_by_key(|kind| (!kind.is_the_bug, std::cmp::Reverse(kind.count)));
     kinds
+}
+
+/// Returns which failures were seen, the bug before others, the frequent before the rare.
+/// Where captured trials showed the same failures, those say more of it.
+fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSeen> {
+    let (alpha, trials) = (state.plan.alpha.value(), tally.trials());
+    let planned = matches!(
+        policy::stop_rule(state, tally),
+        StopRule::PlannedN | StopRule::KthFailure
+    );
+    let seen = |group: &Group| {
+        let count = group.trials.len() as u64;
+        // Of a failure that counts as neither, the trials it was among are not the trials that count.
+        let among = trials + if group.is_the_bug { 0 } else { tally.other };
+        let interval = if planned {
+            stats::clopper_pearson(count, among, alpha)
+        } else {
+            stats::confidence_sequence(count, among, alpha)
+        };
+        let known = captured.groups.values().map(|group| &group.signature);
+        let same = known.filter(|other| {
+            let weaker = (group.signature.depth, group.signature.id);
+            other.also.contains(&weaker)
+        });
+        SignatureSeen {
+            id: group.signature.id.to_string(),
+            title: group.signature.title.clone(),
+            depth: group.signature.depth,
+            outcome: group.kind.name(),
+            family: group.signature.family.clone(),
+            is_the_bug: group.is_the_bug,
+            count,
+            trials: group.trials.iter().map(|trial| trial.0).collect(),
+            interval: [interval.lo, interval.hi],
+            same_as: same.map(|signature| signature.id.to_string()).collect(),
+        }
+    };
+    let mut all: Vec<SignatureSeen> = tally.groups.values().map(seen).collect();
+    all.sort_by_key(|seen| (!seen.is_the_bug, std::cmp::Reverse(seen.count)));
+    all
+}
+
+fn captured(state: &State, id: VariantId) -> Option<Captured> {
+    let tally = state.captured(id);
+    (tally.ran() > 0).then(|| Captured {
+        trials: tally.ran(),
+        failures: tally.failures,
+        other: tally.other,
+        signatures: signatures(state, tally, tally),
+    })
 }
 
 fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<String> {

@@ -21,7 +21,7 @@ pub use derive::command_line;
 pub use export::{ExportError, Format, export};
 pub use row::{Class, Row};
 
-use crate::model::Host;
+use crate::model::{Capture, Depth, Host};
 use crate::policy::{StopRule, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -61,6 +61,8 @@ pub struct Report {
     pub jobs: u32,
     /// What all seeds of trials derive from.
     pub seed: u64,
+    /// When cores were dumped: it changes the run, so the rates of two settings do not compare.
+    pub capture: Capture,
     /// The machine.
     pub host: Host,
     /// What was run, each way of running it.
@@ -99,6 +101,11 @@ pub struct Variant {
     pub void_reasons: BTreeMap<String, u64>,
     /// Every kind of failure that was seen.
     pub kinds: Vec<KindSeen>,
+    /// Which failures these are: each kind may be several bugs.
+    pub signatures: Vec<SignatureSeen>,
+    /// What the trials showed that were run to catch evidence, with cores being dumped; null
+    /// without any. They are not in any of the other numbers.
+    pub captured: Option<Captured>,
     /// The failure rate.
     pub rate: Rate,
     /// The trials that showed the bug.
@@ -140,6 +147,44 @@ pub struct KindSeen {
     pub count: u64,
     /// In which trials.
     pub trials: Vec<u64>,
+}
+
+/// Failures of one signature.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SignatureSeen {
+    /// Its short name, for `--only sig:ID`.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// What it rests on.
+    pub depth: Depth,
+    /// The name that its outcome is counted under.
+    pub outcome: String,
+    /// A wider name under which it may be counted.
+    pub family: Option<String>,
+    /// Whether it is the bug looked for, or another failure.
+    pub is_the_bug: bool,
+    /// How often it was seen.
+    pub count: u64,
+    /// In which trials.
+    pub trials: Vec<u64>,
+    /// How often a trial shows it, at least and at most: as wide as the stop rule asks for.
+    pub interval: [f64; 2],
+    /// Signatures of captured trials that are the same failure, better known.
+    pub same_as: Vec<String>,
+}
+
+/// Trials that were run to catch evidence.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Captured {
+    /// Those that ran.
+    pub trials: u64,
+    /// Those that showed the bug.
+    pub failures: u64,
+    /// Those that failed otherwise.
+    pub other: u64,
+    /// Which failures these are.
+    pub signatures: Vec<SignatureSeen>,
 }
 
 /// A failure rate and how sure it is.

@@ -1,6 +1,6 @@
 //! What is said of one trial: its row, and how that follows from what was seen.
 
-use crate::model::{ActorSeen, Ending, Kind, Observation, Outcome, ProcessSeen, Void};
+use crate::model::{ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Void};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -26,6 +26,14 @@ pub struct Row {
     pub outcome: String,
     /// Whether and as what it counts.
     pub class: Class,
+    /// The signature of the failure: which one it is.
+    pub signature: Option<String>,
+    /// The same for people.
+    pub title: Option<String>,
+    /// What the signature rests on.
+    pub depth: Option<Depth>,
+    /// It was run to catch evidence, with cores being dumped, and counts apart.
+    pub capture: bool,
     /// How the failure is known, or why the trial says nothing.
     pub detail: String,
     /// The exit code of the process that decided the outcome.
@@ -81,13 +89,15 @@ pub(super) fn decisive<'a>(
 ) -> Option<&'a ActorSeen> {
     let mains: Vec<&ActorSeen> = mains.collect();
     let fits = |main: &&&ActorSeen| match (outcome, &main.ending) {
-        (Outcome::Fail(kind) | Outcome::Other(kind), ending) => match (kind, ending) {
-            (Kind::Hang { .. }, Ending::TimedOut { .. }) => true,
-            (Kind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
-            (Kind::Oom { .. }, ending) => *ending != Ending::Exited(0),
-            (kind, Ending::Exited(code)) => kind.code() == Some(*code),
-            _ => false,
-        },
+        (Outcome::Fail(failure) | Outcome::Other(failure), ending) => {
+            match (&failure.kind, ending) {
+                (Kind::Hang { .. }, Ending::TimedOut { .. }) => true,
+                (Kind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
+                (Kind::Oom { .. }, ending) => *ending != Ending::Exited(0),
+                (kind, Ending::Exited(code)) => kind.code() == Some(*code),
+                _ => false,
+            }
+        }
         (Outcome::Void(Void::NotStarted), ending) => matches!(ending, Ending::NotStarted(_)),
         (Outcome::Void(_), ending) => *ending != Ending::Exited(0),
         (Outcome::Pass, _) => true,
@@ -102,8 +112,8 @@ pub(super) fn judged(
 ) -> (String, Class, String) {
     match outcome {
         Outcome::Pass => ("pass".to_owned(), Class::Pass, String::new()),
-        Outcome::Fail(kind) => (kind.name(), Class::Fail, known_by(kind, seen)),
-        Outcome::Other(kind) => (kind.name(), Class::Other, known_by(kind, seen)),
+        Outcome::Fail(failure) => known_by(&failure.kind, Class::Fail, seen),
+        Outcome::Other(failure) => known_by(&failure.kind, Class::Other, seen),
         Outcome::Void(void) => {
             let why = match (void, decisive.map(|main| &main.ending)) {
                 (Void::NotStarted, Some(Ending::NotStarted(why))) => Some(why.clone()),
@@ -120,12 +130,12 @@ pub(super) fn judged(
     }
 }
 
-fn known_by(kind: &Kind, seen: &mut Observation) -> String {
+fn known_by(kind: &Kind, class: Class, seen: &Observation) -> (String, Class, String) {
     let command = |process: &ProcessSeen| {
         let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         words.join(" ")
     };
-    match kind {
+    let detail = match kind {
         // The rules for failures come before those for passes.
         Kind::Output => seen
             .matched
@@ -134,8 +144,8 @@ fn known_by(kind: &Kind, seen: &mut Observation) -> String {
             .map(|(_, line)| line.clone()),
         Kind::Leak => seen.residue.leaked.first().map(command),
         _ => kind.label(),
-    }
-    .unwrap_or_default()
+    };
+    (kind.name(), class, detail.unwrap_or_default())
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde asks for")]

@@ -112,6 +112,7 @@ impl Reader {
             }
             Event::RunResumed { at } => self.since = (at, self.worked),
             Event::BudgetSpent { at }
+            | Event::CaptureBegun { at }
             | Event::RunStopped { at, .. }
             | Event::RunFinished { at } => self.worked = at,
             Event::Note { .. } => {}
@@ -167,6 +168,8 @@ impl Reader {
             _ => None,
         };
         let number = trial.id.0;
+        let failure = outcome.failure();
+        let signature = failure.map(|failure| &failure.signature);
         Some(Row {
             trial: number,
             variant: variant.name.clone(),
@@ -179,6 +182,10 @@ impl Reader {
             seconds: known.then_some(seen.elapsed.as_secs_f64()),
             outcome: name,
             class,
+            signature: signature.map(|signature| signature.id.to_string()),
+            title: signature.map(|signature| signature.title.clone()),
+            depth: signature.map(|signature| signature.depth),
+            capture: trial.capture,
             detail,
             exit_code: match ending {
                 Some(Ending::Exited(code)) => Some(*code),
@@ -207,10 +214,7 @@ impl Reader {
                 .binary_search(&number)
                 .is_ok()
                 .then(|| format!("trials/{number}")),
-            words: match outcome {
-                Outcome::Fail(kind) | Outcome::Other(kind) => kind.words(),
-                Outcome::Pass | Outcome::Void(_) => String::new(),
-            },
+            words: failure.map_or_else(String::new, |failure| failure.kind.words()),
             index: trial.variant.index(),
         })
     }

@@ -2,9 +2,9 @@
 
 use super::{Format, Report, export};
 use crate::model::{
-    ActorSeen, Ending, Event, FORMAT, HookSeen, Host, Kind, Lane, Level, Observation, Outcome,
-    Plan, ProcessSeen, Residue, Signal, StopCause, Trial, TrialId, VariantId, Void, Witness,
-    trial_seed,
+    ActorSeen, Depth, Ending, Event, FORMAT, Failure, HookSeen, Host, Kind, Lane, Level,
+    Observation, Outcome, Plan, ProcessSeen, Residue, Signal, Signature, SignatureId, StopCause,
+    Trial, TrialId, VariantId, Void, Witness, trial_seed,
 };
 use crate::policy::{Policy as _, Repeat, Step};
 use crate::scenario::{Scenario, Surroundings};
@@ -61,6 +61,29 @@ fn died(ending: Ending, words: &str) -> Observation {
     }
 }
 
+/// A failure known by its exit status alone.
+fn failure(kind: Kind) -> Box<Failure> {
+    let title = kind.name();
+    let id = SignatureId(
+        title
+            .bytes()
+            .fold(0, |id, byte| id * 31 % 65_521 + u32::from(byte)),
+    );
+    let (depth, also, family) = (Depth::Status, Vec::new(), None);
+    let signature = Signature {
+        id,
+        title,
+        depth,
+        also,
+        family,
+    };
+    Box::new(Failure { kind, signature })
+}
+
+fn fail(kind: Kind) -> Outcome {
+    Outcome::Fail(failure(kind))
+}
+
 fn passed() -> (Observation, Outcome) {
     (died(Ending::Exited(0), ""), Outcome::Pass)
 }
@@ -68,7 +91,7 @@ fn passed() -> (Observation, Outcome) {
 fn crashed(words: &str) -> (Observation, Outcome) {
     (
         died(Ending::Signaled(Signal::SEGV, true), words),
-        Outcome::Fail(SEGV),
+        fail(SEGV),
     )
 }
 
@@ -117,6 +140,7 @@ impl Made {
             lane,
             seed,
             timeout: Duration::from_secs(60),
+            capture: false,
         }));
     }
 
@@ -185,12 +209,12 @@ fn zoo() -> Made {
         signal: Signal::SEGV,
         witness,
     };
-    run.trial(4, (died(Ending::Exited(139), ""), Outcome::Fail(told)));
+    run.trial(4, (died(Ending::Exited(139), ""), fail(told)));
     run.trial(
         5,
         (
             died(Ending::Exited(3), "error: 3"),
-            Outcome::Other(Kind::Exit { code: 3 }),
+            Outcome::Other(failure(Kind::Exit { code: 3 })),
         ),
     );
     let stuck = Ending::TimedOut {
@@ -199,10 +223,7 @@ fn zoo() -> Made {
     };
     run.trial(
         6,
-        (
-            died(stuck, "waiting"),
-            Outcome::Fail(Kind::Hang { stopped: false }),
-        ),
+        (died(stuck, "waiting"), fail(Kind::Hang { stopped: false })),
     );
     let mut leak = passed();
     let left = ProcessSeen {
@@ -214,11 +235,11 @@ fn zoo() -> Made {
         unlisted: 2,
         ..Residue::default()
     };
-    leak.1 = Outcome::Fail(Kind::Leak);
+    leak.1 = fail(Kind::Leak);
     run.trial(7, leak);
     let mut output = passed();
     output.0.matched = vec![(0, "WARNING: data race".to_owned())];
-    output.1 = Outcome::Fail(Kind::Output);
+    output.1 = fail(Kind::Output);
     run.trial(8, output);
     run.start(9, 0);
     run.start(10, 0);
@@ -232,7 +253,7 @@ fn zoo() -> Made {
         9,
         (
             died(Ending::Signaled(Signal::KILL, false), ""),
-            Outcome::Fail(Kind::Oom { masked: false }),
+            fail(Kind::Oom { masked: false }),
         ),
     );
     let gone = Ending::NotStarted("cannot execute `./neighbors.py`: text file busy".to_owned());

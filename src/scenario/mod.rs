@@ -23,7 +23,7 @@ pub use value::{
     TimeoutValue,
 };
 
-use crate::model::{Keep, Leaks, Role};
+use crate::model::{Capture, CoreSize, Keep, Leaks, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ pub struct Scenario {
     pub fail_if_out: Vec<Pattern>,
     /// A line of output that matches makes a failing exit a pass.
     pub ok_if_out: Vec<Pattern>,
-    /// Which failures are the bug: a signal, `code:N`, `hang`, `leak`, `oom` or `output`. Others are tallied apart.
+    /// Which failures are the bug: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are tallied apart.
     pub only: Vec<OnlyRule>,
     /// What a process that stays behind means.
     pub leaks: Option<Leaks>,
@@ -118,8 +118,14 @@ pub struct Scenario {
     pub max_rate: Option<Rate>,
     /// Whose output is kept.
     pub keep: Option<Keep>,
-    /// How many trials of each kind of failure are kept in full.
+    /// How many trials of each signature are kept in full.
     pub keep_per_sig: Option<u64>,
+    /// When cores are dumped: `auto` in some trials after the measurement, `off`, `on` in every trial, or `trace`.
+    pub capture: Option<Capture>,
+    /// What is dumped: `light` leaves out the memory, for huge processes.
+    pub cores: Option<CoreSize>,
+    /// A child that crashed is no failure of a trial that ended well.
+    pub ignore_child_crashes: Option<bool>,
 }
 
 /// One role in a trial.

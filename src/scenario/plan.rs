@@ -1,8 +1,9 @@
 //! From what was said to a complete plan: every default stands here.
 
-use super::{Actor, EnvValue, Scenario, Variant};
+use super::{Actor, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Expect, Hooks, Limit, Plan, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Limit, Only, Plan, Resource, Role, Rules,
+    Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -66,6 +67,7 @@ impl Scenario {
         let clear = self.env_clear.unwrap_or(false);
         let text = |hook: &Option<String>| hook.as_ref().map(Text::from);
         let defaults = Rules::default();
+        let (capture, cores) = self.capture();
         Ok(Plan {
             scenario: None,
             variants,
@@ -83,6 +85,7 @@ impl Scenario {
             limits: self
                 .rlimit
                 .iter()
+                .filter(|(name, _)| name.resource() != Resource::Core)
                 .map(|(name, amount)| Limit {
                     resource: name.resource(),
                     value: amount.0,
@@ -109,6 +112,7 @@ impl Scenario {
                     .collect(),
                 only: self.only.iter().map(|only| only.0).collect(),
                 leaks: self.leaks.unwrap_or(defaults.leaks),
+                ignore_child_crashes: self.ignore_child_crashes.unwrap_or(false),
             },
             stop: self.stop()?,
             jobs,
@@ -121,8 +125,32 @@ impl Scenario {
             expect: self.expectation()?,
             seed: self.seed.unwrap_or(around.seed),
             keep: self.keep.unwrap_or_default(),
-            keep_per_kind: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+            keep_per_sig: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+            capture,
+            cores,
         })
+    }
+
+    /// Returns when cores are dumped, and which. Whoever sets a limit for them wants them,
+    /// and whoever looks for one signature needs them to know it.
+    fn capture(&self) -> (Capture, Cores) {
+        let limit = self.rlimit.iter();
+        let limit = limit
+            .filter(|(name, _)| name.resource() == Resource::Core)
+            .map(|(_, amount)| amount.0)
+            .next();
+        let by_signature = |only: &OnlyRule| matches!(only.0, Only::Signature(_));
+        let implied = match limit {
+            Some(Some(0)) => Capture::Off,
+            Some(_) => Capture::On,
+            None if self.only.iter().any(by_signature) => Capture::On,
+            None => Capture::default(),
+        };
+        let cores = Cores {
+            limit: limit.map_or(Cores::default().limit, |limit| limit.unwrap_or(u64::MAX)),
+            size: self.cores.unwrap_or_default(),
+        };
+        (self.capture.unwrap_or(implied), cores)
     }
 
     fn lanes(&self) -> Result<(u32, bool), Refusal> {

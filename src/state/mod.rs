@@ -11,11 +11,11 @@
 
 mod tally;
 
-pub use tally::{Tally, Times};
+pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Event, Host, Kind, Level, Observation, Outcome, Plan, StopCause, Trial, TrialId, VariantId,
-    Void,
+    Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Trial, TrialId,
+    VariantId, Void,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -69,6 +69,8 @@ pub struct State {
     pub finished: bool,
     /// The policy knows its answer: what ends from here on is not counted.
     pub decided: bool,
+    /// The question is answered, and trials catch evidence.
+    pub capturing: bool,
     /// Trials that ended after the decision, and say nothing about it.
     pub after_decision: u64,
     /// The last trial that entered the tally: all before it did, and none after it.
@@ -84,14 +86,31 @@ pub struct State {
     open: BTreeMap<TrialId, Open>,
     launched: u64,
     /// Failures so far in the order they came, for what is shown live and kept.
-    arrived: BTreeMap<(VariantId, Kind), u64>,
+    arrived: BTreeMap<(VariantId, SignatureId), (Kind, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Variant {
+    measured: Counted,
+    /// Trials that were run to catch evidence: another setting, so another rate.
+    captured: Counted,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
     tally: Tally,
     /// Launched, not counted yet, and not known to be void.
     pending: u64,
+}
+
+impl Variant {
+    fn of(&mut self, trial: &Trial) -> &mut Counted {
+        if trial.capture {
+            &mut self.captured
+        } else {
+            &mut self.measured
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -130,9 +149,13 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let tally = |_: &_| Variant {
+        let counted = || Counted {
             tally: Tally::new(plan.jobs),
             pending: 0,
+        };
+        let tally = |_: &_| Variant {
+            measured: counted(),
+            captured: counted(),
         };
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
@@ -146,6 +169,7 @@ impl State {
             stopped: None,
             finished: false,
             decided: false,
+            capturing: false,
             after_decision: 0,
             last_counted: TrialId(0),
             notes: Vec::new(),
@@ -171,6 +195,12 @@ impl State {
                 self.worked = *at;
                 self.ended(*trial, seen, outcome.clone());
                 self.advance(decided);
+            }
+            Event::CaptureBegun { at } => {
+                self.worked = *at;
+                self.after_decision += self.open.len() as u64;
+                self.open.clear();
+                (self.capturing, self.decided) = (true, false);
             }
             Event::BudgetSpent { at } => {
                 self.worked = *at;
@@ -216,7 +246,7 @@ impl State {
             Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
             Some(Open::Finished(..)) => return,
             None => {
-                self.variants[trial.variant.index()].pending += 1;
+                self.variants[trial.variant.index()].of(&trial).pending += 1;
                 0
             }
         };
@@ -240,12 +270,11 @@ impl State {
             return;
         }
         match &outcome {
-            Outcome::Void(_) => self.variants[trial.variant.index()].pending -= 1,
-            Outcome::Fail(kind) | Outcome::Other(kind) => {
-                *self
-                    .arrived
-                    .entry((trial.variant, kind.clone()))
-                    .or_default() += 1;
+            Outcome::Void(_) => self.variants[trial.variant.index()].of(&trial).pending -= 1,
+            Outcome::Fail(failure) | Outcome::Other(failure) => {
+                let group = (trial.variant, failure.signature.id);
+                let known = self.arrived.entry(group);
+                known.or_insert_with(|| (failure.kind.clone(), 0)).1 += 1;
             }
             Outcome::Pass => {}
         }
@@ -260,16 +289,16 @@ impl State {
             && matches!(first.get(), Open::Finished(..))
             && let Open::Finished(trial, ended) = first.remove()
         {
-            let variant = &mut self.variants[trial.variant.index()];
+            let counted = self.variants[trial.variant.index()].of(&trial);
             match ended.outcome {
                 Outcome::Void(Void::Warmup) => {}
                 Outcome::Void(_) => self.void_streak += 1,
                 _ => {
-                    variant.pending -= 1;
+                    counted.pending -= 1;
                     self.void_streak = 0;
                 }
             }
-            variant.tally.add(trial.id, &ended);
+            counted.tally.add(trial.id, &ended);
             self.last_counted = trial.id;
             self.decided = decided(self);
         }
@@ -291,20 +320,31 @@ impl State {
 
     /// Returns the tally of a variant: all trials up to the first one that is still open.
     pub fn tally(&self, variant: VariantId) -> &Tally {
-        &self.variants[variant.index()].tally
+        &self.variants[variant.index()].measured.tally
+    }
+
+    /// Returns the tally of those trials of a variant that were run to catch evidence.
+    pub fn captured(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].captured.tally
     }
 
     /// Returns every variant with its tally.
     pub fn tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
         (0..)
             .map(VariantId)
-            .zip(self.variants.iter().map(|variant| &variant.tally))
+            .zip(self.variants.iter().map(|variant| &variant.measured.tally))
     }
 
     /// Returns how many trials of a variant are counted or may still come to count.
     pub fn underway(&self, variant: VariantId) -> u64 {
-        let variant = &self.variants[variant.index()];
-        variant.tally.ran() + variant.pending
+        let Counted { tally, pending } = &self.variants[variant.index()].measured;
+        tally.ran() + pending
+    }
+
+    /// Returns the same of trials that catch evidence.
+    pub fn captures_underway(&self, variant: VariantId) -> u64 {
+        let Counted { tally, pending } = &self.variants[variant.index()].captured;
+        tally.ran() + pending
     }
 
     /// Returns the trials that run now.
@@ -341,17 +381,15 @@ impl State {
         TrialId(self.launched.saturating_add(1))
     }
 
-    /// Returns how many failures of this kind have come so far, in any order.
-    pub fn arrived(&self, variant: VariantId, kind: &Kind) -> u64 {
-        self.arrived
-            .get(&(variant, kind.clone()))
-            .copied()
-            .unwrap_or(0)
+    /// Returns how many failures of this signature have come so far, in any order.
+    pub fn arrived(&self, variant: VariantId, signature: SignatureId) -> u64 {
+        let known = self.arrived.get(&(variant, signature));
+        known.map_or(0, |(_, count)| *count)
     }
 
     /// Returns every kind of failure that has come so far, in any order, with its number.
     pub fn arrivals(&self) -> impl Iterator<Item = (&Kind, u64)> {
-        self.arrived.iter().map(|((_, kind), count)| (kind, *count))
+        self.arrived.values().map(|(kind, count)| (kind, *count))
     }
 
     /// Returns how many trials have finished so far, in any order, and said something.
@@ -362,7 +400,7 @@ impl State {
         });
         self.variants
             .iter()
-            .map(|variant| variant.tally.ran())
+            .map(|variant| variant.measured.tally.ran() + variant.captured.tally.ran())
             .sum::<u64>()
             + waiting.count() as u64
     }
@@ -371,7 +409,7 @@ impl State {
     pub fn void(&self) -> u64 {
         self.variants
             .iter()
-            .map(|variant| variant.tally.void_total())
+            .map(|variant| variant.measured.tally.void_total())
             .sum()
     }
 }

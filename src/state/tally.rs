@@ -1,7 +1,7 @@
 //! What is counted of the trials of one variant, in launch order and bounded memory.
 
 use super::Ended;
-use crate::model::{Kind, Outcome, TrialId, Void};
+use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, TrialId, Void};
 use crate::stats::Batches;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct Tally {
     pub failed: BTreeMap<Kind, Vec<TrialId>>,
     /// Which trials failed otherwise, by kind.
     pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
+    /// Failures by what they are.
+    pub groups: BTreeMap<SignatureId, Group>,
     /// Trials, whatever their outcome, that left processes behind; and how many of those.
     pub leaks: (u64, u64),
     /// Processes that could not be killed, and may still live.
@@ -44,6 +46,19 @@ pub struct Tally {
     pub ended_in_failure: bool,
     batch_size: u64,
     batch: (u64, u32, u32),
+}
+
+/// Failures of one signature.
+#[derive(Debug)]
+pub struct Group {
+    /// Which failure it is.
+    pub signature: Signature,
+    /// How it showed first.
+    pub kind: Kind,
+    /// It is the bug looked for.
+    pub is_the_bug: bool,
+    /// In which trials.
+    pub trials: Vec<TrialId>,
 }
 
 /// How long trials took.
@@ -104,23 +119,35 @@ impl Tally {
                 self.passes += 1;
                 self.pass_times.add(ended.elapsed);
             }
-            Outcome::Fail(kind) => {
+            Outcome::Fail(failure) => {
                 self.failures += 1;
                 self.fail_times.add(ended.elapsed);
-                self.failed.entry(kind.clone()).or_default().push(id);
+                let kind = failure.kind.clone();
+                self.failed.entry(kind).or_default().push(id);
+                self.group(id, failure, true);
             }
-            Outcome::Other(kind) => {
+            Outcome::Other(failure) => {
                 self.other += 1;
-                self.failed_otherwise
-                    .entry(kind.clone())
-                    .or_default()
-                    .push(id);
+                let kind = failure.kind.clone();
+                self.failed_otherwise.entry(kind).or_default().push(id);
+                self.group(id, failure, false);
                 return;
             }
             Outcome::Void(_) => unreachable!("handled above"),
         }
         self.exposure = self.exposure.saturating_add(ended.elapsed);
         self.follow(id, matches!(ended.outcome, Outcome::Fail(_)));
+    }
+
+    fn group(&mut self, id: TrialId, failure: &Failure, is_the_bug: bool) {
+        let group = self.groups.entry(failure.signature.id);
+        let new = || Group {
+            signature: failure.signature.clone(),
+            kind: failure.kind.clone(),
+            is_the_bug,
+            trials: Vec::new(),
+        };
+        group.or_insert_with(new).trials.push(id);
     }
 
     /// Keeps what the checks for dependence and drift need.

@@ -80,13 +80,14 @@ impl Live {
     fn ended(&mut self, id: TrialId, seen: &Observation, outcome: &Outcome) {
         let time = words::seconds(seen.elapsed.as_secs_f64());
         let text = match outcome {
-            Outcome::Fail(kind) => format!("{} {}", style(kind.name()).red().bold(), about(kind)),
-            Outcome::Other(kind) => {
-                format!(
-                    "{} {}, not the bug looked for",
-                    style(kind.name()).yellow(),
-                    about(kind)
-                )
+            Outcome::Fail(failure) => {
+                let kind = &failure.kind;
+                format!("{} {}", style(kind.name()).red().bold(), about(kind))
+            }
+            Outcome::Other(failure) => {
+                let kind = &failure.kind;
+                let name = style(kind.name()).yellow();
+                format!("{name} {}, not the bug looked for", about(kind))
             }
             Outcome::Void(Void::Interrupted) => return,
             Outcome::Void(void) => format!("{}{}", style(void).dim(), why(seen)),
@@ -95,7 +96,7 @@ impl Live {
         };
         if !self.every_trial {
             let name = match outcome {
-                Outcome::Fail(kind) | Outcome::Other(kind) => kind.name(),
+                Outcome::Fail(failure) | Outcome::Other(failure) => failure.kind.name(),
                 Outcome::Void(void) => void.to_string(),
                 Outcome::Pass => String::new(),
             };

@@ -43,8 +43,9 @@ impl Sink for Ticks {
 fn line(id: TrialId, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Pass => format!("{} {}\n", style("✓").green(), id.0),
-        Outcome::Fail(kind) | Outcome::Other(kind) => {
-            format!("{} {}  {}\n", style("✗").red(), id.0, words(kind))
+        Outcome::Fail(failure) | Outcome::Other(failure) => {
+            let words = words(&failure.kind);
+            format!("{} {}  {words}\n", style("✗").red(), id.0)
         }
         Outcome::Void(void) => format!("{} {}  {void}\n", style("-").dim(), id.0),
     }

@@ -61,7 +61,7 @@ fn a_command_alone_is_a_plan_with_every_default() {
         (plan.seed, plan.expect, plan.alpha),
         (7, Expect::Pass, Alpha::default())
     );
-    assert_eq!((plan.keep, plan.keep_per_kind), (Keep::Fail, DEFAULT_KEPT));
+    assert_eq!((plan.keep, plan.keep_per_sig), (Keep::Fail, DEFAULT_KEPT));
     assert_eq!(
         (plan.rules, plan.hooks, plan.scratch),
         (Rules::default(), Hooks::default(), false)

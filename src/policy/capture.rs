@@ -1,0 +1,66 @@
+//! After the measurement: a few more trials, to catch what the failures left behind.
+//!
+//! Dumping cores disturbs what runs beside and after a crash, so the trials that are
+//! measured do not. These do, until a handful of crashes of every variant has been caught,
+//! or as many trials have been run as the measurement took: what it did not show in
+//! so many is not worth waiting for.
+
+use super::{Policy, Step, Verdict};
+use crate::model::{Capture, VariantId};
+use crate::state::{State, Tally};
+
+/// Crashes that are caught of each variant.
+const ENOUGH: u64 = 3;
+/// Trials that may be run for it, however few were measured.
+const AT_LEAST: u64 = 10;
+
+/// Runs trials that catch evidence.
+pub struct Collect;
+
+impl Collect {
+    /// True when the measurement, which is over, saw crashes of which there is more to learn.
+    pub fn is_wanted(state: &State) -> bool {
+        state.plan.capture == Capture::Auto
+            && !state.capturing
+            && state.tallies().any(|(_, tally)| crashes(tally) > 0)
+    }
+}
+
+impl Policy for Collect {
+    fn next(&self, state: &State) -> Step {
+        let missing = |id: &VariantId| crashes(state.captured(*id)) < ENOUGH;
+        let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
+        let crashed = state
+            .tallies()
+            .filter(|(_, tally)| crashes(tally) > 0)
+            .map(|(id, _)| id)
+            .filter(missing);
+        let open: Vec<VariantId> = crashed.collect();
+        let next = open
+            .iter()
+            .filter(|id| room(id))
+            .min_by_key(|id| state.captures_underway(**id));
+        match next {
+            Some(variant) => Step::Launch(*variant),
+            None if open.is_empty() || !state.unsettled() => Step::Done,
+            None => Step::Wait,
+        }
+    }
+
+    fn verdict(&self, _: &State) -> Verdict {
+        Verdict::Undecided
+    }
+
+    fn total(&self, _: &State) -> Option<u64> {
+        None
+    }
+}
+
+fn crashes(tally: &Tally) -> u64 {
+    let crash = tally.groups.values().filter(|group| group.kind.is_crash());
+    crash.map(|group| group.trials.len() as u64).sum()
+}
+
+fn most(measured: &Tally) -> u64 {
+    measured.ran().max(AT_LEAST)
+}
