@@ -26,11 +26,11 @@
 //! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
-//! | `exec` | runs one trial and cannot fail | model, sys, slot, oracle | tokio, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle | tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, state, report | console, indicatif |
+//! | `term` | what a person sees | model, stats, state, policy, report | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
 //!

@@ -6,14 +6,14 @@ use super::exit::Exit;
 use super::preflight::{check, find_ourselves, startable};
 use crate::driver::{Driver, drive};
 use crate::exec::Local;
-use crate::model::{Event, FORMAT, HookSeen, Host, Level, Plan, Signal, StopCause, TrialId};
+use crate::model::{Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId};
 use crate::policy::{Policy as _, Repeat};
 use crate::report::{Format, Report};
 use crate::scenario::{DEFAULT_DURATION, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
-use crate::sys::host;
 use crate::sys::signals::is_ignored;
+use crate::sys::{core_pattern, host};
 use crate::term::{self, Live, Ticks};
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -51,6 +51,7 @@ impl<'a> Experiment<'a> {
     pub(super) fn begin(mut plan: Plan, output: &'a Output) -> Result<Self, CliError> {
         check(&plan)?;
         find_ourselves(&mut plan);
+        plan.no_cores = no_cores(&plan);
         output.exports.touch()?;
         let root = default_root();
         let folder = Folder::create(output.out.as_deref(), &root)?;
@@ -246,6 +247,17 @@ impl<'a> Experiment<'a> {
             Some(StopCause::NothingCounts) | None => Exit::of(report.verdict, state.plan.expect),
         })
     }
+}
+
+/// Returns why no core of the main processes can be had here.
+fn no_cores(plan: &Plan) -> Option<String> {
+    let destination = match core_pattern::read() {
+        Ok(destination) => destination,
+        Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
+    };
+    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    let mut mains = actors.filter(|actor| actor.role == Role::Main);
+    mains.find_map(|main| core_pattern::obstacle(&destination, Path::new(main.cwd.as_os_str())))
 }
 
 impl super::args::Exports {

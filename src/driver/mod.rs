@@ -6,8 +6,8 @@
 
 use crate::exec::{Executor, Halt};
 use crate::model::{
-    Capture, Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial,
-    TrialId, Void, trial_seed,
+    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, TrialId,
+    Void, trial_seed,
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
@@ -253,8 +253,7 @@ impl Run<'_, '_> {
                     lane,
                     seed,
                     timeout,
-                    capture: capturing
-                        || matches!(state.plan.capture, Capture::On | Capture::Trace),
+                    capture: capturing,
                 })
             }
             Step::Wait | Step::Done => None,

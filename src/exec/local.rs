@@ -1,8 +1,9 @@
 //! Trials on this machine: one slot process a lane.
 
+use super::evidence::Collector;
 use super::lane::Slot;
 use super::{Answer, Executor, Halt};
-use crate::model::{HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
+use crate::model::{Capture, Ending, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
 use crate::oracle;
 use crate::slot::wire::Recipe;
 use crate::sys::{child, process, signals};
@@ -10,7 +11,7 @@ use rustix::process::Signal;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Mutex, watch};
 
 /// What a lost slot left is killed for so long.
@@ -27,14 +28,15 @@ pub struct Local {
 struct Shared {
     binary: PathBuf,
     recipes: Vec<Recipe>,
+    collector: Collector,
     /// Slots that are up: whatever else is a child of ours was lost by one that is not.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
 }
 
 impl Local {
-    /// Makes an executor for a plan. `scratch` is where trials get their folders.
-    pub fn new(plan: &Plan, scratch: &Path) -> io::Result<Self> {
+    /// Makes an executor for a plan. Below `trials` each trial has its folder.
+    pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
         let recipe = |variant: &crate::model::VariantPlan| Recipe {
             variant: variant.clone(),
@@ -42,7 +44,9 @@ impl Local {
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
-            scratch: plan.scratch.then(|| scratch.as_os_str().into()),
+            cores: plan.cores,
+            capture: matches!(plan.capture, Capture::On | Capture::Trace),
+            scratch: plan.scratch.then(|| trials.as_os_str().into()),
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
@@ -51,6 +55,7 @@ impl Local {
         let shared = Shared {
             binary: std::env::current_exe()?,
             recipes: plan.variants.iter().map(recipe).collect(),
+            collector: Collector::new(trials),
             pids: Register::default(),
             complaints: Register::default(),
         };
@@ -94,7 +99,11 @@ impl Executor for Local {
         );
         Box::pin(async move {
             let mut lane = lane.lock().await;
+            let began = SystemTime::now();
             match shared.run(&mut lane, &trial, &mut halt).await {
+                Ok(seen) if leaves_more(&seen) || trial.capture => {
+                    shared.look_closer(trial, began, seen).await
+                }
                 Ok(seen) => seen,
                 Err(error) => {
                     let lost = shared.lose(&mut lane, &error);
@@ -123,7 +132,45 @@ impl Executor for Local {
     }
 }
 
+/// True for a trial of which there is more to learn than how it ended.
+fn leaves_more(seen: &Observation) -> bool {
+    let died = |ending: &Ending| !matches!(ending, Ending::Exited(0) | Ending::Stopped);
+    seen.hang.is_some()
+        || !seen.casualties.is_empty()
+        || seen.actors.iter().any(|actor| died(&actor.ending))
+}
+
 impl Shared {
+    /// Takes what a trial left behind, before the next one of its lane begins.
+    async fn look_closer(
+        self: Arc<Self>,
+        trial: Trial,
+        began: SystemTime,
+        mut seen: Observation,
+    ) -> Observation {
+        let recipe = &self.recipes[trial.variant.index()];
+        let dumped = trial.capture || recipe.capture;
+        if !dumped && seen.hang.is_none() && seen.cores.is_empty() {
+            return seen;
+        }
+        let shared = Arc::clone(&self);
+        let looked = tokio::task::spawn_blocking(move || {
+            if dumped {
+                let variant = &shared.recipes[trial.variant.index()].variant;
+                shared
+                    .collector
+                    .collect(trial.id.0, variant, began, &mut seen);
+            }
+            shared.collector.examine(trial.id.0, &mut seen);
+            seen
+        });
+        // Only a bug of ours can fail this; the trial is lost, and no more.
+        looked.await.unwrap_or_else(|error| Observation {
+            lost: Some(error.to_string()),
+            ..Observation::default()
+        })
+    }
+
     /// Returns the slot of a lane, started if need be.
     fn up<'a>(&self, lane: &'a mut Option<Slot>, name: &str) -> io::Result<&'a mut Slot> {
         if lane.is_none() {

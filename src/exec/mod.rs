@@ -1,9 +1,11 @@
 //! Runs one trial, and cannot fail: whatever goes wrong is something that was seen.
 
+mod evidence;
 mod fake;
 mod lane;
 mod local;
 
+pub use evidence::STORY;
 pub use fake::Fake;
 pub use local::Local;
 

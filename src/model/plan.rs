@@ -64,6 +64,9 @@ pub struct Plan {
     /// What is dumped then.
     #[serde(default)]
     pub cores: Cores,
+    /// Why no core can be had on this machine, where that is so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub no_cores: Option<String>,
 }
 
 /// The chance that a stated interval is wrong, in millionths, so that plans can be compared.

@@ -21,8 +21,23 @@ impl Collect {
     /// True when the measurement, which is over, saw crashes of which there is more to learn.
     pub fn is_wanted(state: &State) -> bool {
         state.plan.capture == Capture::Auto
+            && state.plan.no_cores.is_none()
             && !state.capturing
-            && state.tallies().any(|(_, tally)| crashes(tally) > 0)
+            && Self::has_crashes(state)
+    }
+
+    /// True when the measurement saw a program crash.
+    pub fn has_crashes(state: &State) -> bool {
+        state.tallies().any(|(_, tally)| crashes(tally) > 0)
+    }
+
+    /// Returns how many crashes were caught so far, and how many are wanted.
+    pub fn caught(state: &State) -> (u64, u64) {
+        let crashed = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
+        crashed.fold((0, 0), |(caught, wanted), (id, _)| {
+            let here = crashes(state.captured(id)).min(ENOUGH);
+            (caught + here, wanted + ENOUGH)
+        })
     }
 }
 

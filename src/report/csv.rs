@@ -11,7 +11,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 20] = [
+pub(super) const COLUMNS: [&str; 24] = [
     "trial",
     "variant",
     "lane",
@@ -21,6 +21,10 @@ pub(super) const COLUMNS: [&str; 20] = [
     "seconds",
     "outcome",
     "class",
+    "signature",
+    "title",
+    "depth",
+    "capture",
     "detail",
     "exit_code",
     "signal",
@@ -43,9 +47,8 @@ pub(super) fn write(
     let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
     table.write_record(COLUMNS).map_err(plain)?;
     rows::each(folder, report, |mut row: Row| {
-        for text in [&mut row.variant, &mut row.detail, &mut row.last_words] {
-            make_safe(text);
-        }
+        let texts = [&mut row.variant, &mut row.detail, &mut row.last_words];
+        texts.into_iter().chain(&mut row.title).for_each(make_safe);
         table.serialize(row).map_err(plain)
     })?;
     Ok(table.flush()?)

@@ -4,8 +4,8 @@ use super::{
     Basis, Captured, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, SignatureSeen,
     Trend, Variant, words,
 };
-use crate::model::{Kind, Plan, Role, StopCause, TrialId, VariantId};
-use crate::policy::{self, Policy, StopRule};
+use crate::model::{Capture, Kind, Plan, Role, StopCause, TrialId, VariantId};
+use crate::policy::{self, Collect, Policy, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats;
 use std::collections::BTreeMap;
@@ -244,6 +244,7 @@ fn captured(state: &State, id: VariantId) -> Option<Captured> {
 fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<String> {
     let mut notes = Vec::new();
     for variant in variants {
+        notes.extend(family(variant));
         let of = if variant.name.is_empty() {
             String::new()
         } else {
@@ -278,6 +279,12 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
             ));
         }
     }
+    if Collect::has_crashes(state)
+        && state.plan.capture != Capture::Off
+        && let Some(why) = &state.plan.no_cores
+    {
+        notes.push(format!("no core was caught: {why}"));
+    }
     if let Some(StopCause::NothingCounts) = state.stopped {
         notes.push("given up: trial after trial said nothing".to_owned());
     }
@@ -293,6 +300,24 @@ fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<Str
         notes.push(format!("{text}{times}"));
     }
     notes
+}
+
+/// Offers failures together that may have one cause though they show in different places.
+fn family(variant: &Variant) -> Option<String> {
+    let captured = variant
+        .captured
+        .iter()
+        .flat_map(|captured| &captured.signatures);
+    let all = variant.signatures.iter().chain(captured);
+    let mut damaged: Vec<&SignatureSeen> = all.filter(|seen| seen.family.is_some()).collect();
+    damaged.sort_by(|a, b| a.id.cmp(&b.id));
+    damaged.dedup_by(|a, b| a.id == b.id);
+    (damaged.len() > 1).then(|| {
+        format!(
+            "{} signatures found the heap damaged, which often is one bug: a stack shows who found it, not who did it",
+            damaged.len()
+        )
+    })
 }
 
 /// Returns the command of a variant as it can be typed.

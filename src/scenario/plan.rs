@@ -128,6 +128,7 @@ impl Scenario {
             keep_per_sig: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
             capture,
             cores,
+            no_cores: None,
         })
     }
 

@@ -19,13 +19,15 @@ pub mod wire;
 
 pub use command::{CommandLine, Numbers};
 
-use crate::model::{ActorPlan, Ending, HookSeen, Leaks, Observation, Role, Text, Trial, VariantId};
+use crate::model::{
+    ActorPlan, CoreSize, Ending, HookSeen, Leaks, Observation, Role, Text, Trial, VariantId,
+};
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::process::Identity;
 use crate::sys::spawn::Spawner;
 use crate::sys::{child, host, limits, signals};
 use control::{Control, Heard};
-use process::Process;
+use process::{Around, Process};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};
@@ -223,7 +225,8 @@ impl Slot {
         seen: &mut Observation,
     ) {
         let host_kills_before = host_kills_if(self.group.is_none());
-        let mut processes = self.start(recipe, numbers);
+        let dumps = trial.capture || recipe.capture;
+        let mut processes = self.start(recipe, numbers, dumps);
         let how = self.supervise(&mut processes, patterns, trial.timeout, recipe.grace);
         seen.interrupted = how.interrupted;
         let main = processes
@@ -270,15 +273,28 @@ impl Slot {
         self.last = processes;
     }
 
-    fn start(&mut self, recipe: &Recipe, numbers: &Numbers) -> Vec<Process> {
+    fn start(&mut self, recipe: &Recipe, numbers: &Numbers, dumps: bool) -> Vec<Process> {
         let mut processes = Vec::new();
+        let mut limits = limits(recipe);
+        if dumps {
+            limits.push(limits::core_dumps(recipe.cores.limit));
+            if recipe.cores.size == CoreSize::Light {
+                // Where that is refused, the cores are full: more, not less.
+                let _ = limits::light_core_dumps();
+            }
+        }
+        let nothing = self.nothing.as_fd();
+        let around = Around {
+            recipe,
+            numbers,
+            limits: &limits,
+            nothing,
+        };
         // What runs beside the main process is there before it.
         for role in [Role::Helper, Role::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
-                    let nothing = self.nothing.as_fd();
-                    let mut process =
-                        Process::start(&mut self.spawner, recipe, actor, numbers, nothing);
+                    let mut process = Process::start(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
                     processes.push(process);
@@ -319,8 +335,15 @@ impl Slot {
     fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers) -> Hooked {
         let cwd = recipe.variant.actors.first().map(|actor| actor.cwd.clone());
         let actor = shell(command, cwd.unwrap_or_else(|| ".".into()));
+        let limits = limits(recipe);
         let nothing = self.nothing.as_fd();
-        let process = Process::start(&mut self.spawner, recipe, &actor, numbers, nothing);
+        let around = Around {
+            recipe,
+            numbers,
+            limits: &limits,
+            nothing,
+        };
+        let process = Process::start(&mut self.spawner, &actor, &around);
         let mut processes = [process];
         let how = self.supervise(
             &mut processes,
@@ -418,4 +441,15 @@ fn shell(command: &Text, cwd: Text) -> ActorPlan {
         cwd,
         stdin: None,
     }
+}
+
+/// Returns the limits of every process, as `setrlimit` takes them.
+fn limits(recipe: &Recipe) -> Vec<(u32, u64)> {
+    let limits = recipe.limits.iter().map(|limit| {
+        (
+            limits::number(&limit.resource.to_string()).unwrap_or(u32::MAX),
+            limit.value.unwrap_or(limits::UNLIMITED),
+        )
+    });
+    limits.collect()
 }

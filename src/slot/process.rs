@@ -5,7 +5,6 @@ use super::command::{CommandLine, Numbers};
 use super::wire::Recipe;
 use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
-use crate::sys::limits;
 use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
@@ -21,6 +20,16 @@ use std::time::Instant;
 /// A process that may have outlived its parent can write for ever; at one go no
 /// more than this is read of it. A pipe holds less.
 const ONE_GO: usize = 1 << 20;
+
+/// What all processes of a trial are started with.
+pub(super) struct Around<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) numbers: &'a Numbers,
+    /// Limits, as `setrlimit` takes them.
+    pub(super) limits: &'a [(u32, u64)],
+    /// What a process without input reads from.
+    pub(super) nothing: BorrowedFd<'a>,
+}
 
 /// A process of the present trial.
 pub(super) struct Process {
@@ -51,13 +60,7 @@ pub(super) struct Stream {
 impl Process {
     /// Starts one copy of an actor. One that cannot be started is a process that
     /// has ended: nothing fails here.
-    pub(super) fn start(
-        spawner: &mut Spawner,
-        recipe: &Recipe,
-        actor: &ActorPlan,
-        numbers: &Numbers,
-        nothing: BorrowedFd<'_>,
-    ) -> Self {
+    pub(super) fn start(spawner: &mut Spawner, actor: &ActorPlan, around: &Around<'_>) -> Self {
         let started = Instant::now();
         let mut process = Self {
             role: actor.role,
@@ -70,7 +73,7 @@ impl Process {
             err: Stream::default(),
             started,
         };
-        match process.launch(spawner, recipe, actor, numbers, nothing) {
+        match process.launch(spawner, actor, around) {
             Ok(pid) => process.pid = Some(pid),
             Err(why) => process.seen.ending = Ending::NotStarted(why),
         }
@@ -80,12 +83,10 @@ impl Process {
     fn launch(
         &mut self,
         spawner: &mut Spawner,
-        recipe: &Recipe,
         actor: &ActorPlan,
-        numbers: &Numbers,
-        nothing: BorrowedFd<'_>,
+        around: &Around<'_>,
     ) -> Result<i32, String> {
-        let command = CommandLine::new(&recipe.environment, actor, numbers);
+        let command = CommandLine::new(&around.recipe.environment, actor, around.numbers);
         let paths = candidates(command.program(), command.variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes());
         let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
@@ -95,17 +96,6 @@ impl Process {
         let envp =
             Strings::join(variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]));
         let envp = envp.map_err(holds_nul)?;
-        let limits: Vec<_> = recipe
-            .limits
-            .iter()
-            .map(|limit| {
-                (
-                    limits::number(&limit.resource.to_string()).unwrap_or(u32::MAX),
-                    limit.value.unwrap_or(limits::UNLIMITED),
-                )
-            })
-            .collect();
-
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())
@@ -126,11 +116,11 @@ impl Process {
             envp: &envp,
             cwd: &cwd,
             stdio: [
-                input.as_ref().map_or(nothing, OwnedFd::as_fd),
+                input.as_ref().map_or(around.nothing, OwnedFd::as_fd),
                 out_end.as_fd(),
                 err_end.as_fd(),
             ],
-            limits: &limits,
+            limits: around.limits,
         };
         self.started = Instant::now();
         let pid = spawner.spawn(&program).map_err(|error| {
@@ -141,6 +131,7 @@ impl Process {
             };
             format!("{what}: {}", plain(&error.source))
         })?;
+        self.seen.pid = pid;
         self.out.open(out, out_end);
         self.err.open(err, err_end);
         Ok(pid)

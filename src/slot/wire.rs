@@ -1,7 +1,8 @@
 //! What a slot is told and what it answers: JSON, one message a line.
 
 use crate::model::{
-    HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan, micros,
+    Cores, HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan,
+    micros,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -55,6 +56,10 @@ pub struct Recipe {
     pub conclude: Option<Text>,
     /// Limits of every process.
     pub limits: Vec<Limit>,
+    /// What the kernel may dump, in trials that capture.
+    pub cores: Cores,
+    /// Every trial captures.
+    pub capture: bool,
     /// Below this folder each trial has one of its own.
     pub scratch: Option<Text>,
     /// Between the polite signal and the kill.

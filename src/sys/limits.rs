@@ -15,6 +15,19 @@ pub fn no_core_dumps() {
     );
 }
 
+/// Returns the limit that lets a child dump so many bytes of core, as far as that can be had.
+pub fn core_dumps(bytes: u64) -> (u32, u64) {
+    let most = getrlimit(Resource::Core).maximum;
+    (libc::RLIMIT_CORE, bytes.min(most.unwrap_or(UNLIMITED)))
+}
+
+/// Has the kernel dump of the children to come only what it always dumps: registers and
+/// modules. They inherit it from this process.
+pub fn light_core_dumps() -> std::io::Result<()> {
+    // No memory but ELF headers and private huge pages.
+    std::fs::write("/proc/self/coredump_filter", "0x30")
+}
+
 /// Returns how many files each process may have open.
 pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod child;
+pub mod core_pattern;
 pub mod host;
 pub mod limits;
 pub mod process;

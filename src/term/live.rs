@@ -1,7 +1,8 @@
 //! The live line, and a line for each failure as it happens.
 
 use super::say;
-use crate::model::{Event, Kind, Level, Observation, Outcome, TrialId, Void};
+use crate::model::{Depth, Event, Failure, Level, Observation, Outcome, TrialId, Void};
+use crate::policy::Collect;
 use crate::report::words;
 use crate::state::{Sink, State};
 use crate::stats::confidence_sequence;
@@ -81,13 +82,12 @@ impl Live {
         let time = words::seconds(seen.elapsed.as_secs_f64());
         let text = match outcome {
             Outcome::Fail(failure) => {
-                let kind = &failure.kind;
-                format!("{} {}", style(kind.name()).red().bold(), about(kind))
+                let (name, about) = called(failure);
+                format!("{} {about}", style(name).red().bold())
             }
             Outcome::Other(failure) => {
-                let kind = &failure.kind;
-                let name = style(kind.name()).yellow();
-                format!("{name} {}, not the bug looked for", about(kind))
+                let (name, about) = called(failure);
+                format!("{} {about}, not the bug looked for", style(name).yellow())
             }
             Outcome::Void(Void::Interrupted) => return,
             Outcome::Void(void) => format!("{}{}", style(void).dim(), why(seen)),
@@ -136,6 +136,10 @@ impl Live {
     }
 
     fn status(&self, state: &State) -> String {
+        if state.capturing {
+            let (caught, wanted) = Collect::caught(state);
+            return format!("catching evidence: {caught} of {wanted} crashes");
+        }
         let completed = state.completed();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for (kind, count) in state.arrivals() {
@@ -202,6 +206,9 @@ impl Sink for Live {
                 outcome,
                 ..
             } => self.ended(*trial, seen, outcome),
+            Event::CaptureBegun { .. } => self.line(
+                "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted)",
+            ),
             Event::Note { level, text } => {
                 let text = words::sanitize(text);
                 match level {
@@ -230,10 +237,14 @@ impl Sink for Live {
     }
 }
 
-/// What follows the name of a failure.
-fn about(kind: &Kind) -> String {
-    kind.label()
-        .map_or_else(String::new, |label| format!("({label})"))
+/// The name of a failure, and what follows it.
+fn called(failure: &Failure) -> (String, String) {
+    if failure.signature.depth > Depth::Output {
+        return (words::sanitize(&failure.signature.title), String::new());
+    }
+    let label = failure.kind.label();
+    let about = label.map_or_else(String::new, |label| format!("({label})"));
+    (failure.kind.name(), about)
 }
 
 /// Why a trial says nothing.

@@ -1,7 +1,8 @@
 //! The first screen of a result: tally, rate, what was not seen, where the
 //! evidence is, what to type next.
 
-use crate::report::{Report, Variant, words};
+use crate::model::Depth;
+use crate::report::{Report, SignatureSeen, Variant, words};
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -71,24 +72,29 @@ fn rate(report: &Report, variant: &Variant) -> String {
 }
 
 fn kinds(out: &mut String, variant: &Variant) {
-    for kind in &variant.kinds {
-        let label = kind
-            .label
-            .as_ref()
-            .map_or(String::new(), |label| format!(" ({label})"));
-        let aside = if kind.is_the_bug {
+    let captured = variant.captured.as_ref();
+    let captured = captured.map_or(&[][..], |captured| &captured.signatures);
+    for seen in &variant.signatures {
+        let aside = if seen.is_the_bug {
             ""
         } else {
             " [not the bug looked for]"
         };
-        let _ = writeln!(
-            out,
-            "    {}x {}{label}{aside}: {}   {}",
-            kind.count,
-            style(&kind.outcome).red(),
-            kind.words,
-            words::trials(&kind.trials, LISTED),
-        );
+        let trials = words::trials(&seen.trials, LISTED);
+        let what = what(variant, seen);
+        let _ = writeln!(out, "    {}x {what}{aside}   {trials}", seen.count);
+        for same in captured.iter().filter(|one| seen.same_as.contains(&one.id)) {
+            caught(out, same);
+        }
+    }
+    let linked = |id: &String| {
+        variant
+            .signatures
+            .iter()
+            .any(|s| s.same_as.contains(id) || s.id == *id)
+    };
+    for other in captured.iter().filter(|one| !linked(&one.id)) {
+        caught(out, other);
     }
     if variant.leaked_processes > 0 {
         let processes = words::plural_of(variant.leaked_processes, "process", "processes");
@@ -113,6 +119,36 @@ fn kinds(out: &mut String, variant: &Variant) {
             words::seconds(fail.max),
         );
     }
+}
+
+/// Returns what a failure is, as deeply as it is known.
+fn what(variant: &Variant, seen: &SignatureSeen) -> String {
+    let title = style(words::sanitize(&seen.title)).red();
+    let kind = variant
+        .kinds
+        .iter()
+        .find(|kind| kind.outcome == seen.outcome);
+    match (seen.depth, kind) {
+        (Depth::Stack | Depth::Kernel, _) => format!("{title}   {}", style(&seen.id).dim()),
+        (_, Some(kind)) => {
+            let label = kind.label.as_ref();
+            let label = label.map_or(String::new(), |label| format!(" ({label})"));
+            format!("{title}{label}: {}", kind.words)
+        }
+        (_, None) => title.to_string(),
+    }
+}
+
+/// Says which failure trials showed that were run to catch it.
+fn caught(out: &mut String, seen: &SignatureSeen) {
+    let _ = writeln!(
+        out,
+        "       {} {}   {}  {}",
+        style("caught:").dim(),
+        style(words::sanitize(&seen.title)).red(),
+        style(&seen.id).dim(),
+        words::trials(&seen.trials, LISTED),
+    );
 }
 
 fn place(report: &Report, evidence: &Path) -> String {

@@ -1,0 +1,212 @@
+//! What a trial left behind besides its outcome: cores are found, taken and read.
+//!
+//! This is done between the end of a trial and the next one of its lane, so that no
+//! core is overwritten. A core is only taken when what it says itself, its process and
+//! its session, shows that it is of this trial; never by its name or its place.
+
+use crate::autopsy::{self, Examiner};
+use crate::model::{Autopsy, CoreSeen, Observation, VariantPlan};
+use crate::sys::core_pattern::{self, Destination, Template};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+/// The file in a trial's folder that holds the whole story of its crash or hang.
+pub const STORY: &str = "crash.json";
+/// Cores that are taken of one trial.
+const MOST: usize = 8;
+/// File systems keep times more coarsely than clocks.
+const COARSE: Duration = Duration::from_secs(2);
+
+/// Takes what trials leave behind.
+pub(super) struct Collector {
+    /// Below it every trial has a folder.
+    trials: PathBuf,
+    examiner: Mutex<Examiner>,
+}
+
+impl Collector {
+    pub(super) fn new(trials: &Path) -> Self {
+        Self {
+            trials: trials.to_owned(),
+            examiner: Mutex::new(Examiner::new(autopsy::Settings::default())),
+        }
+    }
+
+    /// Takes the cores of a trial that began then, and reads them.
+    pub(super) fn collect(
+        &self,
+        trial: u64,
+        variant: &VariantPlan,
+        began: SystemTime,
+        seen: &mut Observation,
+    ) {
+        let folder = self.trials.join(trial.to_string());
+        for (core, owner) in found(variant, began, seen) {
+            let taken = folder.join(format!("core.{}", owner.pid));
+            let size = fs::metadata(&core).map_or(0, |about| about.len());
+            if let Err(error) = fs::create_dir_all(&folder).and_then(|()| take(&core, &taken)) {
+                seen.cores.push(CoreSeen {
+                    pid: owner.pid,
+                    file: core.into_os_string().into(),
+                    size,
+                    crash: None,
+                    unread: Some(format!("it could not be moved: {error}")),
+                });
+                continue;
+            }
+            seen.cores.push(CoreSeen {
+                pid: owner.pid,
+                file: taken.into_os_string().into(),
+                size,
+                crash: None,
+                unread: None,
+            });
+        }
+    }
+
+    /// Reads every core of a trial, and writes down the whole of what they say.
+    pub(super) fn examine(&self, trial: u64, seen: &mut Observation) {
+        let mut stories = Vec::new();
+        for core in &mut seen.cores {
+            stories.extend(self.read(core));
+        }
+        if let Some(hang) = &mut seen.hang {
+            for core in &mut hang.cores {
+                stories.extend(self.read(core));
+            }
+            for thread in &mut hang.threads {
+                let known = stories.iter().flat_map(|story| &story.threads);
+                if let Some(known) = known.into_iter().find(|known| known.tid == thread.tid) {
+                    thread.frames.clone_from(&known.frames);
+                    thread.frames.truncate(FRAMES);
+                }
+            }
+        }
+        if !stories.is_empty()
+            && let Ok(text) = serde_json::to_vec_pretty(&stories)
+        {
+            // What the journal holds is enough to go on with.
+            let _ = fs::write(self.trials.join(trial.to_string()).join(STORY), text);
+        }
+    }
+
+    fn read(&self, core: &mut CoreSeen) -> Option<Autopsy> {
+        if core.unread.is_some() {
+            return None;
+        }
+        let mut examiner = self.examiner.lock().expect("no panic");
+        match examiner.examine(Path::new(core.file.as_os_str())) {
+            Ok(story) => {
+                core.crash = Some(Box::new(story.crash.clone()));
+                Some(story)
+            }
+            Err(error) => {
+                core.unread = Some(error.to_string());
+                None
+            }
+        }
+    }
+}
+
+/// Frames of a hung thread that the journal keeps.
+const FRAMES: usize = 16;
+
+/// Returns the cores that processes of this trial left, with whose they are.
+fn found(
+    variant: &VariantPlan,
+    began: SystemTime,
+    seen: &Observation,
+) -> Vec<(PathBuf, autopsy::Owner)> {
+    let Ok(destination) = core_pattern::read() else {
+        return Vec::new();
+    };
+    let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
+    let dead = seen.casualties.iter().map(|casualty| casualty.pid);
+    let known: Vec<i32> = own.iter().copied().chain(dead).collect();
+    let of_this_trial = |owner: &autopsy::Owner| {
+        known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
+    };
+    let (template, packed) = match &destination {
+        Destination::File(template) => (template, false),
+        Destination::Helper {
+            leaves: Some(template),
+            ..
+        } => (template, true),
+        Destination::Helper { leaves: None, .. } => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for path in candidates(template, variant, began, seen) {
+        let path = match packed.then(|| unpacked(&path, &known)).flatten() {
+            Some(path) => path,
+            None => path,
+        };
+        if let Ok(owner) = autopsy::owner(&path)
+            && of_this_trial(&owner)
+            && found.len() < MOST
+        {
+            found.push((path, owner));
+        }
+    }
+    found
+}
+
+/// Returns the files that may be cores of this trial by their place, name and time.
+fn candidates(
+    template: &Template,
+    variant: &VariantPlan,
+    began: SystemTime,
+    seen: &Observation,
+) -> Vec<PathBuf> {
+    let folders: Vec<PathBuf> = match &template.folder {
+        Some(folder) => vec![folder.clone()],
+        None => {
+            let actors = seen.actors.iter();
+            let plans = actors.filter_map(|actor| variant.actors.get(actor.actor as usize));
+            let mut folders: Vec<PathBuf> = plans.map(|plan| plan.cwd.as_os_str().into()).collect();
+            folders.sort();
+            folders.dedup();
+            folders
+        }
+    };
+    let fresh = |path: &PathBuf| {
+        let modified = fs::metadata(path).and_then(|about| about.modified());
+        modified.is_ok_and(|time| time + COARSE >= began)
+    };
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries.flatten().flatten();
+    let fitting =
+        names.filter(|entry| entry.file_name().to_str().is_some_and(|n| template.fits(n)));
+    fitting.map(|entry| entry.path()).filter(fresh).collect()
+}
+
+/// Has systemd write out a core that it keeps compressed.
+fn unpacked(path: &Path, pids: &[i32]) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
+    let to = std::env::temp_dir().join(format!("provoke-{}-core.{pid}", std::process::id()));
+    let done = Command::new("coredumpctl")
+        .args(["dump", &format!("COREDUMP_PID={pid}"), "-o"])
+        .arg(&to)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    done.is_ok_and(|status| status.success()).then_some(to)
+}
+
+/// Moves a file, also to another file system.
+fn take(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            fs::copy(from, to)?;
+            fs::remove_file(from)
+        }
+        done => done,
+    }
+}

@@ -1,0 +1,214 @@
+//! Where the kernel puts core files: its setting, read and never changed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where cores go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Into a file, by a template.
+    File(Template),
+    /// Into the input of a program.
+    Helper {
+        /// The program and its arguments.
+        command: String,
+        /// Where it is known to leave cores, and under which names.
+        leaves: Option<Template>,
+    },
+}
+
+/// A file's path in which the kernel fills in numbers and names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The folder; nothing for the working directory of the process that crashes.
+    pub folder: Option<PathBuf>,
+    /// The parts of the file's name around what is filled in.
+    name: Vec<String>,
+    /// The process is named in it, so that no core overwrites another.
+    pub has_pid: bool,
+}
+
+/// Returns the machine's setting.
+pub fn read() -> io::Result<Destination> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern")?;
+    let uses_pid = fs::read_to_string("/proc/sys/kernel/core_uses_pid");
+    let uses_pid = uses_pid.is_ok_and(|text| text.trim() != "0");
+    Ok(parse(pattern.trim_end_matches('\n'), uses_pid))
+}
+
+/// Returns what a setting means.
+pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
+    if let Some(command) = pattern.strip_prefix('|') {
+        let command = command.trim().to_owned();
+        let program = command.split(' ').next().unwrap_or_default();
+        let leaves = if program.ends_with("systemd-coredump") {
+            Some(Template::new(
+                "/var/lib/systemd/coredump/core.%e.%u.%b.%p.%t",
+                false,
+            ))
+        } else if program.ends_with("apport") {
+            Some(Template::new(
+                "/var/lib/apport/coredump/core.%E.%u.%b.%p.%t",
+                false,
+            ))
+        } else {
+            None
+        };
+        return Destination::Helper { command, leaves };
+    }
+    Destination::File(Template::new(pattern, uses_pid))
+}
+
+impl Template {
+    fn new(pattern: &str, uses_pid: bool) -> Self {
+        let (folder, name) = match pattern.rsplit_once('/') {
+            Some((folder, name)) => (Some(PathBuf::from(format!("{folder}/"))), name),
+            None => (None, pattern),
+        };
+        let mut parts = vec![String::new()];
+        let mut has_pid = false;
+        let mut letters = name.chars();
+        while let Some(letter) = letters.next() {
+            let literal = match letter {
+                '%' => match letters.next() {
+                    Some('%') => Some('%'),
+                    // A lone per cent sign at the end is dropped.
+                    None => continue,
+                    Some(what) => {
+                        has_pid |= matches!(what, 'p' | 'P' | 'i' | 'I');
+                        None
+                    }
+                },
+                letter => Some(letter),
+            };
+            match literal {
+                Some(letter) => parts.last_mut().expect("never empty").push(letter),
+                None => parts.push(String::new()),
+            }
+        }
+        if uses_pid && !has_pid {
+            parts.last_mut().expect("never empty").push('.');
+            parts.push(String::new());
+            has_pid = true;
+        }
+        Self {
+            folder,
+            name: parts,
+            has_pid,
+        }
+    }
+
+    /// True when a file of this name may be one that was made by this template.
+    pub fn fits(&self, name: &str) -> bool {
+        let (first, rest) = self.name.split_first().expect("never empty");
+        let Some(mut name) = name.strip_prefix(first.as_str()) else {
+            return false;
+        };
+        let Some((last, between)) = rest.split_last() else {
+            return name.is_empty();
+        };
+        for part in between {
+            let Some(at) = name.find(part.as_str()) else {
+                return false;
+            };
+            name = &name[at + part.len()..];
+        }
+        // Compressed by a helper, the name goes on.
+        name.ends_with(last.as_str()) || name.contains(&format!("{last}."))
+    }
+}
+
+/// Returns why no core of a process in this folder can be had, and the way out.
+pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
+    if super::limits::core_dumps(1).1 == 0 {
+        return Some(
+            "the hard limit for core files is 0; raise it with `ulimit -Hc unlimited`, `LimitCORE=infinity` or `docker run --ulimit core=-1`"
+                .to_owned(),
+        );
+    }
+    match destination {
+        Destination::Helper { command, leaves } => {
+            let program = command.split(' ').next().unwrap_or_default();
+            if !Path::new(program).exists() {
+                return Some(format!(
+                    "the kernel hands cores to `{program}`, which is not there; `sysctl kernel.core_pattern=core.%p` makes it write files"
+                ));
+            }
+            leaves.is_none().then(|| {
+                format!(
+                    "the kernel hands cores to `{program}`, and where that leaves them is not known"
+                )
+            })
+        }
+        Destination::File(template) => {
+            let folder = template.folder.as_deref().unwrap_or(cwd);
+            if !folder.is_dir() {
+                return Some(format!(
+                    "the kernel writes cores into `{0}`, which is not there; `mkdir -p {0}`",
+                    folder.display()
+                ));
+            }
+            let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
+            writable.is_err().then(|| {
+                format!(
+                    "cores go into `{}`, which cannot be written",
+                    folder.display()
+                )
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(pattern: &str, uses_pid: bool) -> Template {
+        match parse(pattern, uses_pid) {
+            Destination::File(template) => template,
+            Destination::Helper { .. } => panic!("not a file: {pattern}"),
+        }
+    }
+
+    #[test]
+    fn a_plain_name_is_the_same_for_all_unless_the_machine_adds_the_process() {
+        let plain = file("core", false);
+        assert!(plain.fits("core") && !plain.fits("core.12") && !plain.has_pid);
+        let numbered = file("core", true);
+        assert!(numbered.fits("core.12") && !numbered.fits("core") && numbered.has_pid);
+    }
+
+    #[test]
+    fn what_the_kernel_fills_in_may_be_anything() {
+        let template = file("/cores/%e.p%p.i%i.P%P", false);
+        assert_eq!(template.folder.as_deref(), Some(Path::new("/cores/")));
+        assert!(template.fits("boom.p12.i13.P12") && template.fits("a.b.p12.i13.P12"));
+        assert!(!template.fits("boom.12") && template.has_pid);
+        assert!(file("100%%.%p", false).fits("100%.7"));
+        assert!(file("core%", false).fits("core"));
+    }
+
+    #[test]
+    fn helpers_that_keep_cores_are_known() {
+        let systemd = "|/lib/systemd/systemd-coredump %P %u %g %s %t 9223372036854775808 %h %d";
+        let Destination::Helper {
+            leaves: Some(template),
+            ..
+        } = parse(systemd, false)
+        else {
+            panic!("systemd's keeps them");
+        };
+        assert!(template.fits("core.boom.1000.f5a0.4711.1763704800000000.zst"));
+        let other = parse("|/usr/bin/drop %p", true);
+        assert!(matches!(other, Destination::Helper { leaves: None, .. }));
+    }
+
+    #[test]
+    fn an_obstacle_is_named_with_the_way_out() {
+        let missing = obstacle(&parse("/no/such/place/core.%p", false), Path::new("/"));
+        assert!(missing.is_some_and(|why| why.contains("mkdir -p /no/such/place/")));
+        let helper = obstacle(&parse("|/no/such/helper %p", false), Path::new("/"));
+        assert!(helper.is_some_and(|why| why.contains("`/no/such/helper`, which is not there")));
+    }
+}
