@@ -11,7 +11,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 24] = [
+pub(super) const COLUMNS: [&str; 23] = [
     "trial",
     "variant",
     "lane",
@@ -24,7 +24,6 @@ pub(super) const COLUMNS: [&str; 24] = [
     "signature",
     "title",
     "depth",
-    "capture",
     "detail",
     "exit_code",
     "signal",

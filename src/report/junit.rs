@@ -6,6 +6,7 @@
 //! adds up from the cases, are then too small; its properties are right.
 
 use super::{Basis, Class, ExportError, Report, Row, Variant, rows, words};
+use crate::model::Depth;
 use crate::store::Folder;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
@@ -40,10 +41,6 @@ pub(super) fn write(
         .collect();
     let mut left = ALL_OUTPUT;
     rows::each(folder, report, |row| {
-        // What was run to catch evidence is no test of anything.
-        if row.capture {
-            return Ok(());
-        }
         if let Some(suite) = suites.get_mut(row.index) {
             suite.add(&row, all > FOLDED_FROM, |row| {
                 let output = Output::read(folder, row, left);
@@ -186,6 +183,7 @@ fn class(class: Class) -> &'static str {
         Class::Void => "void",
         Class::AfterDecision => "not counted: ended after the decision",
         Class::Waiting => "not counted: a trial before it has not ended",
+        Class::Capture => "not counted: run to catch evidence",
     }
 }
 
@@ -207,9 +205,14 @@ fn status(class: &str, outcome: &str) -> TestCaseStatus {
 fn meaning(row: &Row) -> String {
     match row.class {
         Class::Pass | Class::Void => "void".to_owned(),
-        Class::Fail => row.words.clone(),
+        Class::Fail => match (&row.title, row.depth) {
+            (Some(title), Some(Depth::Kernel | Depth::Stack)) => words::sanitize(title),
+            _ => row.words.clone(),
+        },
         Class::Other => format!("not the bug looked for: {}", row.words),
-        Class::AfterDecision | Class::Waiting => format!("{} ({})", class(row.class), row.outcome),
+        Class::AfterDecision | Class::Waiting | Class::Capture => {
+            format!("{} ({})", class(row.class), row.outcome)
+        }
     }
 }
 

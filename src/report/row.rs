@@ -32,8 +32,6 @@ pub struct Row {
     pub title: Option<String>,
     /// What the signature rests on.
     pub depth: Option<Depth>,
-    /// It was run to catch evidence, with cores being dumped, and counts apart.
-    pub capture: bool,
     /// How the failure is known, or why the trial says nothing.
     pub detail: String,
     /// The exit code of the process that decided the outcome.
@@ -76,6 +74,8 @@ pub enum Class {
     Other,
     /// It says nothing.
     Void,
+    /// It was run to catch evidence, with cores being dumped, and counts apart.
+    Capture,
     /// It ended after the question was answered, and is not counted.
     AfterDecision,
     /// A trial launched before it has not ended, so that it does not count yet.

@@ -181,11 +181,10 @@ impl Reader {
                 .filter(|_| known),
             seconds: known.then_some(seen.elapsed.as_secs_f64()),
             outcome: name,
-            class,
+            class: if trial.capture { Class::Capture } else { class },
             signature: signature.map(|signature| signature.id.to_string()),
             title: signature.map(|signature| signature.title.clone()),
             depth: signature.map(|signature| signature.depth),
-            capture: trial.capture,
             detail,
             exit_code: match ending {
                 Some(Ending::Exited(code)) => Some(*code),

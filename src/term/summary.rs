@@ -124,19 +124,21 @@ fn kinds(out: &mut String, variant: &Variant) {
 /// Returns what a failure is, as deeply as it is known.
 fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     let title = style(words::sanitize(&seen.title)).red();
-    let kind = variant
-        .kinds
-        .iter()
-        .find(|kind| kind.outcome == seen.outcome);
-    match (seen.depth, kind) {
-        (Depth::Stack | Depth::Kernel, _) => format!("{title}   {}", style(&seen.id).dim()),
-        (_, Some(kind)) => {
-            let label = kind.label.as_ref();
-            let label = label.map_or(String::new(), |label| format!(" ({label})"));
-            format!("{title}{label}: {}", kind.words)
-        }
-        (_, None) => title.to_string(),
+    if seen.depth > Depth::Output {
+        return format!("{title}   {}", style(&seen.id).dim());
     }
+    let kinds = variant.kinds.iter();
+    let kinds: Vec<_> = kinds.filter(|kind| kind.outcome == seen.outcome).collect();
+    let labels: Vec<&str> = kinds
+        .iter()
+        .filter_map(|kind| kind.label.as_deref())
+        .collect();
+    let labels = match labels.as_slice() {
+        [] => String::new(),
+        labels => format!(" ({})", labels.join("; ")),
+    };
+    let words = kinds.first().map_or("", |kind| &kind.words);
+    format!("{title}{labels}: {words}")
 }
 
 /// Says which failure trials showed that were run to catch it.

@@ -27,6 +27,10 @@ impl Ticks {
 
 impl Sink for Ticks {
     fn event(&mut self, event: &Event, state: &State) {
+        // Those that catch evidence are not what was asked for.
+        if state.capturing {
+            return;
+        }
         if let Event::TrialFinished { trial, outcome, .. } = event {
             self.waiting.insert(*trial, line(*trial, outcome));
         }

@@ -6,6 +6,7 @@ use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{
     ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal, Trial, TrialId,
+    VariantId,
 };
 use provoke::policy::{Policy as _, Repeat, StopRule, Verdict, stop_rule};
 use provoke::report::Report;
@@ -96,18 +97,27 @@ pub(crate) fn hash(a: u64, b: u64) -> u64 {
 
 /// About one trial in four fails, one in ten says nothing; failures take longer.
 fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
-    let code = match hash(world, trial.id.0) % 20 {
-        0..=4 => 1,
-        5..=6 => 125,
-        _ => 0,
+    let (seen, slower) = match hash(world, trial.id.0) % 20 {
+        0..=1 => (exited(1), 10),
+        2..=4 => (crashed(), 10),
+        5..=6 => (exited(125), 1),
+        _ => (exited(0), 1),
     };
     let spread = Duration::from_millis(hash(!world, trial.id.0) % 1000);
-    (spread * if code == 1 { 10 } else { 1 }, exited(code))
+    (spread * slower, seen)
 }
 
 pub(crate) fn exited(code: i32) -> Observation {
+    ended(Ending::Exited(code))
+}
+
+fn crashed() -> Observation {
+    ended(Ending::Signaled(Signal::SEGV, false))
+}
+
+fn ended(ending: Ending) -> Observation {
     let actor = ActorSeen {
-        ending: Ending::Exited(code),
+        ending,
         ..ActorSeen::default()
     };
     Observation {
@@ -209,6 +219,8 @@ proptest! {
             apply(&mut replayed, &event);
         }
         prop_assert_eq!(answer(&whole), answer(&replayed));
+        let caught = |state: &State| state.captured(VariantId(0)).failed.clone();
+        prop_assert_eq!(caught(&broken), caught(&replayed));
     }
 
     #[test]
@@ -222,9 +234,10 @@ proptest! {
             Event::TrialFinished { trial, .. } => Some(trial.0),
             _ => None,
         }).collect();
-        let (_, trials, _, _, void, _) = answer(&state);
-        prop_assert_eq!(trials, 30);
-        prop_assert_eq!(finished, (1..=trials + void).collect());
+        let trials = [state.tally(VariantId(0)), state.captured(VariantId(0))];
+        prop_assert_eq!(trials[0].trials(), 30);
+        let all: u64 = trials.iter().map(|tally| tally.ran() + tally.void_total()).sum::<u64>() + state.after_decision;
+        prop_assert_eq!(finished, (1..=all).collect());
     }
 }
 
@@ -469,4 +482,69 @@ fn an_automatic_timeout_follows_the_median_of_those_that_passed() {
         timeouts[5..].iter().all(|timeout| *timeout == 10),
         "{timeouts:?}"
     );
+}
+
+#[test]
+fn evidence_is_caught_after_the_measurement_and_counted_apart() {
+    let (_, mut state) = begin(plan("runs = 20\njobs = 2"));
+    let events = run(
+        &mut state,
+        |trial| {
+            let crash = trial.id.0.is_multiple_of(5);
+            let seen = if crash { crashed() } else { exited(0) };
+            (Duration::from_millis(10), seen)
+        },
+        None,
+    );
+    let variant = &Report::new(&state, &Repeat, true).variants[0];
+    assert_eq!((variant.trials, variant.failures), (20, 4));
+    assert_eq!(variant.failing_trials, [5, 10, 15, 20]);
+    let captured = variant.captured.as_ref().unwrap();
+    assert_eq!(
+        (captured.failures, captured.trials),
+        (3, 15),
+        "a handful is enough"
+    );
+    let of = |event: &Event| match event {
+        Event::TrialStarted(trial) => Some((trial.id.0 > 20, trial.capture)),
+        _ => None,
+    };
+    let starts = events.iter().filter_map(of);
+    assert!(starts.into_iter().all(|(later, capture)| later == capture));
+}
+
+#[test]
+fn a_crash_that_does_not_come_again_is_not_waited_for_longer_than_it_was_measured() {
+    let (_, mut state) = begin(plan("runs = 20"));
+    let once = |trial: &Trial| {
+        let seen = if trial.id.0 == 7 {
+            crashed()
+        } else {
+            exited(0)
+        };
+        (Duration::from_millis(10), seen)
+    };
+    run(&mut state, once, None);
+    let captured = state.captured(VariantId(0));
+    assert_eq!((captured.ran(), captured.failures), (20, 0));
+    assert!(state.finished);
+}
+
+#[test]
+fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
+    let crash = |_: &Trial| (Duration::from_millis(10), crashed());
+    let fail = |_: &Trial| (Duration::from_millis(10), exited(1));
+    let captured = |text: &str, script: fn(&Trial) -> (Duration, Observation)| {
+        let (_, mut state) = begin(plan(text));
+        run(&mut state, script, None);
+        state.captured(VariantId(0)).ran()
+    };
+    assert_eq!(captured("runs = 5", fail), 0);
+    assert_eq!(captured("runs = 5\ncapture = 'off'", crash), 0);
+    assert_eq!(
+        captured("runs = 5\ncapture = 'on'", crash),
+        0,
+        "they were there already"
+    );
+    assert_eq!(captured("runs = 5", crash), 3);
 }

@@ -218,13 +218,13 @@ fn bad_values_are_explained() {
       = help: for example `timeout = "60s"`: A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
     "#);
     assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
-    error: `SIGSEV` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`; did you mean `SIGSEGV`?
+    error: `SIGSEV` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`; did you mean `SIGSEGV`?
      --> s.toml:2:9
       |
     2 | only = ["SIGSEV"]
       |         ^^^^^^^^
       |
-      = help: `only`: Which failures are the bug: a signal, `code:N`, `hang`, `leak`, `oom` or `output`. Others are tallied apart
+      = help: `only`: Which failures are the bug: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are tallied apart
     "#);
     assert_snapshot!(complaint("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
     error: `(a` is not a regular expression: unclosed group

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Keep, Leaks, Resource};
+use crate::model::{Capture, Keep, Leaks, Resource};
 
 fn around() -> Surroundings {
     Surroundings {
@@ -277,10 +277,11 @@ fn rules_and_limits_are_taken_over() {
         (plan.expect, plan.timeout),
         (Expect::MaxRate(10_000), Timeout::Auto)
     );
-    assert!(plan.limits.contains(&Limit {
-        resource: Resource::Core,
-        value: None
-    }));
+    assert_eq!(
+        (plan.capture, plan.cores.limit),
+        (Capture::On, u64::MAX),
+        "whoever sets a limit for cores wants them"
+    );
     assert!(plan.limits.contains(&Limit {
         resource: Resource::As,
         value: Some(4 << 30)

@@ -88,7 +88,7 @@ fn a_bad_pattern() {
 fn a_bad_signal() {
     insta::assert_snapshot!(said(&["run", "--only", "SIGFOO", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is none of a signal name, `code:N`, `hang`, `leak`, `oom`, `output`; did you mean `SIGFPE`?
+    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`; did you mean `SIGFPE`?
 
     For more information, try '--help'.
     [exit status: Some(2)]
