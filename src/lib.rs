@@ -20,7 +20,7 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
 //! | `autopsy` | what a core file says | model, tells | object, framehop, addr2line, gimli, iced_x86, rustc_demangle |
-//! | `tells` | what programs say when they give up | | regex |
+//! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
