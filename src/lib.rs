@@ -29,7 +29,7 @@
 //! | `exec` | runs one trial and cannot fail | model, sys, slot, oracle | tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
+//! | `report` | what a run says, in every format | model, tells, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, state, report | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
