@@ -5,6 +5,7 @@
 //! is what was seen of it (fact); an [`Outcome`] is what that means under the
 //! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
 
+pub mod class;
 mod event;
 mod evidence;
 mod host;

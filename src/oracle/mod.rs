@@ -4,8 +4,10 @@
 //! all? Then: how did the main processes end, what did the kernel do to the tree,
 //! what was written, what was left behind? Last: is that the bug looked for?
 
+mod killer;
 mod signature;
 
+pub use killer::killer;
 pub use signature::signature;
 
 use crate::model::{

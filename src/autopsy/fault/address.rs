@@ -1,0 +1,263 @@
+//! Faults of addresses: which it was, and what is wrong with it.
+
+use super::super::instruction::{self, Decoded, Touch};
+use super::super::scene::{Mapping, Scene};
+use super::{Cause, said};
+use crate::model::{Fault, class};
+use iced_x86::{FlowControl, Instruction};
+
+/// Below this nothing is mapped, so an address is an offset from nothing.
+const NEAR_ZERO: u64 = 64 * 1024;
+
+/// How far from the stack pointer a touch still is one of the stack: large frames are probed
+/// page by page, and nothing says how large they are.
+const NEAR_STACK: u64 = 128 * 1024;
+
+/// Calls beyond which a stack is called deep.
+const DEEP: u64 = 200;
+
+/// A page that was not there, or not to be used like this.
+pub(super) fn page(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+    let touched = touched(scene, decoded);
+    let lost = |touch: &&Touch| {
+        near_zero(touch.address).is_some() || mapping(scene.mappings, touch.address).is_none()
+    };
+    let likely = touched.iter().find(lost).or(touched.first());
+    let address = scene.address.or(likely.map(|touch| touch.address));
+    let Some(address) = address else {
+        return said(class::WILD, "the address is not known");
+    };
+    let (class, detail) = class_of_page(scene, address, &touched);
+    Fault {
+        class: class.to_owned(),
+        detail,
+        address: Some(address),
+        ..Fault::default()
+    }
+}
+
+fn touched(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Vec<Touch> {
+    decoded
+        .and_then(|it| it.instruction.as_ref())
+        .map(|it| instruction::touches(it, &scene.registers))
+        .unwrap_or_default()
+}
+
+fn class_of_page(scene: &Scene<'_>, address: u64, touched: &[Touch]) -> (&'static str, String) {
+    let rip = scene.registers.rip;
+    let error = scene.trap.map(|(_, error)| error);
+    let fetched = rip == address || error.is_some_and(|bits| bits & 0x10 != 0);
+    if let Some(offset) = near_zero(address) {
+        return if fetched {
+            (class::NULL_CALL, called_nothing(offset))
+        } else {
+            (class::NULL, offset_words(offset))
+        };
+    }
+    let mapping = mapping(scene.mappings, address);
+    if fetched {
+        return match mapping {
+            Some(_) => (
+                class::DATA_CALL,
+                format!(
+                    "0x{address:x} is mapped, but not as code: a damaged function pointer or return address"
+                ),
+            ),
+            None => (
+                class::WILD_CALL,
+                format!(
+                    "nothing is mapped at 0x{address:x}: a damaged function pointer or return address{}",
+                    as_text(address)
+                ),
+            ),
+        };
+    }
+    let forbidden = mapping.is_some_and(|it| !it.readable && !it.writable && !it.executable);
+    if (mapping.is_none() || forbidden) && address.abs_diff(scene.registers.rsp) <= NEAR_STACK {
+        return (class::STACK_OVERFLOW, overflow_words(scene.depth));
+    }
+    let writes = match error {
+        Some(bits) => bits & 2 != 0,
+        None => touched
+            .iter()
+            .any(|touch| touch.writes && address.wrapping_sub(touch.address) < touch.size.max(1)),
+    };
+    let refused = scene.code == Some(2) || error.is_some_and(|bits| bits & 1 != 0);
+    match mapping {
+        Some(_) if forbidden => (
+            class::GUARD,
+            "memory that is reserved so that nobody touches it: past the end of a stack or a buffer".to_owned(),
+        ),
+        Some(it) if writes && !it.writable => (
+            class::READ_ONLY,
+            "constants, code, or a file that is mapped for reading".to_owned(),
+        ),
+        None if refused && scene.mappings.is_empty() && writes => {
+            (class::READ_ONLY, "the memory may not be written".to_owned())
+        }
+        None if refused && scene.mappings.is_empty() => {
+            (class::PROTECTED, "the memory may not be read".to_owned())
+        }
+        Some(_) => (
+            class::PROTECTED,
+            "the memory is there: another thread changed the mapping meanwhile, or a protection key forbids it".to_owned(),
+        ),
+        None => (
+            class::WILD,
+            format!("nothing is mapped at 0x{address:x}: a dangling or damaged pointer{}", as_text(address)),
+        ),
+    }
+}
+
+/// Returns how far from zero an address is, where that is near.
+fn near_zero(address: u64) -> Option<i64> {
+    let signed = address.cast_signed();
+    (signed.unsigned_abs() < NEAR_ZERO).then_some(signed)
+}
+
+fn offset_words(offset: i64) -> String {
+    match offset {
+        0 => "offset 0: the pointer itself is null".to_owned(),
+        1..4096 => format!("offset 0x{offset:x}: a field of a missing object"),
+        4096.. => format!("offset 0x{offset:x}: an element of a missing array, or a large object"),
+        ..0 => format!(
+            "offset -0x{:x}: something before a missing object",
+            offset.unsigned_abs()
+        ),
+    }
+}
+
+fn called_nothing(offset: i64) -> String {
+    match offset {
+        0 => "a function pointer is null, or a weak symbol was not linked".to_owned(),
+        _ => {
+            format!("a function pointer holds 0x{offset:x}: taken from a missing or damaged table")
+        }
+    }
+}
+
+fn overflow_words(depth: u64) -> String {
+    if depth > DEEP {
+        format!("the calls are {depth} deep: recursion")
+    } else {
+        "a large local variable, or a small stack".to_owned()
+    }
+}
+
+fn mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    mappings
+        .iter()
+        .find(|it| (it.start..it.end).contains(&address))
+}
+
+/// Says so where a pointer is made of text, which somebody wrote over it.
+fn as_text(address: u64) -> String {
+    let bytes = address.to_le_bytes();
+    let length = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    let text = &bytes[..length];
+    if length >= 5
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || *byte == b' ')
+    {
+        let text: String = text.iter().map(|byte| char::from(*byte)).collect();
+        format!("; the pointer holds the text `{text}`")
+    } else {
+        String::new()
+    }
+}
+
+/// True for what can be an address: 47 bits, or the kernel's half.
+///
+/// Machines with 57 bits give no program an address beyond 47 that did not ask for one.
+fn is_canonical(address: u64) -> bool {
+    let top = address.cast_signed() >> 47;
+    top == 0 || top == -1
+}
+
+/// The processor's general objection: it does not say which address it was.
+pub(super) fn general(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+    if !is_canonical(scene.registers.rip) {
+        return garbage(class::GARBAGE_CALL, scene.registers.rip);
+    }
+    let Some(found) = decoded.and_then(|it| it.instruction.as_ref()) else {
+        return said(class::GENERAL, "the instruction could not be read");
+    };
+    if let Some(target) = target(scene, found).filter(|it| !is_canonical(*it)) {
+        return garbage(class::GARBAGE_CALL, target);
+    }
+    let touched = instruction::touches(found, &scene.registers);
+    if let Some(touch) = touched.iter().find(|it| !is_canonical(it.address)) {
+        return garbage(class::GARBAGE, touch.address);
+    }
+    let odd = |it: &&Touch| it.size >= 16 && it.address % it.size != 0;
+    if let Some(touch) = touched.iter().find(odd) {
+        return misaligned(Some(touch.address));
+    }
+    if found.is_privileged() {
+        return said(
+            class::PRIVILEGED,
+            "only the kernel may use it: jumped into data, perhaps",
+        );
+    }
+    said(
+        class::GENERAL,
+        "the processor does not say what it objects to",
+    )
+}
+
+fn garbage(class: &str, address: u64) -> Fault {
+    Fault {
+        address: Some(address),
+        ..said(
+            class,
+            &format!("0x{address:x} cannot be an address{}", as_text(address)),
+        )
+    }
+}
+
+pub(super) fn misaligned(address: Option<u64>) -> Fault {
+    let shown = address.map_or("the address".to_owned(), |it| format!("0x{it:x}"));
+    Fault {
+        address,
+        ..said(
+            class::MISALIGNED,
+            &format!("{shown} is not a multiple of what the instruction wants"),
+        )
+    }
+}
+
+/// Returns where a jump, a call or a return goes that takes its target from elsewhere.
+fn target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
+    match found.flow_control() {
+        FlowControl::IndirectBranch | FlowControl::IndirectCall => {
+            instruction::operand(found, 0, scene)
+        }
+        FlowControl::Return => {
+            let mut bytes = [0; 8];
+            let known = scene.memory.read(scene.registers.rsp, &mut bytes);
+            known.then(|| u64::from_le_bytes(bytes))
+        }
+        _ => None,
+    }
+}
+
+/// Returns what must have been objected to where only the registers are known.
+pub(super) fn objection(scene: &Scene<'_>) -> Cause {
+    let decoded = instruction::decode(scene.memory, scene.registers.rip);
+    let Some(found) = decoded.and_then(|it| it.instruction) else {
+        return Cause::Page;
+    };
+    let touched = instruction::touches(&found, &scene.registers);
+    let target = target(scene, &found);
+    let mut addresses = touched.iter().map(|it| it.address).chain(target);
+    let impossible = addresses.any(|address| !is_canonical(address));
+    if impossible || touched.is_empty() {
+        Cause::General
+    } else {
+        Cause::Page
+    }
+}

@@ -1,0 +1,107 @@
+//! Faults of instructions: those that do not exist here, and those without a result.
+
+use super::super::instruction::{self, Decoded};
+use super::super::processor;
+use super::super::scene::Scene;
+use super::said;
+use crate::model::{Fault, class};
+use iced_x86::{Code, Instruction, Mnemonic};
+
+/// An instruction that the processor refused.
+pub(super) fn illegal(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+    let Some(decoded) = decoded else {
+        return said(class::ILLEGAL, "the code could not be read");
+    };
+    let Some(found) = &decoded.instruction else {
+        return no_code(&decoded.bytes);
+    };
+    match found.mnemonic() {
+        Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => said(
+            class::DELIBERATE,
+            "the compiler or a library put it where the program must never come: \
+             unreachable code, or a check that failed. Not a matter of the processor",
+        ),
+        _ => lacking(scene, found),
+    }
+}
+
+fn no_code(bytes: &[u8]) -> Fault {
+    let shown: Vec<String> = bytes
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let detail = format!(
+        "jumped into data, or the code is damaged: {}",
+        shown.join(" ")
+    );
+    said(class::NO_CODE, &detail)
+}
+
+/// A real instruction, which some processors have and others have not.
+fn lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
+    let needs = processor::needs(found.cpuid_features(), scene.processor);
+    let text = instruction::text(found);
+    let name = text.split(' ').next().unwrap_or_default();
+    if let Some(lacks) = needs.lacking.first() {
+        let all = needs.lacking.join(" and ");
+        return Fault {
+            lacks: Some(all.clone()),
+            ..said(
+                &format!("{}{lacks}", class::NEEDS),
+                &format!("{name} needs {all}; this CPU lacks it"),
+            )
+        };
+    }
+    if let Some(feature) = needs.unknown.first() {
+        return said(
+            &format!("{}{feature}", class::NEEDS),
+            &format!(
+                "{name} needs {} (cannot check)",
+                needs.unknown.join(" and ")
+            ),
+        );
+    }
+    let has = match needs.features.join(" and ") {
+        none if none.is_empty() => "every processor has it".to_owned(),
+        all => format!("it needs {all}, which the processor has"),
+    };
+    said(
+        class::ILLEGAL,
+        &format!("{has}: an invalid form of it, or an emulator or the system forbids it"),
+    )
+}
+
+/// A quotient that does not exist.
+pub(super) fn division(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+    let found = decoded.and_then(|it| it.instruction.as_ref());
+    let divisor = found
+        .filter(|it| matches!(it.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
+        .and_then(|it| instruction::operand(it, 0, scene));
+    match divisor {
+        Some(0) => said(class::DIVISION_BY_ZERO, "the divisor is 0"),
+        Some(_) => said(
+            class::DIVISION_OVERFLOW,
+            "the divisor is not 0, but the quotient does not fit: the smallest number divided by -1",
+        ),
+        None => said(class::DIVISION, "the divisor is not known"),
+    }
+}
+
+/// The instruction of debuggers: the processor stands behind it.
+pub(super) fn breakpoint(scene: &Scene<'_>) -> Fault {
+    let before = scene.registers.rip.wrapping_sub(1);
+    let decoded = instruction::decode(scene.memory, before);
+    let found = decoded.and_then(|it| it.instruction);
+    let found = found.filter(|it| it.code() == Code::Int3);
+    let Some(found) = found else {
+        return said(class::TRAP, "a trap that no debugger took");
+    };
+    Fault {
+        instruction: Some(instruction::text(&found)),
+        ..said(
+            class::BREAKPOINT,
+            "int3: a check of the program that failed, or a breakpoint without a debugger",
+        )
+    }
+}

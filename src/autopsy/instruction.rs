@@ -1,0 +1,149 @@
+//! The instruction at a fault: what it is, what it touches.
+
+use super::scene::{Memory, Registers, Scene};
+use iced_x86::{
+    Decoder, DecoderOptions, Formatter as _, Instruction, InstructionInfoFactory, IntelFormatter,
+    OpAccess, OpKind, Register,
+};
+
+/// No instruction is longer.
+const LONGEST: usize = 15;
+
+/// Pages are the unit in which memory is known or not.
+const PAGE: u64 = 4096;
+
+/// Memory that an instruction touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Touch {
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) writes: bool,
+}
+
+/// The bytes of an instruction, and what they mean.
+pub(super) struct Decoded {
+    /// Nothing where the bytes are no instruction.
+    pub(super) instruction: Option<Instruction>,
+    /// What could be read, at most the longest instruction's length.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Decodes what stands at an address; nothing where that is not known.
+pub(super) fn decode(memory: &dyn Memory, address: u64) -> Option<Decoded> {
+    let bytes = bytes(memory, address)?;
+    // Processors of other makers understand what Intel's do not, and the other way round.
+    let instruction = [DecoderOptions::NONE, DecoderOptions::AMD]
+        .into_iter()
+        .map(|options| Decoder::with_ip(64, &bytes, address, options).decode())
+        .find(|instruction| !instruction.is_invalid());
+    Some(Decoded { instruction, bytes })
+}
+
+/// Reads as many bytes as there are, the length of an instruction at most.
+fn bytes(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; LONGEST];
+    if memory.read(address, &mut bytes) {
+        return Some(bytes);
+    }
+    // The page ends before the longest instruction would.
+    let left = usize::try_from(PAGE - address % PAGE).unwrap_or(LONGEST);
+    bytes.truncate(left.min(LONGEST));
+    memory.read(address, &mut bytes).then_some(bytes)
+}
+
+/// Writes an instruction as assembly.
+pub(super) fn text(instruction: &Instruction) -> String {
+    let mut formatter = IntelFormatter::new();
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    let mut text = String::new();
+    formatter.format(instruction, &mut text);
+    text
+}
+
+/// Returns the memory that an instruction touches, the stack included, as far as the
+/// registers tell.
+pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(instruction);
+    let touched = info
+        .used_memory()
+        .iter()
+        .filter(|memory| !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess));
+    let touched = touched.filter_map(|memory| {
+        Some(Touch {
+            address: memory.virtual_address(0, |name, _, _| value(registers, name))?,
+            size: memory.memory_size().size() as u64,
+            writes: matches!(
+                memory.access(),
+                OpAccess::Write
+                    | OpAccess::CondWrite
+                    | OpAccess::ReadWrite
+                    | OpAccess::ReadCondWrite
+            ),
+        })
+    });
+    touched.collect()
+}
+
+/// Returns the value of the operand, where it is a register or known memory.
+pub(super) fn operand(instruction: &Instruction, number: u32, scene: &Scene<'_>) -> Option<u64> {
+    let (raw, size) = match instruction.op_kind(number) {
+        OpKind::Register => {
+            let name = instruction.op_register(number);
+            (value(&scene.registers, name)?, name.size())
+        }
+        OpKind::Memory => {
+            let address = instruction
+                .virtual_address(number, 0, |name, _, _| value(&scene.registers, name))?;
+            let size = instruction.memory_size().size();
+            let mut bytes = [0; 8];
+            let part = bytes.get_mut(..size)?;
+            if !scene.memory.read(address, part) {
+                return None;
+            }
+            (u64::from_le_bytes(bytes), size)
+        }
+        OpKind::NearBranch64 => return Some(instruction.near_branch64()),
+        _ => return None,
+    };
+    Some(match size {
+        0 | 8.. => raw,
+        size => raw & ((1 << (size * 8)) - 1),
+    })
+}
+
+/// Returns the general registers that an instruction names or uses for addresses, by name.
+pub(super) fn value(registers: &Registers, name: Register) -> Option<u64> {
+    let full = name.full_register();
+    let whole = match full {
+        Register::RAX => registers.rax,
+        Register::RBX => registers.rbx,
+        Register::RCX => registers.rcx,
+        Register::RDX => registers.rdx,
+        Register::RSI => registers.rsi,
+        Register::RDI => registers.rdi,
+        Register::RBP => registers.rbp,
+        Register::RSP => registers.rsp,
+        Register::R8 => registers.r8,
+        Register::R9 => registers.r9,
+        Register::R10 => registers.r10,
+        Register::R11 => registers.r11,
+        Register::R12 => registers.r12,
+        Register::R13 => registers.r13,
+        Register::R14 => registers.r14,
+        Register::R15 => registers.r15,
+        Register::RIP => registers.rip,
+        Register::FS => registers.fs_base,
+        Register::GS => registers.gs_base,
+        Register::CS | Register::DS | Register::ES | Register::SS => 0,
+        _ => return None,
+    };
+    Some(match name {
+        Register::AH | Register::BH | Register::CH | Register::DH => whole >> 8,
+        _ => whole,
+    })
+}

@@ -1,0 +1,237 @@
+//! Models of processors by the names that emulators give them: a program that ran under an
+//! emulator ran on such a processor, whatever the machine beneath has.
+
+use std::collections::BTreeSet;
+
+/// What every 64-bit processor has.
+const BASE: &str = "fpu de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush \
+                    mmx fxsr sse sse2 syscall nx lm";
+
+/// A model, the one that it begins with, and what it has besides.
+const MODELS: &[(&str, &str, &str)] = &[
+    ("qemu64", "", "pni cx16 lahf_lm svm"),
+    ("kvm64", "", "pni cx16"),
+    ("conroe", "", "pni ssse3 cx16 lahf_lm"),
+    ("core2duo", "conroe", "monitor vmx"),
+    ("penryn", "conroe", "sse4_1"),
+    ("nehalem", "penryn", "sse4_2 popcnt"),
+    ("westmere", "nehalem", "aes pclmulqdq"),
+    (
+        "sandybridge",
+        "westmere",
+        "avx xsave xsaveopt rdtscp x2apic tsc_deadline_timer",
+    ),
+    ("ivybridge", "sandybridge", "f16c rdrand fsgsbase smep erms"),
+    (
+        "haswell-notsx",
+        "ivybridge",
+        "avx2 bmi1 bmi2 fma movbe abm invpcid pcid",
+    ),
+    ("haswell", "haswell-notsx", "hle rtm"),
+    (
+        "broadwell-notsx",
+        "haswell-notsx",
+        "adx rdseed smap 3dnowprefetch",
+    ),
+    ("broadwell", "broadwell-notsx", "hle rtm"),
+    ("skylake-client-notsx", "broadwell-notsx", "xsavec xgetbv1"),
+    ("skylake-client", "skylake-client-notsx", "hle rtm"),
+    (
+        "skylake-server-notsx",
+        "skylake-client-notsx",
+        "clflushopt clwb pku avx512f avx512dq avx512bw avx512cd avx512vl",
+    ),
+    ("skylake-server", "skylake-server-notsx", "hle rtm"),
+    (
+        "cascadelake-server-notsx",
+        "skylake-server-notsx",
+        "avx512_vnni",
+    ),
+    ("cascadelake-server", "cascadelake-server-notsx", "hle rtm"),
+    ("cooperlake", "cascadelake-server", "avx512_bf16"),
+    (
+        "icelake-server-notsx",
+        "cascadelake-server-notsx",
+        "avx512vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq gfni vaes vpclmulqdq umip wbnoinvd",
+    ),
+    ("icelake-server", "icelake-server-notsx", "hle rtm"),
+    (
+        "sapphirerapids",
+        "icelake-server",
+        "avx512ifma sha_ni rdpid fsrm xsaves avx512_bf16 avx512_fp16 avx_vnni amx_tile amx_bf16 \
+         amx_int8 serialize tsxldtrk",
+    ),
+    ("opteron_g1", "", "pni"),
+    ("opteron_g2", "opteron_g1", "cx16 lahf_lm svm"),
+    (
+        "opteron_g3",
+        "opteron_g2",
+        "popcnt sse4a abm misalignsse monitor",
+    ),
+    (
+        "opteron_g4",
+        "opteron_g3",
+        "ssse3 sse4_1 sse4_2 aes pclmulqdq avx xsave xop fma4 3dnowprefetch",
+    ),
+    ("opteron_g5", "opteron_g4", "f16c fma tbm bmi1"),
+    (
+        "epyc",
+        "opteron_g3",
+        "ssse3 sse4_1 sse4_2 aes pclmulqdq avx avx2 bmi1 bmi2 f16c fma movbe xsave xsaveopt xsavec \
+         xgetbv1 rdrand rdseed rdtscp adx sha_ni fsgsbase smep smap clflushopt 3dnowprefetch",
+    ),
+    (
+        "epyc-rome",
+        "epyc",
+        "clwb rdpid umip clzero xsaveerptr wbnoinvd",
+    ),
+    (
+        "epyc-milan",
+        "epyc-rome",
+        "vaes vpclmulqdq pku invpcid pcid erms fsrm",
+    ),
+    (
+        "epyc-genoa",
+        "epyc-milan",
+        "avx512f avx512dq avx512bw avx512cd avx512vl avx512ifma avx512vbmi avx512_vbmi2 \
+         avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_bf16 gfni",
+    ),
+    ("x86-64-v2", "nehalem", ""),
+    (
+        "x86-64-v3",
+        "x86-64-v2",
+        "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+    ),
+    (
+        "x86-64-v4",
+        "x86-64-v3",
+        "avx512f avx512bw avx512cd avx512dq avx512vl",
+    ),
+];
+
+/// What emulators write otherwise than `/proc/cpuinfo`.
+const ALIASES: &[(&str, &str)] = &[
+    ("sse3", "pni"),
+    ("sse4.1", "sse4_1"),
+    ("sse4.2", "sse4_2"),
+    ("lzcnt", "abm"),
+    ("sha-ni", "sha_ni"),
+    ("avx512-vnni", "avx512_vnni"),
+    ("avx512-bf16", "avx512_bf16"),
+    ("avx512-vpopcntdq", "avx512_vpopcntdq"),
+    ("avx512-ifma", "avx512ifma"),
+];
+
+/// Returns the flags of a processor by the name that emulators give it, with what is switched
+/// on and off behind it: `Haswell`, `SandyBridge,+avx2`, `Skylake-Server-v2,avx512f=off`.
+///
+/// Nothing for those that stand for the machine beneath, such as `max` and `host`, and for
+/// those that are not known.
+pub fn flags_of_model(name: &str) -> Option<BTreeSet<String>> {
+    let name = name.to_ascii_lowercase();
+    let mut parts = name.split(',').map(str::trim);
+    let model = parts.next().filter(|model| !model.is_empty())?;
+    let mut flags = of_base(without_version(model))?;
+    for part in parts {
+        let (flag, on) = match (part.strip_prefix('+'), part.strip_prefix('-')) {
+            (Some(flag), _) => (flag, true),
+            (_, Some(flag)) => (flag, false),
+            _ => match part.split_once('=') {
+                Some((flag, value)) => (flag, value == "on"),
+                None => (part, true),
+            },
+        };
+        let alias = ALIASES.iter().find(|(theirs, _)| *theirs == flag);
+        let flag = alias.map_or(flag, |(_, ours)| ours);
+        if on {
+            flags.insert(flag.to_owned());
+        } else {
+            flags.remove(flag);
+        }
+    }
+    Some(flags)
+}
+
+/// Cuts what changes nothing about instructions: the version, and the marks of mitigations.
+fn without_version(name: &str) -> &str {
+    let mut name = name.strip_suffix("-x86_64-cpu").unwrap_or(name);
+    while let Some((head, tail)) = name.rsplit_once('-') {
+        let version = tail
+            .strip_prefix('v')
+            .is_some_and(|digits| digits.parse::<u32>().is_ok());
+        let level = head == "x86-64";
+        if (version && !level) || tail == "ibrs" || tail == "ibpb" {
+            name = head;
+        } else {
+            break;
+        }
+    }
+    name
+}
+
+fn of_base(name: &str) -> Option<BTreeSet<String>> {
+    if name.is_empty() {
+        return Some(BASE.split(' ').map(str::to_owned).collect());
+    }
+    let (_, base, more) = MODELS.iter().find(|(model, ..)| *model == name)?;
+    let mut flags = of_base(base)?;
+    flags.extend(more.split_whitespace().map(str::to_owned));
+    Some(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(model: &str, flag: &str) -> bool {
+        flags_of_model(model).unwrap().contains(flag)
+    }
+
+    #[test]
+    fn every_model_builds_on_one_that_is_known() {
+        for (name, ..) in MODELS {
+            let flags = flags_of_model(name).unwrap();
+            assert!(flags.contains("sse2") && flags.contains("lm"), "{name}");
+            assert!(
+                flags
+                    .iter()
+                    .all(|flag| !flag.contains(char::is_whitespace) && !flag.is_empty())
+            );
+        }
+    }
+
+    #[test]
+    fn a_generation_has_what_came_with_it() {
+        assert!(has("SandyBridge", "avx") && !has("sandybridge", "avx2"));
+        assert!(has("Haswell", "avx2") && !has("Haswell", "avx512f"));
+        assert!(has("Skylake-Server", "avx512vl") && !has("Skylake-Client", "avx512f"));
+        assert!(!has("Nehalem", "avx") && has("Nehalem", "sse4_2") && !has("Nehalem", "aes"));
+        assert!(has("EPYC", "sha_ni") && has("EPYC", "avx2") && !has("EPYC", "fma4"));
+        assert!(has("Opteron_G5", "xop") && has("Opteron_G5", "fma4"));
+        assert!(has("qemu64", "pni") && !has("qemu64", "ssse3"));
+        assert!(!has("Haswell-noTSX", "rtm") && has("Haswell", "rtm"));
+        assert!(has("x86-64-v3", "avx2") && !has("x86-64-v2", "avx"));
+    }
+
+    #[test]
+    fn versions_and_switches_are_understood() {
+        assert_eq!(
+            flags_of_model("Skylake-Server-v2"),
+            flags_of_model("skylake-server")
+        );
+        assert_eq!(
+            flags_of_model("Haswell-noTSX-IBRS"),
+            flags_of_model("Haswell-noTSX")
+        );
+        assert!(has("SandyBridge,+avx2", "avx2"));
+        assert!(!has("Haswell,-avx2", "avx2") && !has("Haswell,avx2=off", "avx2"));
+        assert!(has("Nehalem,sha-ni=on,+lzcnt", "sha_ni") && has("Nehalem,+lzcnt", "abm"));
+    }
+
+    #[test]
+    fn what_stands_for_the_machine_beneath_is_not_known() {
+        for name in ["max", "host", "base", "", "Pentium9"] {
+            assert_eq!(flags_of_model(name), None, "{name}");
+        }
+    }
+}

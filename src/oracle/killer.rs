@@ -1,0 +1,140 @@
+//! Who sent a SIGKILL.
+
+use crate::model::{ActorSeen, Ending, Limit, Observation, Resource, Signal};
+use std::time::Duration;
+
+/// Says who sent a SIGKILL, as far as that was seen; never a guess. Nothing where no process
+/// of the plan died of one.
+pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
+    let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
+    if seen.oom_kills.is_some_and(|kills| kills > 0) {
+        return Some("the kernel, for want of memory: its memory group counted it".to_owned());
+    }
+    if let Some(words) = seen
+        .kernel
+        .iter()
+        .find_map(|line| logged(&line.text, killed.pid))
+    {
+        return Some(words);
+    }
+    if let Some(words) = spent(killed, limits) {
+        return Some(words);
+    }
+    let hint = match killed.max_rss {
+        0 => String::new(),
+        kib => format!("; it had used up to {} MiB of memory", kib.div_ceil(1024)),
+    };
+    Some(match seen.oom_kills_on_host {
+        Some(1..) => format!(
+            "not known: an out-of-memory kill happened on this machine meanwhile; not known whose{hint}"
+        ),
+        _ => format!("cause not seen{hint}"),
+    })
+}
+
+fn is_killed(actor: &ActorSeen) -> bool {
+    match actor.ending {
+        Ending::Signaled(signal, _) => signal == Signal::KILL,
+        // As shells and Python report it.
+        Ending::Exited(code) => [128 + Signal::KILL.0, 256 - Signal::KILL.0].contains(&code),
+        _ => false,
+    }
+}
+
+/// Reads `Out of memory: Killed process 77 (x)`, and `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
+fn logged(line: &str, pid: i32) -> Option<String> {
+    let whole = match line.split_once("oom-kill:constraint=") {
+        Some((_, rest)) => {
+            let named = rest.split(',').any(|part| part == format!("pid={pid}"));
+            named.then(|| !rest.starts_with("CONSTRAINT_MEMCG"))?
+        }
+        None => {
+            let (head, rest) = line.split_once("illed process ")?;
+            let named = rest.split([' ', ',']).next() == Some(pid.to_string().as_str());
+            named.then(|| !head.contains("Memory cgroup"))?
+        }
+    };
+    Some(match whole {
+        true => "the kernel, for want of memory: the whole machine was out of it".to_owned(),
+        false => "the kernel, for want of memory: its memory group was full".to_owned(),
+    })
+}
+
+/// The hard limit of processor time is enforced by SIGKILL.
+fn spent(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
+    let limit = limits
+        .iter()
+        .find(|it| it.resource == Resource::Cpu)?
+        .value?;
+    // The kernel looks at the clock now and then; and only what one process used counts.
+    let reached = killed.cpu + Duration::from_millis(50) >= Duration::from_secs(limit);
+    reached.then(|| format!("the kernel: its limit of {limit} s of processor time was reached"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::KernelLine;
+
+    fn killed() -> Observation {
+        Observation {
+            actors: vec![ActorSeen {
+                pid: 77,
+                ending: Ending::Signaled(Signal::KILL, false),
+                max_rss: 2048,
+                cpu: Duration::from_millis(1990),
+                ..ActorSeen::default()
+            }],
+            ..Observation::default()
+        }
+    }
+
+    fn said(seen: &Observation) -> String {
+        killer(seen, &[]).unwrap()
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_guessed() {
+        let mut seen = killed();
+        insta::assert_snapshot!(said(&seen), @"cause not seen; it had used up to 2 MiB of memory");
+        seen.oom_kills_on_host = Some(1);
+        insta::assert_snapshot!(said(&seen), @"not known: an out-of-memory kill happened on this machine meanwhile; not known whose; it had used up to 2 MiB of memory");
+        seen.actors[0].ending = Ending::Exited(0);
+        assert_eq!(killer(&seen, &[]), None);
+    }
+
+    #[test]
+    fn the_memory_group_knows() {
+        let mut seen = killed();
+        seen.oom_kills = Some(1);
+        insta::assert_snapshot!(said(&seen), @"the kernel, for want of memory: its memory group counted it");
+    }
+
+    #[test]
+    fn a_line_of_the_log_counts_only_for_the_process_it_names() {
+        let line = |text: &str| {
+            let mut seen = killed();
+            let (pid, text) = (77, text.to_owned());
+            seen.kernel = vec![KernelLine { pid, text }];
+            said(&seen)
+        };
+        insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the kernel, for want of memory: the whole machine was out of it");
+        insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the kernel, for want of memory: its memory group was full");
+        insta::assert_snapshot!(line("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=x,pid=77,uid=0"), @"the kernel, for want of memory: its memory group was full");
+        assert!(line("Out of memory: Killed process 777 (x)").starts_with("cause not seen"));
+        assert!(
+            line("oom-kill:constraint=CONSTRAINT_NONE,pid=777,uid=0").starts_with("cause not seen")
+        );
+    }
+
+    #[test]
+    fn a_spent_limit_of_processor_time_kills() {
+        let limit = |value| {
+            let resource = Resource::Cpu;
+            killer(&killed(), &[Limit { resource, value }]).unwrap()
+        };
+        insta::assert_snapshot!(limit(Some(2)), @"the kernel: its limit of 2 s of processor time was reached");
+        assert!(limit(Some(3)).starts_with("cause not seen"));
+        assert!(limit(None).starts_with("cause not seen"));
+    }
+}

@@ -1,0 +1,237 @@
+//! What the kernel's log says of a crash.
+//!
+//! A line names the file, the place in it, and the processor's objection; no more. For
+//! linking it with what a core says of the same crash, both come down to the same few words.
+
+use super::frames::bare_module;
+use crate::model::{Crash, Signal, class};
+
+/// A crash as a line of the kernel's log tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Logged {
+    pub(super) signal: Signal,
+    pub(super) class: &'static str,
+    pub(super) place: Place,
+}
+
+/// Where it crashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In no file.
+    Nowhere,
+    /// In a file, at this offset.
+    File(String, u64),
+    /// In a file; older kernels say no offset, so only the place within a page is known.
+    Page(String, u64),
+}
+
+const NULL: &str = "null";
+/// Every other page that was not there or not to be used so: whether the processor finds the
+/// page missing or protected depends on whether it was touched before, so a core cannot
+/// tell, and both go by one name.
+const WILD: &str = "wild";
+const GENERAL: &str = "general protection";
+const OPCODE: &str = "invalid opcode";
+const DIVIDE: &str = "divide error";
+const INT3: &str = "int3";
+
+/// The bits of an address that are the same in the file and in memory.
+const IN_PAGE: u64 = 0xfff;
+
+/// How near to zero an address is an offset from nothing.
+const NEAR_ZERO: u64 = 64 * 1024;
+
+/// Reads a line.
+pub(super) fn read(line: &str) -> Option<Logged> {
+    if let Some((_, rest)) = line.split_once("]: segfault at ") {
+        let address = hex(rest)?;
+        let ip = hex(rest.split_once(" ip ")?.1)?;
+        let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
+        let place = match place(rest, ip) {
+            _ if address == ip => Place::Nowhere,
+            place => place,
+        };
+        return Some(Logged {
+            signal: Signal::SEGV,
+            class: if null { NULL } else { WILD },
+            place,
+        });
+    }
+    const TRAPS: [(&str, i32, &str); 5] = [
+        ("] general protection fault ip:", 11, GENERAL),
+        ("] trap invalid opcode ip:", 4, OPCODE),
+        ("] trap divide error ip:", 8, DIVIDE),
+        ("] trap int3 ip:", 5, INT3),
+        ("] trap stack segment ip:", 7, GENERAL),
+    ];
+    let (rest, signal, class) = TRAPS.iter().find_map(|(text, signal, class)| {
+        let (_, rest) = line.split_once(text)?;
+        Some((rest, *signal, *class))
+    })?;
+    // `general protection fault` has the word `trap` before it in some kernels.
+    Some(Logged {
+        signal: Signal(signal),
+        class,
+        place: place(rest, hex(rest)?),
+    })
+}
+
+/// Reads the hexadecimal number that a text begins with.
+fn hex(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit());
+    u64::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
+}
+
+/// `… in boom[1179,55d0c6a00000+1000]`, and in older kernels `… in boom[55d0c6a00000+1000]`.
+fn place(rest: &str, ip: u64) -> Place {
+    let found = rest.rsplit_once(" in ").and_then(|(_, place)| {
+        let (module, range) = place.split_once('[')?;
+        let (range, _) = range.split_once(']')?;
+        Some((bare_module(module), range))
+    });
+    match found {
+        None => Place::Nowhere,
+        Some((module, range)) => match range.split_once(',').and_then(|(offset, _)| hex(offset)) {
+            Some(offset) => Place::File(module, offset),
+            None => Place::Page(module, ip & IN_PAGE),
+        },
+    }
+}
+
+/// Returns what the kernel would have said of a crash that a core tells of; nothing of those
+/// that it says nothing of.
+pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
+    let outside = [class::NULL_CALL, class::DATA_CALL, class::WILD_CALL];
+    let frame = crash.frames.first();
+    let module = frame.and_then(|frame| frame.module.as_deref());
+    Some(Logged {
+        signal: crash.signal?,
+        class: coarse(&crash.fault.class)?,
+        place: match (module, frame) {
+            (Some(module), Some(frame)) if !outside.contains(&crash.fault.class.as_str()) => {
+                Place::File(bare_module(module), frame.offset)
+            }
+            _ => Place::Nowhere,
+        },
+    })
+}
+
+fn coarse(class: &str) -> Option<&'static str> {
+    Some(match class {
+        class::NULL | class::NULL_CALL => NULL,
+        class::STACK_OVERFLOW
+        | class::READ_ONLY
+        | class::GUARD
+        | class::PROTECTED
+        | class::WILD
+        | class::DATA_CALL
+        | class::WILD_CALL => WILD,
+        class::GARBAGE
+        | class::GARBAGE_CALL
+        | class::MISALIGNED
+        | class::PRIVILEGED
+        | class::GENERAL => GENERAL,
+        class::DELIBERATE | class::NO_CODE | class::ILLEGAL => OPCODE,
+        class::DIVISION_BY_ZERO | class::DIVISION_OVERFLOW | class::DIVISION => DIVIDE,
+        class::BREAKPOINT => INT3,
+        class if class.starts_with(class::NEEDS) => OPCODE,
+        _ => return None,
+    })
+}
+
+impl Logged {
+    /// What ids are made of: first with all that is known, then with what older kernels know.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
+        let page =
+            |module: &str, offset: u64| text(&format!("{module}~0x{:03x}", offset & IN_PAGE));
+        match &self.place {
+            Place::Nowhere => vec![text("?")],
+            Place::File(module, offset) => {
+                vec![
+                    text(&format!("{module}+0x{offset:x}")),
+                    page(module, *offset),
+                ]
+            }
+            Place::Page(module, offset) => vec![page(module, *offset)],
+        }
+    }
+
+    /// The same for people.
+    pub(super) fn words(&self) -> String {
+        let class = match self.class {
+            NULL => ", null pointer,",
+            GENERAL => ", garbage pointer,",
+            DIVIDE => ", division,",
+            _ => "",
+        };
+        let place = match &self.place {
+            Place::Nowhere => "outside of any file".to_owned(),
+            Place::File(module, offset) => format!("at {module}+0x{offset:x}"),
+            Place::Page(module, _) => format!("in {module}"),
+        };
+        format!("{}{class} {place} (kernel log)", self.signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> String {
+        read(line).unwrap().words()
+    }
+
+    #[test]
+    fn every_form_of_line_is_read() {
+        let new = "boom[77]: segfault at 10 ip 000055d0c6a01179 sp 00007ffd0 error 4 in boom[1179,55d0c6a00000+1000] likely on CPU 1 (core 1, socket 0)";
+        assert_eq!(
+            words(new),
+            "SIGSEGV, null pointer, at boom+0x1179 (kernel log)"
+        );
+        let old = "boom[77]: segfault at 12345678 ip 000055d0c6a01179 sp 00007ffd0 error 6 in boom[55d0c6a01000+1000]";
+        assert_eq!(words(old), "SIGSEGV in boom (kernel log)");
+        let call = "boom[77]: segfault at 0 ip 0000000000000000 sp 00007ffd0 error 14";
+        assert_eq!(
+            words(call),
+            "SIGSEGV, null pointer, outside of any file (kernel log)"
+        );
+        let opcode = "traps: boom[77] trap invalid opcode ip:55d0c6a0150c sp:7ffd0 error:0 in libx.so.1[150c,55d0c6a00000+1000]";
+        assert_eq!(words(opcode), "SIGILL at libx.so+0x150c (kernel log)");
+        let divide = "traps: boom[77] trap divide error ip:55d0c6a0150c sp:7ffd0 error:0 in boom[150c,55d0c6a00000+1000]";
+        assert_eq!(
+            words(divide),
+            "SIGFPE, division, at boom+0x150c (kernel log)"
+        );
+        let general = "traps: boom[77] general protection fault ip:55d0c6a0150c sp:7ffd0 error:0 in boom[150c,55d0c6a00000+1000]";
+        assert_eq!(
+            words(general),
+            "SIGSEGV, garbage pointer, at boom+0x150c (kernel log)"
+        );
+        let below = "boom[77]: segfault at fffffffffffffff8 ip 000055d0c6a01179 sp 00007ffd0 error 5 in boom[1179,55d0c6a00000+1000]";
+        assert_eq!(read(below).unwrap().class, NULL);
+    }
+
+    #[test]
+    fn old_and_new_kernels_agree_where_they_can() {
+        let new = read(
+            "b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[1179,55d0c6a01000+1000]",
+        );
+        let old =
+            read("b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[55d0c6a01000+1000]");
+        assert_eq!(new.unwrap().texts()[1], old.unwrap().texts()[0]);
+    }
+
+    #[test]
+    fn other_lines_tell_of_no_crash() {
+        for line in [
+            "",
+            "Out of memory: Killed process 7 (x)",
+            "b[7]: segfault at zz",
+            "Code: 8b 07",
+            "]: segfault at 10 ip",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Names for failures: the same bug has the same name in every trial.
+//!
+//! A name is a hash of a few words, and it can be made from evidence of four depths: from a
+//! stack, from a line of the kernel's log, from what the program said, from its exit status.
+//! A failure is named by the deepest evidence there is. It also carries the names that it
+//! would have had from each weaker one, so that the same bug is found again in trials
+//! of which less is known.
+
+mod frames;
+mod hang;
+mod kernel;
+mod stack;
+mod status;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::mains;
+use crate::model::{
+    ActorSeen, CoreSeen, Crash, Depth, Ending, Kind, Observation, Signal, Signature, SignatureId,
+    VariantPlan,
+};
+
+/// Titles are shown in tables, so they end somewhere.
+const LONGEST_TITLE: usize = 100;
+
+/// A name from evidence of one depth.
+struct Level {
+    depth: Depth,
+    /// What the id is made of; further ones are names from less of the same evidence.
+    texts: Vec<String>,
+    title: String,
+    family: Option<&'static str>,
+}
+
+/// Returns the name of a failure of this kind, from the best evidence that there is.
+pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Signature {
+    let main = culprit(kind, variant, seen);
+    let mut levels = vec![status::level(kind, seen)];
+    match kind {
+        Kind::Signal { .. } | Kind::Exit { .. } => levels.extend(of_crash(kind, main, seen)),
+        Kind::Hang { .. } => levels.extend(of_hang(kind, main, seen)),
+        Kind::Output => levels.extend(words::of_rule(seen)),
+        Kind::Leak | Kind::Oom { .. } => {}
+    }
+    named(levels)
+}
+
+/// Makes the name: of the last level, and weaker names of the others.
+fn named(mut levels: Vec<Level>) -> Signature {
+    let best = levels
+        .pop()
+        .unwrap_or_else(|| Level::new(Depth::Status, "", ""));
+    let id = id(&best.texts[0]);
+    let weaker = best.texts[1..].iter().map(|text| (best.depth, text));
+    let others = levels.iter().rev();
+    let others = others.flat_map(|level| level.texts.iter().map(|text| (level.depth, text)));
+    let mut also: Vec<(Depth, SignatureId)> = Vec::new();
+    for (depth, text) in weaker.chain(others) {
+        let name = (depth, self::id(text));
+        if !also.contains(&name) {
+            also.push(name);
+        }
+    }
+    Signature {
+        id,
+        title: shortened(best.title),
+        depth: best.depth,
+        also,
+        family: best.family.map(str::to_owned),
+    }
+}
+
+impl Level {
+    fn new(depth: Depth, text: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            depth,
+            texts: vec![text.into()],
+            title: title.into(),
+            family: None,
+        }
+    }
+}
+
+/// FNV-1a with 64 bits, folded: the same on every machine and in every version.
+fn id(text: &str) -> SignatureId {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, d, e, f, g, h] = hash.to_le_bytes();
+    SignatureId(u32::from_le_bytes([a ^ e, b ^ f, c ^ g, d ^ h]))
+}
+
+fn shortened(title: String) -> String {
+    match title.char_indices().nth(LONGEST_TITLE) {
+        Some(_) => {
+            let start: String = title.chars().take(LONGEST_TITLE - 1).collect();
+            format!("{start}…")
+        }
+        None => title,
+    }
+}
+
+/// Returns the main process that failed like this.
+fn culprit<'a>(
+    kind: &Kind,
+    variant: &'a VariantPlan,
+    seen: &'a Observation,
+) -> Option<&'a ActorSeen> {
+    let fits = |actor: &&ActorSeen| match (&actor.ending, kind) {
+        (Ending::Exited(code), kind) => kind.code() == Some(*code),
+        (Ending::Signaled(died, _), Kind::Signal { signal, .. }) => died == signal,
+        (Ending::TimedOut { .. }, Kind::Hang { .. }) => true,
+        _ => false,
+    };
+    let first = mains(variant, seen).next();
+    mains(variant, seen).find(fits).or(first)
+}
+
+fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Level> {
+    let mut levels: Vec<Level> = words::of_words(kind, main).into_iter().collect();
+    let crash = crash(kind, main, seen);
+    let of_core = crash.and_then(kernel::of_crash);
+    if let Some(logged) = of_core.or_else(|| logged(kind, main, seen)) {
+        let title = logged.words();
+        levels.push(Level {
+            texts: logged.texts(),
+            ..Level::new(Depth::Kernel, "", after(kind, logged.signal, title))
+        });
+    }
+    levels.extend(crash.map(|crash| stack::level(kind, crash, main)));
+    levels
+}
+
+/// Says so where the main process ended otherwise than the one that crashed.
+fn after(kind: &Kind, signal: Signal, title: String) -> String {
+    match kind {
+        Kind::Signal { signal: main, .. } if *main == signal => title,
+        kind => format!("{} after {title}", kind.name()),
+    }
+}
+
+fn logged(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<kernel::Logged> {
+    let lines = || {
+        seen.kernel
+            .iter()
+            .filter_map(|line| Some((line.pid, kernel::read(&line.text)?)))
+    };
+    let of_main = lines().find(|(pid, _)| main.is_some_and(|main| main.pid == *pid));
+    let (_, logged) = of_main.or_else(|| lines().next())?;
+    fits(kind, logged.signal).then_some(logged)
+}
+
+/// True where the death of a process may be what a failure of this kind comes from.
+fn fits(kind: &Kind, signal: Signal) -> bool {
+    match kind {
+        Kind::Signal { signal: main, .. } => *main == signal || !main.is_crash(),
+        _ => signal.is_crash(),
+    }
+}
+
+/// Returns what the cores say: that of the main process, or of another that died, or any.
+fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Option<&'a Crash> {
+    let read = |core: &'a CoreSeen| {
+        let crash = core.crash.as_deref()?;
+        crash
+            .signal
+            .is_some_and(|signal| fits(kind, signal))
+            .then_some((core.pid, crash))
+    };
+    let rank = |pid: i32| match main {
+        Some(main) if main.pid == pid => 0,
+        _ if seen.casualties.iter().any(|casualty| casualty.pid == pid) => 1,
+        _ => 2,
+    };
+    let cores = seen.cores.iter().filter_map(read);
+    cores
+        .min_by_key(|(pid, _)| rank(*pid))
+        .map(|(_, crash)| crash)
+}
+
+fn of_hang(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<Level> {
+    let hang = seen.hang.as_ref()?;
+    if matches!(kind, Kind::Hang { stopped: true }) {
+        return None;
+    }
+    let named = hang::name(hang, main.map(|main| main.pid))?;
+    let text = format!("{} | {}", kind.name(), named.text);
+    Some(Level::new(Depth::Stack, text, named.title))
+}

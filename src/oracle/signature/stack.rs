@@ -1,0 +1,110 @@
+//! The name of a failure by the stack of the process that crashed.
+
+use super::words::said;
+use super::{Level, frames};
+use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
+use crate::tells::{self, Tell};
+
+pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Level {
+    let class = crash.fault.class.as_str();
+    let steps = match class {
+        class::STACK_OVERFLOW => frames::circle(&crash.frames),
+        _ => frames::steps(&crash.frames),
+    };
+    let tell = tell(crash, main);
+    let told = tell
+        .as_ref()
+        .map_or(String::new(), |tell| match tell.detail.as_str() {
+            detail if detail.is_empty() || tell.is_prose() => tell.kind.to_owned(),
+            detail => format!("{} {detail}", tell.kind),
+        });
+    let signal = crash
+        .signal
+        .map_or("no signal".to_owned(), |signal| signal.to_string());
+    let text = format!(
+        "{signal} | {class} | {told} | {} | {}",
+        frames::texts(&steps),
+        crash.phase,
+    );
+    let place = frames::words(&steps, &crash.program);
+    let mut title = match &tell {
+        Some(tell) => said(tell),
+        None => fault(crash, &signal),
+    };
+    if !place.is_empty() && !title.ends_with(&format!(" in {place}")) {
+        // The function that an assertion names is the innermost call anyway.
+        let named = steps
+            .first()
+            .map_or(String::new(), |step| format!(" in {}", step.name));
+        let title_end = title.strip_suffix(&named).map(str::to_owned);
+        let title_start = title_end.unwrap_or(title);
+        let mark = if tell.is_some() || class == class::ABORTED {
+            ""
+        } else {
+            ","
+        };
+        title = format!("{title_start}{mark} in {place}");
+    }
+    let masked = match kind {
+        Kind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
+        kind => format!("{} after {}'s ", kind.name(), crash.program),
+    };
+    Level {
+        family: tell.as_ref().and_then(|tell| tell.family),
+        ..Level::new(
+            Depth::Stack,
+            text,
+            format!("{masked}{title}{}", circumstances(crash)),
+        )
+    }
+}
+
+/// What the program said, where it gave up by itself. Of a fault it can say nothing that the
+/// fault itself does not, and must not make another failure of it.
+fn tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
+    const BY_ITSELF: [&str; 5] = [
+        class::ABORTED,
+        class::DELIBERATE,
+        class::BREAKPOINT,
+        class::RAISED,
+        class::TRAP,
+    ];
+    let said = crash
+        .abort
+        .as_deref()
+        .and_then(|words| words.lines().find_map(tells::read));
+    let said = said.or_else(|| tells::read(main?.telling.as_deref()?));
+    let by_itself = BY_ITSELF.contains(&crash.fault.class.as_str())
+        && matches!(crash.signal, Some(Signal(4..=6)));
+    said.filter(|tell| by_itself && !tell.is_echo())
+}
+
+fn fault(crash: &Crash, signal: &str) -> String {
+    let fault = &crash.fault;
+    match fault.class.as_str() {
+        "" | class::ABORTED => signal.to_owned(),
+        class::NULL => match fault.address.map(u64::cast_signed) {
+            None | Some(0) => format!("{signal}, null pointer"),
+            Some(offset @ 1..) => format!("{signal}, null pointer + 0x{offset:x}"),
+            Some(offset) => format!("{signal}, null pointer - 0x{:x}", offset.unsigned_abs()),
+        },
+        class if class.starts_with(class::NEEDS) => format!("{signal}: {}", fault.detail),
+        class => format!("{signal}, {class}"),
+    }
+}
+
+fn circumstances(crash: &Crash) -> String {
+    let mut all = Vec::new();
+    if crash.thread > 1 {
+        all.push(format!("thread {}", crash.thread));
+    }
+    match crash.phase {
+        Phase::Run => {}
+        Phase::Start => all.push("before main".to_owned()),
+        Phase::Shutdown => all.push("during shutdown".to_owned()),
+    }
+    match all.join(", ") {
+        none if none.is_empty() => none,
+        all => format!(" ({all})"),
+    }
+}

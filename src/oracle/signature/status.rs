@@ -1,0 +1,58 @@
+//! The name of a failure of which only its end is known.
+
+use super::{Level, frames};
+use crate::model::{Depth, Kind, Observation, ProcessSeen};
+use crate::tells::normalise;
+
+pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
+    let name = kind.name();
+    match kind {
+        Kind::Leak => {
+            let commands = leaked(&seen.residue.leaked);
+            let title = format!("leak: {commands}");
+            return Level::new(Depth::Status, format!("{name} | {commands}"), title);
+        }
+        Kind::Oom { .. } => return Level::new(Depth::Status, name.clone(), kind.words()),
+        _ => {}
+    }
+    // What died in the tree is part of how it ended, where the end itself does not say it.
+    let mut died: Vec<String> = match kind {
+        Kind::Exit { .. } => casualties(seen).collect(),
+        _ => Vec::new(),
+    };
+    died.sort();
+    died.dedup();
+    if died.is_empty() {
+        return Level::new(Depth::Status, name.clone(), name);
+    }
+    let died = died.join(", ");
+    Level::new(
+        Depth::Status,
+        format!("{name} | {died}"),
+        format!("{name} after {died}"),
+    )
+}
+
+fn casualties(seen: &Observation) -> impl Iterator<Item = String> {
+    seen.casualties.iter().filter_map(|casualty| {
+        let signal = casualty.signal.filter(|signal| signal.is_crash())?;
+        Some(match casualty.program.as_str() {
+            "" => signal.to_string(),
+            program => format!("{signal} of {}", frames::bare_module(program)),
+        })
+    })
+}
+
+/// The commands of the processes that were left, without those that others of them started.
+fn leaked(left: &[ProcessSeen]) -> String {
+    let root = |process: &&ProcessSeen| left.iter().all(|other| other.pid != process.ppid);
+    let mut commands: Vec<String> = left.iter().filter(root).map(command).collect();
+    commands.sort();
+    commands.dedup();
+    commands.join(", ")
+}
+
+fn command(process: &ProcessSeen) -> String {
+    let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
+    normalise(&words.join(" "))
+}

@@ -1,0 +1,85 @@
+//! The name of a failure by what the program said.
+
+use super::Level;
+use crate::model::{ActorSeen, Depth, Kind, Observation};
+use crate::tells::{self, Tell, normalise};
+
+pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
+    // Rules that make failures come first.
+    let (rule, line) = seen.matched.iter().min_by_key(|(rule, _)| *rule)?;
+    Some(Level::new(
+        Depth::Output,
+        format!("output | rule {rule}"),
+        format!("output: {}", line.trim()),
+    ))
+}
+
+pub(super) fn of_words(kind: &Kind, main: Option<&ActorSeen>) -> Option<Level> {
+    let main = main?;
+    let name = kind.name();
+    let telling = main.telling.as_deref();
+    // The last line of a program that crashed is only how far it had come.
+    let words =
+        matches!(kind, Kind::Exit { .. } | Kind::Output).then_some(main.last_words.as_str());
+    let line = telling.or(words.filter(|line| complains(line)))?;
+    let Some(tell) = tells::read(line) else {
+        let line = normalise(line);
+        return Some(Level::new(
+            Depth::Output,
+            format!("{name} | {line}"),
+            format!("{name}: {line}"),
+        ));
+    };
+    if tell.is_echo() && !tell.detail.contains(", in ") {
+        return None;
+    }
+    Some(Level {
+        family: tell.family,
+        ..Level::new(
+            Depth::Output,
+            format!("{name} | {} | {}", tell.kind, tell.detail),
+            format!("{name}: {}", said(&tell)),
+        )
+    })
+}
+
+/// True for a line that says why: others are progress, and would make every trial another failure.
+fn complains(line: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "error",
+        "fail",
+        "fatal",
+        "panic",
+        "exception",
+        "abort",
+        "cannot",
+        "can't",
+        "could not",
+        "assert",
+        "refused",
+        "denied",
+        "invalid",
+        "unexpected",
+        "mismatch",
+        "timed out",
+        "timeout",
+        "no such",
+        "not found",
+        "corrupt",
+    ];
+    let line = line.to_lowercase();
+    WORDS.iter().any(|word| line.contains(word))
+}
+
+/// What a tell is called in a title.
+pub(super) fn said(tell: &Tell) -> String {
+    match (tell.kind, tell.detail.as_str()) {
+        (kind, "") => kind.to_owned(),
+        ("assert", expression) => format!("assertion {expression}"),
+        ("c++ exception", exception) => format!("uncaught {exception}"),
+        ("sanitizer" | "python exception" | "java exception" | "python fatal", detail) => {
+            detail.to_owned()
+        }
+        (kind, detail) => format!("{kind}: {detail}"),
+    }
+}

@@ -1,0 +1,355 @@
+//! The story of one crash, or of one hang, as plain text.
+//!
+//! The answer comes first; what supports it follows, the surest first; what is not known
+//! comes last. Everything that a program may have written is made safe for a terminal.
+
+mod advice;
+mod hang;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+pub use hang::hang_story;
+
+use super::words::{plural, plural_of, sanitize, sanitize_lines};
+use crate::model::{Autopsy, Crash, Frame, Phase, Thread};
+use crate::tells;
+use lines::Lines;
+use std::collections::BTreeMap;
+
+/// Calls that are shown of the thread that crashed.
+const CALLS: usize = 24;
+
+/// Calls that are shown of each other thread, in one line.
+const CALLS_OF_OTHERS: usize = 6;
+
+/// Returns the story of a crash; with every register, call and thread if wanted.
+pub fn story(autopsy: &Autopsy, verbose: bool) -> String {
+    let mut lines = Lines::default();
+    answer(&mut lines, &autopsy.crash);
+    instruction(&mut lines, autopsy, verbose);
+    crashed(&mut lines, autopsy, verbose);
+    others(&mut lines, autopsy, verbose);
+    let python = autopsy.crash.python.as_deref();
+    if let Some(python) = python {
+        lines.gap();
+        lines.prose("", &format!("Innermost Python call: {}", sanitize(python)));
+    }
+    tools(&mut lines, &autopsy.tools);
+    symbols(&mut lines, autopsy);
+    gaps(&mut lines, &autopsy.gaps);
+    lines.finish()
+}
+
+fn answer(lines: &mut Lines, crash: &Crash) {
+    let program = match crash.program.as_str() {
+        "" => "The process".to_owned(),
+        program => sanitize(program),
+    };
+    let fault = &crash.fault;
+    let what = match crash.signal {
+        None => "was looked at while it lived".to_owned(),
+        Some(signal) => match fault.class.as_str() {
+            "" => format!("died of {signal}"),
+            class => format!("died of {signal}: {}", sanitize(class)),
+        },
+    };
+    let when = match crash.phase {
+        Phase::Start => ", before main",
+        Phase::Run => "",
+        Phase::Shutdown => ", while it was shutting down",
+    };
+    let pid = crash.pid;
+    lines.prose("", &format!("{program} (process {pid}) {what}{when}."));
+    if !fault.detail.is_empty() {
+        lines.prose("  ", &sentence(&fault.detail));
+    }
+    if let Some(sender) = fault.sender {
+        let by = match sender == crash.pid {
+            true => "The process sent the signal to itself.".to_owned(),
+            false => format!("Process {sender} sent the signal."),
+        };
+        lines.prose("  ", &by);
+    }
+    let said = crash.abort.as_deref().map(str::trim);
+    let tell = said.and_then(|said| said.lines().find_map(tells::read));
+    if let Some(said) = said.filter(|said| !said.is_empty()) {
+        lines.prose("It said: ", &sanitize(said));
+    }
+    if let Some(tell) = &tell {
+        lines.prose("  ", &sentence(tell.words));
+    }
+    if let Some(next) = advice::next(&fault.class, tell.as_ref().map(|tell| tell.kind)) {
+        lines.prose("Next: ", next);
+    }
+}
+
+/// Begins with a capital letter and ends with a full stop.
+fn sentence(text: &str) -> String {
+    let text = sanitize(text);
+    let mut rest = text.chars();
+    let first: String = rest
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    let stop = if text.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
+    format!("{first}{}{stop}", rest.as_str())
+}
+
+// The instruction.
+
+fn instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    let crash = &autopsy.crash;
+    let Some(text) = crash.fault.instruction.as_deref() else {
+        if verbose {
+            lines.gap();
+            registers(lines, &autopsy.registers);
+        }
+        return;
+    };
+    lines.gap();
+    let place = crash.frames.first().map_or(String::new(), place);
+    lines.line(&format!("At {place}:  {}", sanitize(text)));
+    if let Some(address) = crash.fault.address {
+        lines.line(&format!("  it touched 0x{address:x}"));
+    }
+    let shown = autopsy.registers.iter();
+    let shown = shown.filter(|(name, _)| verbose || mentions(text, name));
+    registers(lines, &shown.cloned().collect::<Vec<_>>());
+}
+
+fn registers(lines: &mut Lines, registers: &[(String, u64)]) {
+    let shown = registers.iter();
+    let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize(name)));
+    for row in shown.collect::<Vec<_>>().chunks(4) {
+        lines.line(&format!("  {}", row.join("   ")));
+    }
+}
+
+/// True where an instruction names a register, or a part of it: `edi` is one of `rdi`.
+fn mentions(instruction: &str, register: &str) -> bool {
+    let mut words = instruction.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| whole(word) == register)
+}
+
+/// Returns the register of which this is a part.
+fn whole(part: &str) -> String {
+    // r8d, r8w, r8b, r8l
+    if let Some(number) = part.strip_prefix('r')
+        && number.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return format!("r{}", number.trim_end_matches(['d', 'w', 'b', 'l']));
+    }
+    // eax, ax, al, ah; edi, di, dil
+    let short = part
+        .strip_prefix(['e', 'r'])
+        .filter(|rest| rest.len() == 2)
+        .unwrap_or(part);
+    let short = match short.as_bytes() {
+        [_, _, b'l'] => &short[..2],
+        _ => short,
+    };
+    match short.as_bytes() {
+        [letter @ b'a'..=b'd', b'l' | b'h' | b'x'] => format!("r{}x", char::from(*letter)),
+        [_, _] => format!("r{short}"),
+        _ => part.to_owned(),
+    }
+}
+
+// Threads.
+
+fn crashed(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    let crash = &autopsy.crash;
+    let thread = autopsy.threads.first();
+    let frames = thread.map_or(crash.frames.as_slice(), |thread| thread.frames.as_slice());
+    let all = autopsy.threads.len();
+    let mut head = match all {
+        0 | 1 => "The calls".to_owned(),
+        all => format!("Thread {} of {all}, where it happened", crash.thread),
+    };
+    if let Some(thread) = thread.filter(|thread| !thread.name.is_empty() && all > 1) {
+        head = format!("{head} ({})", sanitize(&thread.name));
+    }
+    lines.gap();
+    if frames.is_empty() {
+        lines.line(&format!("{head}: not known"));
+    } else {
+        lines.line(&format!("{head}, innermost first:"));
+        let shown = if verbose { frames.len() } else { CALLS };
+        calls(lines, frames, shown);
+    }
+    if let Some(cut) = thread.and_then(|thread| thread.cut.as_deref()) {
+        lines.prose(
+            "      ",
+            &format!("… the list ends here: {}", sanitize(cut)),
+        );
+    }
+}
+
+fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
+    let width = frames
+        .iter()
+        .take(shown)
+        .map(|frame| module(frame).chars().count());
+    let width = width.max().unwrap_or(0).min(24);
+    for (number, frame) in frames.iter().enumerate().take(shown) {
+        let inlined = if frame.inlined { " (inlined)" } else { "" };
+        let line = frame.line.as_ref().map_or(String::new(), |(file, line)| {
+            format!("  {}:{line}", sanitize(file))
+        });
+        let (module, function) = (module(frame), function(frame));
+        lines.line(&format!(
+            "  {number:>3}  {module:<width$}  {function}{inlined}{line}"
+        ));
+        if frame.repeated > 0 {
+            lines.line(&format!("       (and {} more like this)", frame.repeated));
+        }
+    }
+    if let Some(more) = frames.len().checked_sub(shown).filter(|more| *more > 0) {
+        lines.line(&format!(
+            "       … {}",
+            plural_of(more as u64, "more call", "more calls")
+        ));
+    }
+}
+
+fn module(frame: &Frame) -> String {
+    frame
+        .module
+        .as_deref()
+        .map_or_else(|| "?".to_owned(), sanitize)
+}
+
+fn function(frame: &Frame) -> String {
+    let function = frame.function.as_deref().map(sanitize);
+    function.unwrap_or_else(|| format!("+0x{:x}", frame.offset))
+}
+
+/// `libfoo.so!conv`, `boom+0x1179`.
+fn place(frame: &Frame) -> String {
+    match (&frame.module, &frame.function) {
+        (None, None) => format!("0x{:x}, outside of any file", frame.offset),
+        (None, Some(function)) => sanitize(function),
+        (Some(_), Some(_)) => format!("{}!{}", module(frame), function(frame)),
+        (Some(_), None) => format!("{}{}", module(frame), function(frame)),
+    }
+}
+
+fn others(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    let Some((_, others)) = autopsy
+        .threads
+        .split_first()
+        .filter(|(_, rest)| !rest.is_empty())
+    else {
+        return;
+    };
+    lines.gap();
+    lines.line(&format!(
+        "{}:",
+        plural_of(others.len() as u64, "other thread", "other threads")
+    ));
+    let calls = if verbose { usize::MAX } else { CALLS_OF_OTHERS };
+    for (stack, threads) in alike(others.iter().map(|it| (chain(&it.frames, calls), it))) {
+        let stack = if stack.is_empty() {
+            "no calls known"
+        } else {
+            &stack
+        };
+        lines.prose(&format!("  {}: ", who(&threads)), stack);
+    }
+}
+
+/// Groups what is equal, in the order of first appearance.
+fn alike<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut groups: Vec<(String, Vec<T>)> = Vec::new();
+    for (key, item) in all {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, group)) => group.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
+fn who(threads: &[&Thread]) -> String {
+    match threads {
+        [one] if one.name.is_empty() => format!("thread {}", one.tid),
+        [one] => format!("thread {} ({})", one.tid, sanitize(&one.name)),
+        many => plural(many.len() as u64, "thread"),
+    }
+}
+
+/// The innermost calls in one line.
+fn chain(frames: &[Frame], at_most: usize) -> String {
+    let mut names = Vec::new();
+    let mut before = None;
+    for frame in frames.iter().take(at_most) {
+        let same = before == Some(&frame.module) && frame.function.is_some();
+        names.push(if same { function(frame) } else { place(frame) });
+        before = Some(&frame.module);
+    }
+    if frames.len() > at_most {
+        names.push("…".to_owned());
+    }
+    names.join(" < ")
+}
+
+// The rest.
+
+fn tools(lines: &mut Lines, tools: &[(String, String)]) {
+    for (tool, words) in tools {
+        lines.gap();
+        lines.line(&format!("{} says:", sanitize(tool)));
+        for line in sanitize_lines(words.trim_end()).lines() {
+            lines.line(&format!("  {line}"));
+        }
+    }
+}
+
+/// Files on the stack of which nothing could be named, and what would help.
+fn symbols(lines: &mut Lines, autopsy: &Autopsy) {
+    let nameless = autopsy.modules.iter().filter(|module| {
+        let name = module.path.rsplit('/').next();
+        let on_stack = |frame: &Frame| frame.module.as_deref() == name && frame.function.is_none();
+        let threads = autopsy.threads.iter().take(1);
+        let frames = threads
+            .flat_map(|thread| &thread.frames)
+            .chain(&autopsy.crash.frames);
+        ["nothing", "exports"].contains(&module.symbols.as_str())
+            && frames.into_iter().any(on_stack)
+    });
+    let nameless: Vec<_> = nameless.collect();
+    if nameless.is_empty() {
+        return;
+    }
+    lines.gap();
+    lines.line("Files without symbols:");
+    for module in nameless {
+        let build = module.build_id.as_deref();
+        let build = build.map_or(String::new(), |id| format!(" (build id {})", sanitize(id)));
+        lines.line(&format!("  {}{build}", sanitize(&module.path)));
+    }
+    lines.prose(
+        "  ",
+        "Build them with -g and do not strip them, or install the package with their debug \
+         symbols (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.",
+    );
+}
+
+fn gaps(lines: &mut Lines, gaps: &[String]) {
+    if gaps.is_empty() {
+        return;
+    }
+    lines.gap();
+    lines.line("Not known:");
+    for gap in gaps {
+        lines.prose("  - ", &sanitize(gap));
+    }
+}

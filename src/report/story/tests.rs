@@ -1,0 +1,377 @@
+use super::*;
+use crate::model::{Fault, Hang, HungThread, Module, Signal};
+use std::time::Duration;
+
+fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
+    Frame {
+        offset: 0x1179,
+        module: Some(module.to_owned()),
+        function: (!function.is_empty()).then(|| function.to_owned()),
+        line: line.map(|(file, line)| (file.to_owned(), line)),
+        ..Frame::default()
+    }
+}
+
+fn null() -> Autopsy {
+    let frames = vec![
+        Frame {
+            inlined: true,
+            ..frame("libfoo.so.1", "at", Some(("foo.h", 7)))
+        },
+        frame("libfoo.so.1", "conv", Some(("foo.c", 12))),
+        frame("libbar.so", "", None),
+        frame("boom", "worker", Some(("boom.c", 40))),
+    ];
+    let waiting = |tid, name: &str| Thread {
+        tid,
+        name: name.to_owned(),
+        frames: vec![
+            frame("libc.so.6", "futex_wait", None),
+            frame("libc.so.6", "pthread_cond_wait", None),
+            frame("boom", "pool", None),
+        ],
+        cut: None,
+    };
+    Autopsy {
+        crash: Crash {
+            pid: 77,
+            program: "boom".to_owned(),
+            signal: Some(Signal::SEGV),
+            fault: Fault {
+                class: "null pointer".to_owned(),
+                detail: "offset 0x10: a field of a missing object".to_owned(),
+                address: Some(0x10),
+                instruction: Some("mov eax, [rdi+0x10]".to_owned()),
+                ..Fault::default()
+            },
+            frames: frames.clone(),
+            thread: 2,
+            ..Crash::default()
+        },
+        threads: vec![
+            Thread {
+                tid: 78,
+                name: "worker".to_owned(),
+                frames,
+                cut: Some("the stack is damaged".to_owned()),
+            },
+            Thread {
+                tid: 77,
+                name: "boom".to_owned(),
+                frames: vec![
+                    frame("libc.so.6", "pthread_join", None),
+                    frame("boom", "main", None),
+                ],
+                cut: None,
+            },
+            waiting(79, "pool"),
+            waiting(80, "pool"),
+            waiting(81, "pool"),
+        ],
+        registers: vec![
+            ("rax".to_owned(), 1),
+            ("rbx".to_owned(), 2),
+            ("rdi".to_owned(), 0),
+            ("r8".to_owned(), 8),
+        ],
+        modules: vec![
+            Module {
+                path: "/opt/lib/libbar.so".to_owned(),
+                base: 0x7f00,
+                build_id: Some("a1b2".to_owned()),
+                symbols: "nothing".to_owned(),
+            },
+            Module {
+                path: "/usr/lib/libunused.so".to_owned(),
+                symbols: "nothing".to_owned(),
+                ..Module::default()
+            },
+        ],
+        tools: vec![(
+            "py-spy".to_owned(),
+            "Thread 77 (idle)\n    wait (a.py:3)\n".to_owned(),
+        )],
+        gaps: vec!["the file /opt/lib/libbar.so has changed since the crash".to_owned()],
+    }
+}
+
+#[test]
+fn the_answer_comes_first_and_the_gaps_last() {
+    insta::assert_snapshot!(story(&null(), false), @"
+    boom (process 77) died of SIGSEGV: null pointer.
+      Offset 0x10: a field of a missing object.
+    Next: find out who should have made the object, and whether it is used before that or after its end.
+
+    At libfoo.so.1!at:  mov eax, [rdi+0x10]
+      it touched 0x10
+      rax = 0x1   rdi = 0x0
+
+    Thread 2 of 5, where it happened (worker), innermost first:
+        0  libfoo.so.1  at (inlined)  foo.h:7
+        1  libfoo.so.1  conv  foo.c:12
+        2  libbar.so    +0x1179
+        3  boom         worker  boom.c:40
+          … the list ends here: the stack is damaged
+
+    4 other threads:
+      thread 77 (boom): libc.so.6!pthread_join < boom!main
+      3 threads: libc.so.6!futex_wait < pthread_cond_wait < boom!pool
+
+    py-spy says:
+      Thread 77 (idle)
+          wait (a.py:3)
+
+    Files without symbols:
+      /opt/lib/libbar.so (build id a1b2)
+      Build them with -g and do not strip them, or install the package with their debug symbols
+      (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
+
+    Not known:
+      - the file /opt/lib/libbar.so has changed since the crash
+    ");
+}
+
+#[test]
+fn every_register_is_shown_if_wanted() {
+    let brief = story(&null(), false);
+    assert!(!brief.contains("rbx"));
+    assert!(story(&null(), true).contains("rax = 0x1   rbx = 0x2   rdi = 0x0   r8 = 0x8"));
+}
+
+#[test]
+fn a_recursion_is_told_once() {
+    let mut autopsy = null();
+    autopsy.threads.truncate(1);
+    autopsy.threads[0].frames = vec![
+        Frame {
+            repeated: 2036,
+            ..frame("boom", "rec", Some(("boom.c", 3)))
+        },
+        frame("boom", "main", None),
+    ];
+    autopsy.threads[0].cut = None;
+    autopsy.crash.fault = Fault {
+        class: "stack overflow".to_owned(),
+        detail: "the calls are 2038 deep: recursion".to_owned(),
+        ..Fault::default()
+    };
+    (autopsy.tools, autopsy.gaps) = (Vec::new(), Vec::new());
+    insta::assert_snapshot!(story(&autopsy, false), @"
+    boom (process 77) died of SIGSEGV: stack overflow.
+      The calls are 2038 deep: recursion.
+    Next: look for the end of the recursion that is never reached; a larger stack (ulimit -s) only moves
+        it.
+
+    The calls, innermost first:
+        0  boom  rec  boom.c:3
+           (and 2036 more like this)
+        1  boom  main
+
+    Files without symbols:
+      /opt/lib/libbar.so (build id a1b2)
+      Build them with -g and do not strip them, or install the package with their debug symbols
+      (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
+    ");
+}
+
+#[test]
+fn what_the_program_said_is_explained() {
+    let autopsy = Autopsy {
+        crash: Crash {
+            pid: 77,
+            program: "boom".to_owned(),
+            signal: Some(Signal::ABRT),
+            fault: Fault {
+                class: "aborted itself".to_owned(),
+                sender: Some(77),
+                ..Fault::default()
+            },
+            abort: Some("free(): double free detected in tcache 2\n".to_owned()),
+            phase: Phase::Shutdown,
+            python: Some("close (a.py:3)".to_owned()),
+            ..Crash::default()
+        },
+        ..Autopsy::default()
+    };
+    insta::assert_snapshot!(story(&autopsy, false), @"
+    boom (process 77) died of SIGABRT: aborted itself, while it was shutting down.
+      The process sent the signal to itself.
+    It said: free(): double free detected in tcache 2
+      Memory was freed twice.
+    Next: the damage was done before. Run it once with AddressSanitizer (-fsanitize=address) or
+        valgrind, which stop at the culprit; they change timing, so they may need many trials.
+
+    The calls: not known
+
+    Innermost Python call: close (a.py:3)
+    ");
+}
+
+#[test]
+fn long_stacks_are_cut() {
+    let mut autopsy = null();
+    autopsy.threads[0].frames = (0..40)
+        .map(|n| frame("boom", &format!("f{n}"), None))
+        .collect();
+    let brief = story(&autopsy, false);
+    assert!(brief.contains("f23") && !brief.contains("f24") && brief.contains("… 16 more calls"));
+    assert!(story(&autopsy, true).contains("f39"));
+}
+
+#[test]
+fn hostile_text_does_nothing_to_a_terminal() {
+    let evil = "\u{1b}[31m\r\nx\u{202e}\u{7}";
+    let mut autopsy = null();
+    autopsy.crash.program = evil.to_owned();
+    autopsy.crash.abort = Some(evil.to_owned());
+    autopsy.crash.python = Some(evil.to_owned());
+    autopsy.crash.fault.class = evil.to_owned();
+    autopsy.crash.fault.detail = evil.to_owned();
+    autopsy.crash.fault.instruction = Some(evil.to_owned());
+    for thread in &mut autopsy.threads {
+        thread.name = evil.to_owned();
+        thread.cut = Some(evil.to_owned());
+        for frame in &mut thread.frames {
+            frame.module = Some(evil.to_owned());
+            frame.function = Some(evil.to_owned());
+            frame.line = Some((evil.to_owned(), 1));
+        }
+    }
+    autopsy.registers[0].0 = evil.to_owned();
+    autopsy.tools = vec![(evil.to_owned(), evil.to_owned())];
+    autopsy.gaps = vec![evil.to_owned()];
+    let text = story(&autopsy, true);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()) && !text.contains('\u{202e}'));
+}
+
+#[test]
+fn nothing_known_is_said_to_be_so() {
+    insta::assert_snapshot!(story(&Autopsy::default(), false), @"
+    The process (process 0) was looked at while it lived.
+
+    The calls: not known
+    ");
+}
+
+#[test]
+fn lines_fit_a_page() {
+    for line in story(&null(), true).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn a_part_of_a_register_is_that_register() {
+    for (part, full) in [
+        ("eax", "rax"),
+        ("ax", "rax"),
+        ("al", "rax"),
+        ("ah", "rax"),
+        ("rax", "rax"),
+        ("edi", "rdi"),
+        ("dil", "rdi"),
+        ("di", "rdi"),
+        ("esp", "rsp"),
+        ("spl", "rsp"),
+        ("r8d", "r8"),
+        ("r15w", "r15"),
+        ("r10", "r10"),
+        ("r9b", "r9"),
+        ("bl", "rbx"),
+    ] {
+        assert_eq!(whole(part), full, "{part}");
+    }
+}
+
+fn thread(tid: i32, name: &str, state: char) -> HungThread {
+    HungThread {
+        pid: 77,
+        tid,
+        name: name.to_owned(),
+        state,
+        call: "futex".to_owned(),
+        channel: "futex_do_wait".to_owned(),
+        ..HungThread::default()
+    }
+}
+
+#[test]
+fn a_deadlock_is_told_as_a_circle() {
+    let holder = |tid, other, function| HungThread {
+        waits_for: Some(other),
+        frames: vec![
+            frame("libc.so.6", "pthread_mutex_lock", None),
+            frame("boom", function, None),
+        ],
+        ..thread(tid, "worker", 'S')
+    };
+    let hang = Hang {
+        threads: vec![
+            thread(77, "boom", 'S'),
+            holder(78, 79, "take_ab"),
+            holder(79, 78, "take_ba"),
+            thread(80, "idle", 'S'),
+            thread(81, "idle", 'S'),
+        ],
+        unlisted: 5,
+        cycle: vec![78, 79],
+        ..Hang::default()
+    };
+    insta::assert_snapshot!(hang_story(&hang), @"
+    Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for
+    one held by thread 78 (worker).
+
+    At the deadline:
+      3 threads: asleep, in futex, at futex_do_wait in the kernel
+      process 77, thread 78 (worker): asleep, in futex, at futex_do_wait in the kernel, waits for 79
+          libc.so.6!pthread_mutex_lock < boom!take_ab
+      process 77, thread 79 (worker): asleep, in futex, at futex_do_wait in the kernel, waits for 78
+          libc.so.6!pthread_mutex_lock < boom!take_ba
+      and 5 more threads
+    ");
+}
+
+#[test]
+fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
+    let busy = HungThread {
+        cpu: Duration::from_millis(199),
+        call: String::new(),
+        channel: "0".to_owned(),
+        ..thread(77, "boom", 'R')
+    };
+    let told = |threads| {
+        hang_story(&Hang {
+            threads,
+            ..Hang::default()
+        })
+    };
+    insta::assert_snapshot!(told(vec![busy]), @"
+    Busy: 1 thread still used the processor.
+
+    At the deadline:
+      process 77 (boom): running, used 199 ms of processor time
+    ");
+    insta::assert_snapshot!(told(vec![thread(77, "boom", 'D')]), @"
+    Stuck in the kernel: a disk, a network file system or a driver does not answer.
+
+    At the deadline:
+      process 77 (boom): stuck in the kernel, in futex, at futex_do_wait in the kernel
+    ");
+    insta::assert_snapshot!(told(vec![thread(77, "boom", 'S')]), @"
+    Blocked: every thread waits, and none used the processor.
+
+    At the deadline:
+      process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
+    ");
+    insta::assert_snapshot!(told(vec![thread(77, "boom", 'T')]), @"
+    Stopped: by SIGSTOP, or because it wanted its terminal.
+
+    At the deadline:
+      process 77 (boom): stopped, in futex, at futex_do_wait in the kernel
+    ");
+    insta::assert_snapshot!(told(Vec::new()), @"
+    It did not end in time; what it was doing is not known.
+
+    At the deadline:
+    ");
+}

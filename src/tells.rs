@@ -1,1 +1,0 @@
-//! What programs say when they give up: the words of C libraries and runtimes.

@@ -1,0 +1,124 @@
+//! The line that tells most.
+
+use super::forms::JAVA_CRASH;
+use super::{Tell, read, table};
+
+/// How much of the end of an output is looked at.
+const TAIL: usize = 64 * 1024;
+
+/// How much of a line is kept.
+const LONGEST: usize = 400;
+
+/// Returns the line in the end of an output that tells best why a program gave up.
+///
+/// What belongs to it in the next lines is joined: the message of an exception, the
+/// function that a sanitizer blames. [`read`] understands what is returned.
+pub fn find(tail: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(&tail[tail.len().saturating_sub(TAIL)..]);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| shortened(line.trim_end()))
+        .collect();
+    let mut best: Option<(u8, String)> = None;
+    for at in 0..lines.len() {
+        let Some((line, tell)) = told(&lines, at) else {
+            continue;
+        };
+        let better = best.as_ref().is_none_or(|(rank, _)| match tell.rank {
+            rank_here if first_counts(&tell) => rank_here < *rank,
+            rank_here => rank_here <= *rank,
+        });
+        if better {
+            best = Some((tell.rank, line));
+        }
+    }
+    best.map(|(_, line)| shortened(&line).to_owned())
+}
+
+/// True for what causes others of its kind: the first panic makes those panic that wait for the
+/// thread, and the first error that a sanitizer found is the cause of the next ones.
+fn first_counts(tell: &Tell) -> bool {
+    [table::RUST_PANIC.kind, table::SANITIZER.kind].contains(&tell.kind)
+}
+
+fn shortened(line: &str) -> &str {
+    &line[..line.floor_char_boundary(LONGEST)]
+}
+
+/// Returns the line with what belongs to it, and what it tells.
+fn told(lines: &[&str], at: usize) -> Option<(String, Tell)> {
+    if lines[at].starts_with("Traceback (most recent call last)") {
+        return traceback(&lines[at + 1..]);
+    }
+    // An exception without its traceback is some line of a log.
+    let tell = read(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
+    let line = joined(lines[at].trim(), &lines[at + 1..]);
+    let tell = read(&line).unwrap_or(tell);
+    Some((line, tell))
+}
+
+/// The last line of a traceback: the first one that is not indented.
+fn traceback(lines: &[&str]) -> Option<(String, Tell)> {
+    let last = lines
+        .iter()
+        .find(|line| !line.is_empty() && !line.starts_with(' '))?;
+    let tell = read(last).unwrap_or_else(|| table::PYTHON_EXCEPTION.tell(""));
+    Some(((*last).to_owned(), tell))
+}
+
+fn joined(line: &str, next: &[&str]) -> String {
+    let following = next.first().map_or("", |line| line.trim());
+    if line.contains("terminate called after throwing") && following.starts_with("what():") {
+        return format!("{line}, {following}");
+    }
+    if line.contains("' panicked at ") || line.contains(") panicked at ") {
+        // Since Rust 1.73 the message stands in a line of its own.
+        return match line.ends_with(':') {
+            true => format!("{line} {following}"),
+            false => line.to_owned(),
+        };
+    }
+    if line.contains("ERROR: ") || line.contains("WARNING: ") {
+        let short = line.split(" at pc ").next().unwrap_or(line);
+        return match summary(next) {
+            Some(function) => format!("{short}, in {function}"),
+            None => short.to_owned(),
+        };
+    }
+    if line.contains("Fatal Python error: ") {
+        return match next.iter().find_map(|line| python_frame(line)) {
+            Some(frame) => format!("{line}, {frame}"),
+            None => line.to_owned(),
+        };
+    }
+    if line.contains(JAVA_CRASH) {
+        let mut rest = next
+            .iter()
+            .skip_while(|line| !line.contains("Problematic frame:"));
+        let frame = rest
+            .nth(1)
+            .map_or("", |line| line.trim_start_matches('#').trim());
+        return format!("{JAVA_CRASH} Environment: {frame}");
+    }
+    line.to_owned()
+}
+
+/// Returns the function that the summary of a sanitizer names:
+/// `SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:12:3 in f`.
+fn summary<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let line = lines.iter().find(|line| line.starts_with("SUMMARY: "))?;
+    let (_, function) = line.rsplit_once(" in ")?;
+    let named = function.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    named.then_some(function)
+}
+
+/// Reads a line of `faulthandler`: `  File "/x/a.py", line 3 in f` is `in f (a.py:3)`.
+fn python_frame(line: &str) -> Option<String> {
+    let (path, rest) = line
+        .trim()
+        .strip_prefix("File \"")?
+        .split_once("\", line ")?;
+    let (number, function) = rest.split_once(" in ")?;
+    let file = path.rsplit('/').next().unwrap_or(path);
+    Some(format!("in {function} ({file}:{number})"))
+}

@@ -1,0 +1,211 @@
+//! Lines that hold more than fixed words: what they name is taken out of them.
+
+use super::table::{
+    ASSERT, CXX_EXCEPTION, GO, JAVA_EXCEPTION, JVM, PYTHON_EXCEPTION, PYTHON_FATAL, RUST_PANIC,
+    SANITIZER,
+};
+use super::{Tell, bare_name, normalise};
+
+/// What `faulthandler` calls the signals that it handles.
+pub(super) const PYTHON_SIGNALS: [&str; 5] = [
+    "Segmentation fault",
+    "Aborted",
+    "Bus error",
+    "Floating point exception",
+    "Illegal instruction",
+];
+
+/// What the Java virtual machine begins its last words with.
+pub(super) const JAVA_CRASH: &str = "A fatal error has been detected by the Java Runtime";
+
+/// Every form, the surer ones first.
+const FORMS: [fn(&str) -> Option<Tell>; 10] = [
+    sanitizer,
+    undefined,
+    jvm,
+    assertion,
+    cxx,
+    rust,
+    go,
+    python_fatal,
+    java,
+    python,
+];
+
+pub(super) fn read(line: &str) -> Option<Tell> {
+    FORMS.iter().find_map(|form| form(line))
+}
+
+/// Returns what stands between two texts.
+fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(before)?;
+    rest.split_once(after).map(|(inside, _)| inside)
+}
+
+/// `==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x… at pc …, in f`.
+fn sanitizer(line: &str) -> Option<Tell> {
+    let (head, rest) = line.split_once("Sanitizer: ")?;
+    let name = head
+        .split_once("ERROR: ")
+        .or(head.split_once("WARNING: "))?
+        .1;
+    let error = rest.split(" on ").next().unwrap_or(rest);
+    let error = error.split([',', '(']).next().unwrap_or(error);
+    let place = rest
+        .rsplit_once(", in ")
+        .map(|(_, function)| bare_name(function));
+    let place = place.map_or(String::new(), |function| format!(" in {function}"));
+    let error = normalise(error);
+    Some(SANITIZER.tell(format!("{name}Sanitizer {error}{place}")))
+}
+
+/// `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
+fn undefined(line: &str) -> Option<Tell> {
+    let (place, error) = line.split_once(": runtime error: ")?;
+    let file = place.split(':').next().unwrap_or_default();
+    let error = error.split(':').next().unwrap_or(error);
+    let error = normalise(error);
+    Some(SANITIZER.tell(format!(
+        "UndefinedBehaviorSanitizer {error} in {}",
+        normalise(file)
+    )))
+}
+
+/// `A fatal error has been detected by the Java Runtime Environment: C  [libx.so+0x10]  f+0x1`.
+fn jvm(line: &str) -> Option<Tell> {
+    let (_, rest) = line.split_once(JAVA_CRASH)?;
+    let frame = rest.split_once(": ").map_or("", |(_, frame)| frame);
+    Some(JVM.tell(normalise(frame)))
+}
+
+fn assertion(line: &str) -> Option<Tell> {
+    // glibc: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`; libstdc++ has straight quotes.
+    if let Some((place, rest)) = line.split_once(": Assertion ")
+        && let Some(expression) = rest.rsplit_once(" failed").map(|(quoted, _)| quoted)
+    {
+        let expression = expression.trim_matches(['`', '\'']);
+        // The function is behind `file:line: `; its name may hold colons.
+        let function = place
+            .match_indices(": ")
+            .find(|(at, _)| place[..*at].ends_with(|c: char| c.is_ascii_digit()));
+        let function = function.map(|(at, _)| bare_name(&place[at + 2..]));
+        return Some(assert(expression, function));
+    }
+    // musl, BSD: `Assertion failed: x > 0 (a.c: f: 12)`; macOS: `Assertion failed: (x > 0), function f, …`
+    if let Some((_, rest)) = line.split_once("Assertion failed: ") {
+        if let Some((expression, rest)) = rest.split_once(", function ") {
+            let function = rest.split(',').next().map(bare_name);
+            return Some(assert(expression.trim_matches(['(', ')']), function));
+        }
+        let (expression, place) = rest.rsplit_once(" (").unwrap_or((rest, ""));
+        let function = place.split(": ").nth(1).map(bare_name);
+        return Some(assert(expression, function));
+    }
+    // glibc's own: `Fatal glibc error: a.c:450 (f): assertion failed: e == 0`.
+    if let Some((_, rest)) = line.split_once("Fatal glibc error: ")
+        && let Some((_, expression)) = rest.split_once("assertion failed: ")
+    {
+        return Some(assert(expression, between(rest, "(", ")").map(bare_name)));
+    }
+    // Abseil, glog, Chromium: `F0101 12:00:00.000 7 a.cc:12] Check failed: x > 0 (0 vs. 1)`.
+    let (_, rest) = line.split_once("] Check failed: ")?;
+    let expression = rest.split(" (").next().unwrap_or(rest);
+    Some(assert(expression.trim_end_matches('.'), None))
+}
+
+fn assert(expression: &str, function: Option<String>) -> Tell {
+    let expression = expression.trim();
+    ASSERT.tell(match function.filter(|name| !name.is_empty()) {
+        Some(function) => format!("{expression} in {function}"),
+        None => expression.to_owned(),
+    })
+}
+
+/// libstdc++ and libc++ say it differently.
+fn cxx(line: &str) -> Option<Tell> {
+    if let Some(kind) = between(
+        line,
+        "terminate called after throwing an instance of '",
+        "'",
+    ) {
+        return Some(CXX_EXCEPTION.tell(kind));
+    }
+    if !line.contains("terminating") {
+        return None;
+    }
+    let (_, rest) = line.split_once("uncaught exception of type ")?;
+    Some(CXX_EXCEPTION.tell(rest.split(": ").next().unwrap_or(rest)))
+}
+
+/// `thread 'main' (7) panicked at src/a.rs:1:2: message`, and the older `panicked at 'message', src/a.rs:1:2`.
+fn rust(line: &str) -> Option<Tell> {
+    let (_, rest) = line.split_once("thread '")?;
+    let (_, rest) = rest.split_once("' ")?;
+    let (_, rest) = rest.split_once("panicked at ")?;
+    if let Some(rest) = rest.strip_prefix('\'') {
+        let message = rest.rsplit_once("', ").map_or(rest, |(message, _)| message);
+        return Some(RUST_PANIC.tell(normalise(message)));
+    }
+    let message = rest.split_once(": ").map_or("", |(_, message)| message);
+    Some(RUST_PANIC.tell(normalise(message)))
+}
+
+/// `panic: runtime error: …`, `fatal error: all goroutines are asleep - deadlock!`.
+fn go(line: &str) -> Option<Tell> {
+    const FATAL: [&str; 7] = [
+        "all goroutines are asleep",
+        "concurrent map",
+        "stack overflow",
+        "unexpected signal",
+        "out of memory",
+        "sync: ",
+        "found bad pointer in Go heap",
+    ];
+    if let Some(message) = line.strip_prefix("panic: ") {
+        return Some(GO.tell(normalise(message)));
+    }
+    let message = line.strip_prefix("fatal error: ")?;
+    let known = FATAL.iter().any(|start| message.contains(start));
+    known.then(|| GO.tell(normalise(message)))
+}
+
+/// `Fatal Python error: Segmentation fault, in f (a.py:3)`; the place is what `find` joined.
+fn python_fatal(line: &str) -> Option<Tell> {
+    let (_, rest) = line.split_once("Fatal Python error: ")?;
+    let rest = rest.rsplit_once(" (").map_or(rest, |(head, _)| head);
+    Some(PYTHON_FATAL.tell(normalise(rest)))
+}
+
+/// `Exception in thread "main" java.lang.IllegalStateException: message`.
+fn java(line: &str) -> Option<Tell> {
+    let (_, rest) = line.split_once("Exception in thread \"")?;
+    let (_, rest) = rest.split_once("\" ")?;
+    Some(JAVA_EXCEPTION.tell(normalise(rest)))
+}
+
+/// `ValueError: message`, `some.module.SomeError`.
+fn python(line: &str) -> Option<Tell> {
+    const ENDS: [&str; 8] = [
+        "Error",
+        "Exception",
+        "Warning",
+        "Interrupt",
+        "Exit",
+        "Iteration",
+        "Group",
+        "Timeout",
+    ];
+    let kind = line.split(':').next().unwrap_or(line);
+    let named = kind.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && kind
+            .chars()
+            .all(|c| c.is_alphanumeric() || "_.".contains(c))
+        && ENDS.iter().any(|end| kind.ends_with(end))
+        && kind
+            .rsplit('.')
+            .next()
+            .is_some_and(|last| last.starts_with(char::is_uppercase));
+    let message = &line[kind.len()..];
+    let fits = message.is_empty() || message == ":" || message.starts_with(": ");
+    (named && fits).then(|| PYTHON_EXCEPTION.tell(normalise(line)))
+}

@@ -1,0 +1,152 @@
+//! The fixed words, as data.
+
+use super::Tell;
+
+/// A sort of tell.
+pub(super) struct Sort {
+    pub(super) kind: &'static str,
+    words: &'static str,
+    family: Option<&'static str>,
+    rank: u8,
+}
+
+impl Sort {
+    const fn new(rank: u8, kind: &'static str, words: &'static str) -> Self {
+        Self {
+            kind,
+            words,
+            family: None,
+            rank,
+        }
+    }
+
+    const fn of_heap(kind: &'static str, words: &'static str) -> Self {
+        Self {
+            kind,
+            words,
+            family: Some("heap"),
+            rank: 1,
+        }
+    }
+
+    /// Makes a tell of this sort.
+    pub(super) fn tell(&self, detail: impl Into<String>) -> Tell {
+        Tell {
+            kind: self.kind,
+            words: self.words,
+            family: self.family,
+            detail: detail.into(),
+            rank: self.rank,
+        }
+    }
+}
+
+pub(super) const SANITIZER: Sort = Sort::new(0, "sanitizer", "a sanitizer found an error");
+pub(super) const DOUBLE_FREE: Sort = Sort::of_heap("double free", "memory was freed twice");
+pub(super) const BAD_FREE: Sort =
+    Sort::of_heap("bad free", "something was freed that was not allocated");
+pub(super) const HEAP: Sort = Sort::of_heap(
+    "heap corruption",
+    "something wrote outside its block earlier; the stack shows the victim, not the culprit",
+);
+pub(super) const OVERFLOW: Sort = Sort::new(1, "overflow", "it wrote past the end of a buffer");
+pub(super) const ASSERT: Sort = Sort::new(2, "assert", "an assertion in the code failed");
+pub(super) const C_LIBRARY: Sort = Sort::new(2, "c library", "the C library refused to go on");
+pub(super) const PURE_VIRTUAL: Sort = Sort::new(
+    2,
+    "pure virtual",
+    "an object was used while it was being constructed or destroyed",
+);
+pub(super) const JVM: Sort = Sort::new(2, "jvm", "the Java virtual machine itself crashed");
+pub(super) const NODE_HEAP: Sort =
+    Sort::new(2, "node heap", "the JavaScript heap reached its limit");
+pub(super) const CXX_EXCEPTION: Sort =
+    Sort::new(3, "c++ exception", "a C++ exception was not caught");
+pub(super) const RUST_OVERFLOW: Sort = Sort::new(
+    3,
+    "rust stack overflow",
+    "a thread of a Rust program used up its stack",
+);
+pub(super) const GO: Sort = Sort::new(3, "go", "the Go runtime gave up");
+pub(super) const RUST_PANIC: Sort = Sort::new(4, "rust panic", "a thread panicked");
+pub(super) const CXX_TERMINATE: Sort = Sort::new(
+    4,
+    "c++ terminate",
+    "no exception was active: perhaps a std::thread was destroyed that could still be joined",
+);
+pub(super) const JAVA_EXCEPTION: Sort =
+    Sort::new(5, "java exception", "a Java exception was not caught");
+pub(super) const PYTHON_FATAL: Sort =
+    Sort::new(5, "python fatal", "the Python interpreter gave up");
+pub(super) const PYTHON_EXCEPTION: Sort =
+    Sort::new(6, "python exception", "a Python exception was not caught");
+
+/// Words that stand somewhere in a line, and what they mean.
+pub(super) struct Row {
+    pub(super) text: &'static str,
+    pub(super) sort: &'static Sort,
+}
+
+const fn row(text: &'static str, sort: &'static Sort) -> Row {
+    Row { text, sort }
+}
+
+/// The first row that fits counts, so the longer texts come before the shorter ones.
+pub(super) const FIXED: &[Row] = &[
+    // glibc's malloc.
+    row("double free or corruption", &DOUBLE_FREE),
+    row("free(): double free detected", &DOUBLE_FREE),
+    row("block freed twice", &DOUBLE_FREE),
+    row("free(): invalid pointer", &BAD_FREE),
+    row("munmap_chunk(): invalid pointer", &BAD_FREE),
+    row("mremap_chunk(): invalid pointer", &BAD_FREE),
+    row("realloc(): invalid pointer", &BAD_FREE),
+    row("free(): ", &HEAP),
+    row("malloc(): ", &HEAP),
+    row("realloc(): ", &HEAP),
+    row("malloc_consolidate(): ", &HEAP),
+    row("tcache_thread_shutdown(): ", &HEAP),
+    row("corrupted size vs. prev_size", &HEAP),
+    row("corrupted double-linked list", &HEAP),
+    row("smallbin double linked list corrupted", &HEAP),
+    row("largebin double linked list corrupted", &HEAP),
+    row("unsorted double linked list corrupted", &HEAP),
+    row("break adjusted to free malloc space", &HEAP),
+    row("malloc assertion failure in", &HEAP),
+    row("malloc: top chunk is corrupt", &HEAP),
+    row("memory clobbered before allocated block", &HEAP),
+    row("memory clobbered past end of allocated block", &HEAP),
+    // Other allocators.
+    row("] Attempt to free invalid pointer", &BAD_FREE),
+    row("<jemalloc>: size mismatch detected", &HEAP),
+    row("mimalloc: error: double free detected", &DOUBLE_FREE),
+    row("mimalloc: error: corrupted", &HEAP),
+    row("mimalloc: error: buffer overflow", &HEAP),
+    // glibc's other checks.
+    row("*** stack smashing detected ***", &OVERFLOW),
+    row("*** buffer overflow detected ***", &OVERFLOW),
+    row("*** bit out of range 0 - FD_SETSIZE", &OVERFLOW),
+    row("*** longjmp causes uninitialized stack frame", &C_LIBRARY),
+    row("*** %n in writable segment", &C_LIBRARY),
+    row("*** invalid %N$ use detected", &C_LIBRARY),
+    row("*** invalid open call", &C_LIBRARY),
+    row("*** invalid openat", &C_LIBRARY),
+    row(
+        "The futex facility returned an unexpected error",
+        &C_LIBRARY,
+    ),
+    row("FATAL: exception not rethrown", &C_LIBRARY),
+    row("libgcc_s.so.1 must be installed for", &C_LIBRARY),
+    // C++.
+    row("pure virtual method called", &PURE_VIRTUAL),
+    row("deleted virtual method called", &PURE_VIRTUAL),
+    row("Pure virtual function called!", &PURE_VIRTUAL),
+    row(
+        "terminate called without an active exception",
+        &CXX_TERMINATE,
+    ),
+    row("terminate called recursively", &CXX_TERMINATE),
+    // Runtimes.
+    row("JavaScript heap out of memory", &NODE_HEAP),
+    row("has overflowed its stack", &RUST_OVERFLOW),
+];

@@ -1,0 +1,490 @@
+use super::*;
+
+/// A line, the kind of what it tells, and the detail.
+const LINES: &[(&str, &str, &str)] = &[
+    ("double free or corruption (!prev)", "double free", ""),
+    ("double free or corruption (out)", "double free", ""),
+    ("double free or corruption (fasttop)", "double free", ""),
+    ("double free or corruption (top)", "double free", ""),
+    (
+        "*** Error in `./x': double free or corruption (out): 0x0193 ***",
+        "double free",
+        "",
+    ),
+    (
+        "free(): double free detected in tcache 2",
+        "double free",
+        "",
+    ),
+    ("free(): invalid pointer", "bad free", ""),
+    ("munmap_chunk(): invalid pointer", "bad free", ""),
+    ("mremap_chunk(): invalid pointer", "bad free", ""),
+    ("realloc(): invalid pointer", "bad free", ""),
+    ("free(): invalid size", "heap corruption", ""),
+    ("free(): invalid next size (fast)", "heap corruption", ""),
+    ("free(): invalid next size (normal)", "heap corruption", ""),
+    ("free(): corrupted unsorted chunks", "heap corruption", ""),
+    (
+        "free(): too many chunks detected in tcache",
+        "heap corruption",
+        "",
+    ),
+    (
+        "free(): unaligned chunk detected in tcache 2",
+        "heap corruption",
+        "",
+    ),
+    ("malloc(): memory corruption", "heap corruption", ""),
+    ("malloc(): corrupted top size", "heap corruption", ""),
+    (
+        "malloc(): corrupted unsorted chunks 2",
+        "heap corruption",
+        "",
+    ),
+    ("malloc(): invalid size (unsorted)", "heap corruption", ""),
+    (
+        "malloc(): invalid next size (unsorted)",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): invalid next->prev_inuse (unsorted)",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): mismatching next->prev_size (unsorted)",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): unsorted double linked list corrupted",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): smallbin double linked list corrupted",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): largebin double linked list corrupted (bk)",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): largebin double linked list corrupted (nextsize)",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): unaligned fastbin chunk detected 3",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc(): unaligned tcache chunk detected",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc_consolidate(): invalid chunk size",
+        "heap corruption",
+        "",
+    ),
+    (
+        "malloc_consolidate(): unaligned fastbin chunk detected",
+        "heap corruption",
+        "",
+    ),
+    ("realloc(): invalid old size", "heap corruption", ""),
+    ("realloc(): invalid next size", "heap corruption", ""),
+    (
+        "tcache_thread_shutdown(): unaligned tcache chunk detected",
+        "heap corruption",
+        "",
+    ),
+    ("corrupted size vs. prev_size", "heap corruption", ""),
+    (
+        "corrupted size vs. prev_size while consolidating",
+        "heap corruption",
+        "",
+    ),
+    (
+        "corrupted size vs. prev_size in fastbins",
+        "heap corruption",
+        "",
+    ),
+    ("corrupted double-linked list", "heap corruption", ""),
+    (
+        "corrupted double-linked list (not small)",
+        "heap corruption",
+        "",
+    ),
+    ("break adjusted to free malloc space", "heap corruption", ""),
+    (
+        "Fatal glibc error: malloc.c:2599 (sysmalloc): malloc assertion failure in sysmalloc",
+        "heap corruption",
+        "",
+    ),
+    (
+        "src/tcmalloc.cc:283] Attempt to free invalid pointer 0x7ff",
+        "bad free",
+        "",
+    ),
+    (
+        "*** stack smashing detected ***: terminated",
+        "overflow",
+        "",
+    ),
+    (
+        "*** buffer overflow detected ***: terminated",
+        "overflow",
+        "",
+    ),
+    (
+        "*** longjmp causes uninitialized stack frame ***: terminated",
+        "c library",
+        "",
+    ),
+    ("*** %n in writable segment detected ***", "c library", ""),
+    ("FATAL: exception not rethrown", "c library", ""),
+    (
+        "The futex facility returned an unexpected error code.",
+        "c library",
+        "",
+    ),
+    (
+        "x: a.c:12: f: Assertion `n > 0' failed.",
+        "assert",
+        "n > 0 in f",
+    ),
+    (
+        "x: a.cc:12: void a::B<T>::f(int) [with T = int]: Assertion `n > 0' failed.",
+        "assert",
+        "n > 0 in a::B::f",
+    ),
+    (
+        "/u/v.h:1123: std::vector<_Tp>::reference std::vector<_Tp>::operator[](size_type) [with _Tp = int; reference = int&]: Assertion '__n < this->size()' failed.",
+        "assert",
+        "__n < this->size() in std::vector::operator[]",
+    ),
+    (
+        "Assertion failed: n > 0 (a.c: f: 12)",
+        "assert",
+        "n > 0 in f",
+    ),
+    (
+        "Assertion failed: (n > 0), function f, file a.c, line 12.",
+        "assert",
+        "n > 0 in f",
+    ),
+    (
+        "Fatal glibc error: pthread_mutex_lock.c:450 (__pthread_mutex_lock_full): assertion failed: e != ESRCH || !robust",
+        "assert",
+        "e != ESRCH || !robust in __pthread_mutex_lock_full",
+    ),
+    (
+        "F0101 12:00:00.000 7 a.cc:12] Check failed: n > 0 (0 vs. 1)",
+        "assert",
+        "n > 0",
+    ),
+    (
+        "terminate called after throwing an instance of 'std::runtime_error', what():  disk 7",
+        "c++ exception",
+        "std::runtime_error",
+    ),
+    (
+        "libc++abi: terminating due to uncaught exception of type std::out_of_range: vector",
+        "c++ exception",
+        "std::out_of_range",
+    ),
+    (
+        "libc++abi.dylib: terminating with uncaught exception of type int",
+        "c++ exception",
+        "int",
+    ),
+    (
+        "terminate called without an active exception",
+        "c++ terminate",
+        "",
+    ),
+    ("terminate called recursively", "c++ terminate", ""),
+    ("pure virtual method called", "pure virtual", ""),
+    (
+        "libc++abi: Pure virtual function called!",
+        "pure virtual",
+        "",
+    ),
+    (
+        "thread 'main' panicked at src/main.rs:4:5: index out of bounds: the len is 3 but the index is 99",
+        "rust panic",
+        "index out of bounds: the len is N but the index is N",
+    ),
+    (
+        "thread 'main' (4711) panicked at src/main.rs:4:5: boom",
+        "rust panic",
+        "boom",
+    ),
+    (
+        "thread '<unnamed>' panicked at 'boom', src/main.rs:4:5",
+        "rust panic",
+        "boom",
+    ),
+    (
+        "thread 'main' has overflowed its stack",
+        "rust stack overflow",
+        "",
+    ),
+    (
+        "Fatal Python error: Segmentation fault",
+        "python fatal",
+        "Segmentation fault",
+    ),
+    (
+        "Fatal Python error: Segmentation fault, in f (a.py:3)",
+        "python fatal",
+        "Segmentation fault, in f",
+    ),
+    (
+        "Fatal Python error: PyEval_SaveThread: the function must be called with the GIL held",
+        "python fatal",
+        "PyEval_SaveThread: the function must be called with the GIL held",
+    ),
+    (
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+        "node heap",
+        "",
+    ),
+    (
+        "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602 at pc 0x1",
+        "sanitizer",
+        "AddressSanitizer heap-use-after-free",
+    ),
+    (
+        "==7==ERROR: AddressSanitizer: SEGV on unknown address 0x0 (pc 0x1)",
+        "sanitizer",
+        "AddressSanitizer SEGV",
+    ),
+    (
+        "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602, in g(int)",
+        "sanitizer",
+        "AddressSanitizer heap-use-after-free in g",
+    ),
+    (
+        "==7==ERROR: LeakSanitizer: detected memory leaks",
+        "sanitizer",
+        "LeakSanitizer detected memory leaks",
+    ),
+    (
+        "==7==WARNING: MemorySanitizer: use-of-uninitialized-value",
+        "sanitizer",
+        "MemorySanitizer use-of-uninitialized-value",
+    ),
+    (
+        "WARNING: ThreadSanitizer: data race (pid=7)",
+        "sanitizer",
+        "ThreadSanitizer data race",
+    ),
+    (
+        "a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be represented",
+        "sanitizer",
+        "UndefinedBehaviorSanitizer signed integer overflow in a.c",
+    ),
+    (
+        "# A fatal error has been detected by the Java Runtime Environment:",
+        "jvm",
+        "",
+    ),
+    (
+        "A fatal error has been detected by the Java Runtime Environment: C  [libx.so+0x10]  f+0x1",
+        "jvm",
+        "C [libx.so+H] f+H",
+    ),
+    (
+        "Exception in thread \"main\" java.lang.IllegalStateException: no 7",
+        "java exception",
+        "java.lang.IllegalStateException: no N",
+    ),
+    (
+        "panic: runtime error: index out of range [5] with length 3",
+        "go",
+        "runtime error: index out of range [N] with length N",
+    ),
+    (
+        "fatal error: all goroutines are asleep - deadlock!",
+        "go",
+        "all goroutines are asleep - deadlock!",
+    ),
+    (
+        "fatal error: concurrent map writes",
+        "go",
+        "concurrent map writes",
+    ),
+    (
+        "ValueError: 0x7ffe is bad",
+        "python exception",
+        "ValueError: H is bad",
+    ),
+    (
+        "requests.exceptions.ConnectionError",
+        "python exception",
+        "requests.exceptions.ConnectionError",
+    ),
+    ("KeyboardInterrupt", "python exception", "KeyboardInterrupt"),
+];
+
+#[test]
+fn every_line_tells_its_kind_and_what_distinguishes_it() {
+    for (line, kind, detail) in LINES {
+        let tell = read(line).unwrap_or_else(|| panic!("nothing told by: {line}"));
+        assert_eq!(
+            (tell.kind, tell.detail.as_str()),
+            (*kind, *detail),
+            "{line}"
+        );
+        assert!(!tell.words.is_empty());
+    }
+}
+
+#[test]
+fn all_that_found_the_heap_damaged_is_one_family() {
+    for (line, kind, _) in LINES {
+        let heap = ["double free", "bad free", "heap corruption"].contains(kind);
+        assert_eq!(read(line).unwrap().family, heap.then_some("heap"), "{line}");
+    }
+}
+
+#[test]
+fn every_fixed_text_is_reached() {
+    for row in table::FIXED {
+        let tell = read(&format!("{}x", row.text)).unwrap_or_else(|| panic!("{}", row.text));
+        assert_eq!(tell.kind, row.sort.kind, "{}", row.text);
+    }
+}
+
+#[test]
+fn everyday_lines_tell_nothing() {
+    for line in [
+        "",
+        "work done",
+        "error: no such file",
+        "fatal error: a.h: No such file or directory",
+        "Error",
+        "Segmentation fault (core dumped)",
+        "sh: line 1: 77 Aborted ./x",
+        "ERROR: something",
+        "note: run with `RUST_BACKTRACE=1`",
+        "http://host/Error: x",
+        "12 Errors",
+    ] {
+        let told = read(line).filter(|_| line != "Error");
+        assert_eq!(told, None, "{line}");
+    }
+}
+
+#[test]
+fn the_echo_of_a_signal_is_known_as_such() {
+    assert!(
+        read("Fatal Python error: Segmentation fault, in f (a.py:3)")
+            .unwrap()
+            .is_echo()
+    );
+    assert!(
+        !read("Fatal Python error: take_gil: no GIL")
+            .unwrap()
+            .is_echo()
+    );
+    assert!(!read("free(): invalid pointer").unwrap().is_echo());
+}
+
+#[track_caller]
+fn found(output: &str, line: &str) {
+    let told = find(output.as_bytes());
+    assert_eq!(told.as_deref(), Some(line));
+    assert!(read(line).is_some(), "{line}");
+}
+
+#[test]
+fn a_c_exception_comes_with_its_message() {
+    found(
+        "x\nterminate called after throwing an instance of 'std::runtime_error'\n  what():  disk 7\nAborted\n",
+        "terminate called after throwing an instance of 'std::runtime_error', what():  disk 7",
+    );
+}
+
+#[test]
+fn the_cause_counts_more_than_what_follows_from_it() {
+    found(
+        "pure virtual method called\nterminate called without an active exception\n",
+        "pure virtual method called",
+    );
+    found(
+        "free(): invalid pointer\nFatal Python error: Aborted\n\nCurrent thread 0x7f (most recent call first):\n",
+        "free(): invalid pointer",
+    );
+}
+
+#[test]
+fn of_two_panics_the_first_is_the_cause() {
+    found(
+        "thread 'w' panicked at src/a.rs:1:2:\nboom\nnote: x\nthread 'main' panicked at src/b.rs:3:4:\ncalled `Result::unwrap()` on an `Err` value: Any { .. }\n",
+        "thread 'w' panicked at src/a.rs:1:2: boom",
+    );
+}
+
+#[test]
+fn a_sanitizer_blames_a_function() {
+    found(
+        "=====\n==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602 at pc 0x4 bp 0x7\nREAD of size 1\n    #0 0x4 in g /s/a.c:3\nSUMMARY: AddressSanitizer: heap-use-after-free /s/a.c:3:1 in g\n",
+        "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602, in g",
+    );
+    found(
+        "==7==ERROR: LeakSanitizer: detected memory leaks\nSUMMARY: AddressSanitizer: 7 byte(s) leaked in 1 allocation(s).\n",
+        "==7==ERROR: LeakSanitizer: detected memory leaks",
+    );
+}
+
+#[test]
+fn an_uncaught_python_exception_is_the_last_of_the_tracebacks() {
+    let output = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"a.py\", line 3\n    f()\nValueError: 12\n";
+    found(output, "ValueError: 12");
+    let own = "Traceback (most recent call last):\n  File \"a.py\", line 3\nBoom: 12\n";
+    assert_eq!(find(own.as_bytes()).as_deref(), Some("Boom: 12"));
+}
+
+#[test]
+fn an_exception_that_was_only_logged_is_none() {
+    assert_eq!(find(b"ValueError: ignored\nok\n"), None);
+}
+
+#[test]
+fn faulthandler_names_the_innermost_python_function() {
+    found(
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n  File \"/x/a.py\", line 3 in f\n  File \"/x/a.py\", line 9 in <module>\n",
+        "Fatal Python error: Segmentation fault, in f (a.py:3)",
+    );
+}
+
+#[test]
+fn java_names_the_frame() {
+    found(
+        "#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\n# Problematic frame:\n# C  [libx.so+0x10]  f+0x1\n#\n",
+        "A fatal error has been detected by the Java Runtime Environment: C  [libx.so+0x10]  f+0x1",
+    );
+}
+
+#[test]
+fn only_the_end_of_a_long_output_is_looked_at() {
+    let mut output = b"free(): invalid pointer\n".to_vec();
+    output.extend(std::iter::repeat_n(b'x', 70_000));
+    assert_eq!(find(&output), None);
+    assert_eq!(find(b""), None);
+    assert_eq!(find(&[0xff, 0xfe, b'\n']), None);
+}
+
+#[test]
+fn a_line_without_end_is_cut_between_characters() {
+    let output = format!("free(): invalid pointer {}", "\u{fc}".repeat(1000));
+    assert!(find(output.as_bytes()).unwrap().len() <= 400);
+}
