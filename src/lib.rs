@@ -23,14 +23,14 @@
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
-//! | `slot` | the small process that runs trials, one at a time | model, sys | serde, serde_json, regex, rustix |
+//! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle | tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, tells, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, state, policy, report | console, indicatif |
+//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
+//! | `term` | what a person sees | model, stats, oracle, state, policy, report | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
 //!

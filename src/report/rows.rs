@@ -8,6 +8,7 @@
 use super::row::{decisive, judged};
 use super::{Class, ExportError, Report, Row};
 use crate::model::{ActorSeen, Ending, Event, Observation, Outcome, Plan, Role, Trial};
+use crate::oracle;
 use crate::state;
 use crate::store::Folder;
 use jiff::{SignedDuration, Timestamp};
@@ -160,7 +161,11 @@ impl Reader {
             .iter()
             .filter(|actor| role(actor) == Some(Role::Main));
         let decisive = decisive(&mut mains, outcome).cloned();
-        let (name, class, detail) = judged(outcome, &mut seen, decisive.as_ref());
+        let (name, class, mut detail) = judged(outcome, &mut seen, decisive.as_ref());
+        let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
+        if let Some(killer) = oracle::killer(&seen, limits) {
+            detail = format!("{detail}, by {killer}");
+        }
         let known = seen.lost.is_none();
         let ending = decisive.as_ref().map(|main| &main.ending);
         let dead = match ending {

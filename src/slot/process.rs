@@ -6,6 +6,7 @@ use super::wire::Recipe;
 use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
 use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
+use crate::tells;
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,6 +21,9 @@ use std::time::Instant;
 /// A process that may have outlived its parent can write for ever; at one go no
 /// more than this is read of it. A pipe holds less.
 const ONE_GO: usize = 1 << 20;
+
+/// Bytes at the end of a failed process's output that are searched for why it gave up.
+const TAIL: usize = 64 * 1024;
 
 /// What all processes of a trial are started with.
 pub(super) struct Around<'a> {
@@ -162,6 +166,8 @@ impl Process {
                 .last_line()
                 .or_else(|| self.out.capture.last_line());
             self.seen.last_words = last.unwrap_or_default();
+            let ends = [&self.err, &self.out].map(|stream| stream.capture.end(TAIL));
+            self.seen.telling = ends.iter().find_map(|end| tells::find(end.as_bytes()));
         }
         std::mem::take(&mut self.seen)
     }

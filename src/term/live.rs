@@ -2,6 +2,7 @@
 
 use super::say;
 use crate::model::{Depth, Event, Failure, Level, Observation, Outcome, TrialId, Void};
+use crate::oracle;
 use crate::policy::Collect;
 use crate::report::words;
 use crate::state::{Sink, State};
@@ -205,7 +206,12 @@ impl Sink for Live {
                 seen,
                 outcome,
                 ..
-            } => self.ended(*trial, seen, outcome),
+            } => {
+                self.ended(*trial, seen, outcome);
+                if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
+                    self.line(&format!("         killed by: {killer}"));
+                }
+            }
             Event::CaptureBegun { .. } => self.line(
                 "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted)",
             ),
