@@ -35,7 +35,7 @@ const TABLE: [(i32, &str, &str); 31] = [
     (
         9,
         "SIGKILL",
-        "killed: cannot be caught, somebody else did it",
+        "killed: cannot be caught, and its cause is outside of the program",
     ),
     (10, "SIGUSR1", "user signal 1, not caught"),
     (
