@@ -87,8 +87,8 @@ fn id(text: &str) -> SignatureId {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let [a, b, c, d, e, f, g, h] = hash.to_le_bytes();
-    SignatureId(u32::from_le_bytes([a ^ e, b ^ f, c ^ g, d ^ h]))
+    let folded = (hash >> 32) ^ (hash & u64::from(u32::MAX));
+    SignatureId(u32::try_from(folded).unwrap_or(u32::MAX))
 }
 
 fn shortened(title: String) -> String {
