@@ -9,6 +9,7 @@
 mod frames;
 mod hang;
 mod kernel;
+mod skipped;
 mod stack;
 mod status;
 #[cfg(test)]
