@@ -3,7 +3,7 @@
 //! The class of a fault must not depend on how it became known: from the signal's
 //! information in a core, from the frame of a handler that passed the signal on, or, where
 //! an emulator wrote the core, from nothing but the registers. So a fault is
-//! first brought into one [`Cause`], and then explained.
+//! first brought into one cause, and then explained.
 
 mod address;
 mod code;
