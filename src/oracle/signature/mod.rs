@@ -119,8 +119,8 @@ fn culprit<'a>(
 }
 
 fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Level> {
-    let mut levels: Vec<Level> = words::of_words(kind, main).into_iter().collect();
     let crash = crash(kind, main, seen);
+    let mut levels: Vec<Level> = words::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
     if let Some(logged) = of_core.or_else(|| logged(kind, main, seen)) {
         let title = logged.words();
