@@ -54,10 +54,12 @@ fn logged(line: &str, pid: i32) -> Option<String> {
             named.then(|| !head.contains("Memory cgroup"))?
         }
     };
-    Some(match whole {
-        true => "the kernel, for want of memory: the whole machine was out of it".to_owned(),
-        false => "the kernel, for want of memory: its memory group was full".to_owned(),
-    })
+    let whose = if whole {
+        "the whole machine was out of it"
+    } else {
+        "its memory group was full"
+    };
+    Some(format!("the kernel, for want of memory: {whose}"))
 }
 
 /// The hard limit of processor time is enforced by SIGKILL.

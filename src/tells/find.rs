@@ -42,7 +42,9 @@ fn first_counts(tell: &Tell) -> bool {
 }
 
 fn shortened(line: &str) -> &str {
-    &line[..line.floor_char_boundary(LONGEST)]
+    let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST;
+    let end = line.char_indices().take_while(fits).last();
+    &line[..end.map_or(0, |(at, c)| at + c.len_utf8())]
 }
 
 /// Returns the line with what belongs to it, and what it tells.
@@ -73,15 +75,16 @@ fn joined(line: &str, next: &[&str]) -> String {
     }
     if line.contains("' panicked at ") || line.contains(") panicked at ") {
         // Since Rust 1.73 the message stands in a line of its own.
-        return match line.ends_with(':') {
-            true => format!("{line} {following}"),
-            false => line.to_owned(),
+        return if line.ends_with(':') {
+            format!("{line} {following}")
+        } else {
+            line.to_owned()
         };
     }
     if line.contains("ERROR: ") || line.contains("WARNING: ") {
         let short = line.split(" at pc ").next().unwrap_or(line);
-        return match summary(next) {
-            Some(function) => format!("{short}, in {function}"),
+        return match blamed(next) {
+            Some(function) => format!("{}, in {function}", short.trim_end_matches([':', ','])),
             None => short.to_owned(),
         };
     }
@@ -103,13 +106,36 @@ fn joined(line: &str, next: &[&str]) -> String {
     line.to_owned()
 }
 
+/// Returns the function that a sanitizer blames: of the first stack the innermost call that is
+/// not the sanitizer's own, or else what its summary names.
+fn blamed<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let stack = lines.iter().map(|line| line.trim());
+    let mut stack = stack
+        .skip_while(|line| !line.starts_with("#0 "))
+        .take_while(|line| line.starts_with('#'));
+    let frame =
+        stack.find(|line| !line.contains("/libsanitizer/") && !line.contains("/compiler-rt/"));
+    frame.and_then(in_frame).or_else(|| summary(lines))
+}
+
+/// `#1 0x55d0 in g(int) /src/a.c:12:3`, `#1 0x55d0 in g (/bin/a+0x12)`.
+fn in_frame(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(" in ")?;
+    let ends = [" /", " ../", " ("].iter().filter_map(|end| rest.find(end));
+    let function = &rest[..ends.min().unwrap_or(rest.len())];
+    is_name(function).then_some(function)
+}
+
+fn is_name(function: &str) -> bool {
+    function.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
 /// Returns the function that the summary of a sanitizer names:
 /// `SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:12:3 in f`.
 fn summary<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let line = lines.iter().find(|line| line.starts_with("SUMMARY: "))?;
     let (_, function) = line.rsplit_once(" in ")?;
-    let named = function.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    named.then_some(function)
+    is_name(function).then_some(function)
 }
 
 /// Reads a line of `faulthandler`: `  File "/x/a.py", line 3 in f` is `in f (a.py:3)`.

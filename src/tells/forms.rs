@@ -62,7 +62,7 @@ fn sanitizer(line: &str) -> Option<Tell> {
 /// `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
 fn undefined(line: &str) -> Option<Tell> {
     let (place, error) = line.split_once(": runtime error: ")?;
-    let file = place.split(':').next().unwrap_or_default();
+    let (file, _) = place.split_once(':')?;
     let error = error.split(':').next().unwrap_or(error);
     let error = normalise(error);
     Some(SANITIZER.tell(format!(

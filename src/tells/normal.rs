@@ -4,7 +4,8 @@
 /// `H`, paths their last part, and times are gone.
 pub fn normalise(line: &str) -> String {
     let words = line.split_whitespace();
-    let words = words.filter(|word| !is_time(word) && !is_process(word));
+    let words = words.filter(|word| !is_time(word));
+    let words = words.skip_while(|word| is_process(word));
     let words: Vec<String> = words.map(plain).collect();
     words.join(" ")
 }
@@ -20,7 +21,7 @@ fn is_time(word: &str) -> bool {
     fits && marks >= 2 && digits >= 5
 }
 
-/// `==1234==`, `[1234]`, `(1234)`, and the mark of sanitizers without the word behind it.
+/// `==1234==`, `[1234]`, `(1234)`: what loggers begin lines with.
 fn is_process(word: &str) -> bool {
     let inside = word.trim_matches(['=', '[', ']', '(', ')', ':']);
     inside.len() < word.len()

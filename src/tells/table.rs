@@ -111,6 +111,7 @@ pub(super) const FIXED: &[Row] = &[
     row("smallbin double linked list corrupted", &HEAP),
     row("largebin double linked list corrupted", &HEAP),
     row("unsorted double linked list corrupted", &HEAP),
+    row("unaligned fastbin chunk detected", &HEAP),
     row("break adjusted to free malloc space", &HEAP),
     row("malloc assertion failure in", &HEAP),
     row("malloc: top chunk is corrupt", &HEAP),
@@ -135,6 +136,7 @@ pub(super) const FIXED: &[Row] = &[
         "The futex facility returned an unexpected error",
         &C_LIBRARY,
     ),
+    row("glibc detected an invalid stdio handle", &C_LIBRARY),
     row("FATAL: exception not rethrown", &C_LIBRARY),
     row("libgcc_s.so.1 must be installed for", &C_LIBRARY),
     // C++.

@@ -121,6 +121,11 @@ const LINES: &[(&str, &str, &str)] = &[
         "heap corruption",
         "",
     ),
+    (
+        "int_mallinfo(): unaligned fastbin chunk detected",
+        "heap corruption",
+        "",
+    ),
     ("break adjusted to free malloc space", "heap corruption", ""),
     (
         "Fatal glibc error: malloc.c:2599 (sysmalloc): malloc assertion failure in sysmalloc",
@@ -440,7 +445,11 @@ fn a_sanitizer_blames_a_function() {
         "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602, in g",
     );
     found(
-        "==7==ERROR: LeakSanitizer: detected memory leaks\nSUMMARY: AddressSanitizer: 7 byte(s) leaked in 1 allocation(s).\n",
+        "==7==ERROR: AddressSanitizer: attempting double-free on 0x604 in thread T0:\n    #0 0x7 in __interceptor_free ../../src/libsanitizer/asan/a.cpp:52\n    #1 0x5 in close(int, char) /s/a.cc:5\n\nSUMMARY: AddressSanitizer: double-free a.cpp:52 in __interceptor_free\n",
+        "==7==ERROR: AddressSanitizer: attempting double-free on 0x604 in thread T0, in close(int, char)",
+    );
+    found(
+        "==7==ERROR: LeakSanitizer: detected memory leaks\n\nSUMMARY: AddressSanitizer: 7 byte(s) leaked in 1 allocation(s).\n",
         "==7==ERROR: LeakSanitizer: detected memory leaks",
     );
 }

@@ -193,7 +193,7 @@ pub(super) fn general(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     if let Some(touch) = touched.iter().find(|it| !is_canonical(it.address)) {
         return garbage(class::GARBAGE, touch.address);
     }
-    let odd = |it: &&Touch| it.size >= 16 && it.address % it.size != 0;
+    let odd = |it: &&Touch| it.size >= 16 && !it.address.is_multiple_of(it.size);
     if let Some(touch) = touched.iter().find(odd) {
         return misaligned(Some(touch.address));
     }

@@ -3,7 +3,7 @@
 //! The class of a fault must not depend on how it became known: from the signal's
 //! information in a core, from the frame of a handler that passed the signal on, or, where
 //! an emulator wrote the core, from nothing but the registers. So a fault is
-//! first brought into one [`Cause`], and then explained.
+//! first brought into one cause, and then explained.
 
 mod address;
 mod code;
@@ -159,12 +159,11 @@ fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
         (7, Some(1)) => Cause::Alignment,
         (7, Some(2)) => Cause::File,
         (7, Some(4 | 5)) => Cause::Hardware,
-        // The stack's own objection to an address that cannot be one.
-        (7, Some(SI_KERNEL)) => Cause::General,
+        // A bus error where the stack pointer is what cannot be an address.
+        (7 | 11, Some(SI_KERNEL)) => Cause::General,
         (7, _) => Cause::Bus,
         (8, Some(3..)) => Cause::Float,
         (8, _) => Cause::Division,
-        (11, Some(SI_KERNEL)) => Cause::General,
         // Nobody wrote down the address: the registers tell which it was.
         (11, None) if scene.address.is_none() => address::objection(scene),
         (11, _) => Cause::Page,

@@ -107,7 +107,7 @@ impl Case {
     }
 
     /// The same fault from the frame of a handler: no `si_code`, but what the processor said.
-    fn from_frame(mut self, trap: u64, error: u64) -> Self {
+    fn in_frame(mut self, trap: u64, error: u64) -> Self {
         self.code = Some(-6);
         self.trap = Some((trap, error));
         self
@@ -202,21 +202,21 @@ fn the_class_is_the_same_however_it_became_known() {
     };
     same(
         case(11, 1, LOAD).at(0x10),
-        case(11, 1, LOAD).at(0x10).from_frame(14, 4),
+        case(11, 1, LOAD).at(0x10).in_frame(14, 4),
     );
     let store = || case(11, 2, STORE).at(0x40_2010).with(|r| r.rdi = 0x40_2000);
-    same(store(), store().from_frame(14, 7));
+    same(store(), store().in_frame(14, 7));
     let wild = || case(11, 128, LOAD).with(|r| r.rdi = 0xdead_beef_dead_beef);
-    same(wild(), wild().from_frame(13, 0));
+    same(wild(), wild().in_frame(13, 0));
     same(
         case(4, 2, &[0x0f, 0x0b]),
-        case(4, 2, &[0x0f, 0x0b]).from_frame(6, 0),
+        case(4, 2, &[0x0f, 0x0b]).in_frame(6, 0),
     );
-    same(case(8, 1, IDIV), case(8, 1, IDIV).from_frame(0, 0));
+    same(case(8, 1, IDIV), case(8, 1, IDIV).in_frame(0, 0));
     let data = || case(11, 2, &[]).at(0x40_3000).with(|r| r.rip = 0x40_3000);
-    same(data(), data().from_frame(14, 0x15));
+    same(data(), data().in_frame(14, 0x15));
     let call = || case(11, 1, &[]).at(0).with(|r| r.rip = 0);
-    same(call(), call().from_frame(14, 0x14));
+    same(call(), call().in_frame(14, 0x14));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_bus_error_is_about_a_file_an_address_or_the_machine() {
     insta::assert_snapshot!(case(7, 2, LOAD).at(0x40_3010).words(), @"mapped file cut short | the file behind this memory was truncated or could not be read, or shared memory or the disk is full | mov eax, [rdi+0x10]");
     insta::assert_snapshot!(case(7, 1, LOAD).at(0x40_3011).words(), @"misaligned access | 0x403011 is not a multiple of what the instruction wants | mov eax, [rdi+0x10]");
     insta::assert_snapshot!(case(7, 4, LOAD).words(), @"hardware memory error | the machine reported broken memory: not the program's fault | mov eax, [rdi+0x10]");
-    let frame = case(7, 2, LOAD).at(0x40_3010).from_frame(14, 4);
+    let frame = case(7, 2, LOAD).at(0x40_3010).in_frame(14, 4);
     assert_eq!(frame.explain().class, "mapped file cut short");
 }
 

@@ -41,6 +41,15 @@ const IN_PAGE: u64 = 0xfff;
 /// How near to zero an address is an offset from nothing.
 const NEAR_ZERO: u64 = 64 * 1024;
 
+/// Objections that the log names itself: the text, the signal, the class.
+const TRAPS: [(&str, i32, &str); 5] = [
+    ("] general protection fault ip:", 11, GENERAL),
+    ("] trap invalid opcode ip:", 4, OPCODE),
+    ("] trap divide error ip:", 8, DIVIDE),
+    ("] trap int3 ip:", 5, INT3),
+    ("] trap stack segment ip:", 7, GENERAL),
+];
+
 /// Reads a line.
 pub(super) fn read(line: &str) -> Option<Logged> {
     if let Some((_, rest)) = line.split_once("]: segfault at ") {
@@ -57,13 +66,6 @@ pub(super) fn read(line: &str) -> Option<Logged> {
             place,
         });
     }
-    const TRAPS: [(&str, i32, &str); 5] = [
-        ("] general protection fault ip:", 11, GENERAL),
-        ("] trap invalid opcode ip:", 4, OPCODE),
-        ("] trap divide error ip:", 8, DIVIDE),
-        ("] trap int3 ip:", 5, INT3),
-        ("] trap stack segment ip:", 7, GENERAL),
-    ];
     let (rest, signal, class) = TRAPS.iter().find_map(|(text, signal, class)| {
         let (_, rest) = line.split_once(text)?;
         Some((rest, *signal, *class))

@@ -9,6 +9,7 @@
 mod frames;
 mod hang;
 mod kernel;
+mod skipped;
 mod stack;
 mod status;
 #[cfg(test)]
@@ -87,8 +88,8 @@ fn id(text: &str) -> SignatureId {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let [a, b, c, d, e, f, g, h] = hash.to_le_bytes();
-    SignatureId(u32::from_le_bytes([a ^ e, b ^ f, c ^ g, d ^ h]))
+    let folded = (hash >> 32) ^ (hash & u64::from(u32::MAX));
+    SignatureId(u32::try_from(folded).unwrap_or(u32::MAX))
 }
 
 fn shortened(title: String) -> String {
@@ -118,8 +119,8 @@ fn culprit<'a>(
 }
 
 fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Level> {
-    let mut levels: Vec<Level> = words::of_words(kind, main).into_iter().collect();
     let crash = crash(kind, main, seen);
+    let mut levels: Vec<Level> = words::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
     if let Some(logged) = of_core.or_else(|| logged(kind, main, seen)) {
         let title = logged.words();

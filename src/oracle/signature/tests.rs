@@ -262,7 +262,7 @@ fn where_else_the_words_went_does_not_matter() {
     let in_memory = of(abort("close_handle < main", words));
     let mut on_paper = with_core(crash(6, class::ABORTED, "close_handle < main"));
     on_paper.actors[0].telling = Some(words.to_owned());
-    assert_eq!(name(&on_paper).id, in_memory.id);
+    assert_eq!(name(&on_paper), in_memory);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The name of a failure by what the program said.
 
 use super::Level;
-use crate::model::{ActorSeen, Depth, Kind, Observation};
+use crate::model::{ActorSeen, Crash, Depth, Kind, Observation};
 use crate::tells::{self, Tell, normalise};
 
 pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
@@ -14,10 +14,18 @@ pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
     ))
 }
 
-pub(super) fn of_words(kind: &Kind, main: Option<&ActorSeen>) -> Option<Level> {
+/// Names a failure by what the main process wrote. Where that went elsewhere, what the C
+/// library kept of it in memory is the same words.
+pub(super) fn of_words(
+    kind: &Kind,
+    main: Option<&ActorSeen>,
+    crash: Option<&Crash>,
+) -> Option<Level> {
     let main = main?;
     let name = kind.name();
-    let telling = main.telling.as_deref();
+    let kept = crash.and_then(|crash| crash.abort.as_deref());
+    let kept = kept.and_then(|text| text.lines().find(|line| tells::read(line).is_some()));
+    let telling = main.telling.as_deref().or(kept);
     // The last line of a program that crashed is only how far it had come.
     let words =
         matches!(kind, Kind::Exit { .. } | Kind::Output).then_some(main.last_words.as_str());

@@ -99,9 +99,10 @@ fn state(state: char) -> &'static str {
 fn who(threads: &[&HungThread]) -> String {
     match threads {
         [one] => {
-            let process = match one.pid == one.tid {
-                true => "process".to_owned(),
-                false => format!("process {}, thread", one.pid),
+            let process = if one.pid == one.tid {
+                "process".to_owned()
+            } else {
+                format!("process {}, thread", one.pid)
             };
             let name = match one.name.as_str() {
                 "" => String::new(),

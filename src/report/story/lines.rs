@@ -26,10 +26,12 @@ impl Lines {
     /// Writes words behind a head, in as many lines as they need; the further ones are
     /// as far in as the words of the first, but not deeper than a little.
     pub(super) fn prose(&mut self, head: &str, words: &str) {
-        let indent = " ".repeat(match head.trim().is_empty() {
-            true => head.len(),
-            false => head.len() - head.trim_start().len() + 4,
-        });
+        let indent = if head.trim().is_empty() {
+            head.len()
+        } else {
+            head.len() - head.trim_start().len() + 4
+        };
+        let indent = " ".repeat(indent);
         let mut line = head.to_owned();
         let mut empty = true;
         for word in words.split_whitespace() {

@@ -65,9 +65,10 @@ fn answer(lines: &mut Lines, crash: &Crash) {
         lines.prose("  ", &sentence(&fault.detail));
     }
     if let Some(sender) = fault.sender {
-        let by = match sender == crash.pid {
-            true => "The process sent the signal to itself.".to_owned(),
-            false => format!("Process {sender} sent the signal."),
+        let by = if sender == crash.pid {
+            "The process sent the signal to itself.".to_owned()
+        } else {
+            format!("Process {sender} sent the signal.")
         };
         lines.prose("  ", &by);
     }
