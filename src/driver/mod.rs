@@ -293,7 +293,7 @@ impl Run<'_, '_> {
         self.emit(&Event::TrialFinished {
             trial: trial.id,
             at,
-            seen,
+            seen: Box::new(seen),
             outcome,
         });
     }

@@ -35,7 +35,7 @@ pub enum Event {
         #[serde(with = "micros")]
         at: Duration,
         /// What was seen.
-        seen: Observation,
+        seen: Box<Observation>,
         /// What it means.
         outcome: Outcome,
     },

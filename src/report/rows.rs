@@ -107,7 +107,7 @@ impl Reader {
                 self.worked = at;
                 if let Some(mut open) = self.open.remove(&trial.0) {
                     open.again = state::is_repeated(&outcome, open.attempt);
-                    open.row = self.row(&open, at, seen, &outcome);
+                    open.row = self.row(&open, at, *seen, &outcome);
                     self.open.insert(trial.0, open);
                 }
             }

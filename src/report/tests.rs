@@ -150,7 +150,7 @@ impl Made {
         self.event(&Event::TrialFinished {
             trial,
             at,
-            seen,
+            seen: Box::new(seen),
             outcome,
         });
     }
@@ -651,7 +651,7 @@ fn in_a_large_run_cases_are_folded() {
         let event = Event::TrialFinished {
             trial: TrialId(id),
             at: Duration::from_millis(id),
-            seen: seen.0,
+            seen: Box::new(seen.0),
             outcome: seen.1,
         };
         run.event(&event);
