@@ -43,6 +43,7 @@ impl Local {
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
             scratch: plan.scratch.then(|| scratch.as_os_str().into()),
+            evidence: None,
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,

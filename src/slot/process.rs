@@ -71,7 +71,10 @@ impl Process {
             started,
         };
         match process.launch(spawner, recipe, actor, numbers, nothing) {
-            Ok(pid) => process.pid = Some(pid),
+            Ok(pid) => {
+                process.pid = Some(pid);
+                process.seen.pid = pid;
+            }
             Err(why) => process.seen.ending = Ending::NotStarted(why),
         }
         process

@@ -57,6 +57,10 @@ pub struct Recipe {
     pub limits: Vec<Limit>,
     /// Below this folder each trial has one of its own.
     pub scratch: Option<Text>,
+    /// Below this folder each trial has one for what is found out of it; without it,
+    /// nothing is written.
+    #[serde(default)]
+    pub evidence: Option<Text>,
     /// Between the polite signal and the kill.
     #[serde(with = "micros")]
     pub grace: Duration,
