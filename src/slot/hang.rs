@@ -68,9 +68,9 @@ impl Slot {
             return hang;
         }
         hang.tools = python(&pids, until);
-        for pid in pids.iter().take(STACKS) {
+        for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
-                hang.cores.extend(snapshots.take("hang", *pid, until));
+                hang.cores.extend(snapshots.take("hang", pid, until));
             }
         }
         hang

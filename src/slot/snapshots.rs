@@ -1,7 +1,7 @@
 //! Cores of living processes of a trial, in a folder of the trial's own.
 
 use crate::model::{CoreSeen, ProcessSeen, Text};
-use crate::sys::snapshot;
+use crate::sys::{process, snapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -31,12 +31,13 @@ impl Snapshots {
         }
     }
 
-    /// Writes the core of a process as `KIND.PID.core`. One that cannot be written is
-    /// told of too, with the reason.
+    /// Writes the core of a process as `KIND.PID.core`, unless it is gone. One that
+    /// cannot be written is told of too, with the reason.
     pub(super) fn take(&self, kind: &str, pid: i32, until: Instant) -> Option<CoreSeen> {
         let folder = self.folder.as_ref()?;
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = until.min(Instant::now() + STOP);
+        process::state(pid).filter(|(state, _)| *state != 'Z')?;
         let written = fs::create_dir_all(folder).and_then(|()| snapshot::take(pid, &file, until));
         let mut seen = CoreSeen {
             pid,
@@ -45,6 +46,11 @@ impl Snapshots {
         };
         match written {
             Ok(size) => seen.size = size,
+            // It went meanwhile.
+            Err(_) if process::state(pid).is_none_or(|(state, _)| state == 'Z') => {
+                let _ = fs::remove_file(&file);
+                return None;
+            }
             Err(error) => {
                 let _ = fs::remove_file(&file);
                 seen.unread = Some(format!("it could not be written: {error}"));

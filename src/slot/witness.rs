@@ -259,7 +259,11 @@ mod tests {
             name: "boom".to_owned(),
             text: text.to_owned(),
         };
-        let lines = vec![line(15, "thread"), line(ACTOR, "actor"), line(99, "foreign")];
+        let lines = vec![
+            line(15, "thread"),
+            line(ACTOR, "actor"),
+            line(99, "foreign"),
+        ];
         let mut casualties = [dead(12)];
         let threads = BTreeMap::from([(15, 12)]);
         let picked = ours(lines, &[ACTOR], &mut casualties, &threads);

@@ -7,10 +7,10 @@
 
 use super::child::Status;
 use super::host;
+use rustix::io::Errno;
 use rustix::net::netlink::{CONNECTOR, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{bind, recv, send, socket_with, sockopt};
-use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The first kernel that filters.

@@ -106,7 +106,8 @@ fn crashed(text: &str) -> Option<Line> {
     let (name, pid) = line.match_indices('[').find_map(|(at, _)| {
         let (pid, after) = line[at + 1..].split_once(']')?;
         let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-        let named = 0 < at && at <= MOST_NAME && (after.starts_with(": ") || after.starts_with(' '));
+        let named =
+            0 < at && at <= MOST_NAME && (after.starts_with(": ") || after.starts_with(' '));
         named.then(|| (&line[..at], pid))
     })?;
     Some(Line {
@@ -164,7 +165,12 @@ mod tests {
         let who: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
         assert_eq!(
             who,
-            [(14465, "provoke"), (14465, "provoke"), (77, "a [b]"), (78, "boom")]
+            [
+                (14465, "provoke"),
+                (14465, "provoke"),
+                (77, "a [b]"),
+                (78, "boom")
+            ]
         );
         assert_eq!(seen[1].2, "Code: 00 cc cc 48 8b 04 24 <8a> 00 88 44");
     }

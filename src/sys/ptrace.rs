@@ -102,8 +102,13 @@ impl Held {
         for thread in &mut held.threads {
             thread.registers = registers(thread.tid, machine.words).unwrap_or_default();
         }
-        held.threads.sort_by_key(|thread| known.iter().position(|tid| *tid == thread.tid));
-        if held.threads.iter().all(|thread| thread.registers.is_empty()) {
+        held.threads
+            .sort_by_key(|thread| known.iter().position(|tid| *tid == thread.tid));
+        if held
+            .threads
+            .iter()
+            .all(|thread| thread.registers.is_empty())
+        {
             return Err(refusal.unwrap_or_else(|| io::ErrorKind::TimedOut.into()));
         }
         Ok(held)
@@ -120,8 +125,9 @@ impl Held {
                     });
                     false
                 }
-                Ok(None) => threads::glance(pid, *tid)
-                    .is_some_and(|seen| !matches!(seen.state, 'Z' | 'X')),
+                Ok(None) => {
+                    threads::glance(pid, *tid).is_some_and(|seen| !matches!(seen.state, 'Z' | 'X'))
+                }
                 Err(_) => false,
             });
             if awaited.is_empty() || Instant::now() >= until {

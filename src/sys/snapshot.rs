@@ -3,7 +3,7 @@
 use super::core_file::{self, Notes, PAGE, Piece, Process};
 use super::libraries;
 use super::memory::{self, Mapping, Memory};
-use super::ptrace::{Held, MACHINE};
+use super::ptrace::{Held, HeldThread, MACHINE};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub fn take(pid: i32, file: &Path, until: Instant) -> io::Result<u64> {
     let mappings = memory::mappings(pid)?;
     let auxv = read("auxv");
     let stacks = held.threads.iter();
-    let stacks = stacks.filter_map(|thread| thread.stack_pointer());
+    let stacks = stacks.filter_map(HeldThread::stack_pointer);
     let wanted = wanted(&mappings, stacks, libraries::places(&memory, &auxv));
     let pieces = core_file::pieces(&mappings, &wanted, MOST_BYTES);
     let stopped = held.threads.iter();
