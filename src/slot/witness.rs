@@ -122,7 +122,8 @@ fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
 }
 
 /// Picks what is of a trial: what has one of its own processes for a parent, or the slot,
-/// or another process that was picked.
+/// or another process that was picked. Of processes that end with 0 the kernel is not
+/// asked to tell, so what crashed below one of those is missed, unless it was an orphan.
 fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
     let mut ours: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
     // A child ends before its parent does, and is told of before it.

@@ -6,6 +6,7 @@ use provoke::model::{
 use provoke::slot::wire::{Order, Recipe, Reply};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,11 +32,27 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Self {
-        Self::under(Command::new(PROVOKE))
+        Self::start(Command::new(PROVOKE), tempfile::tempdir().unwrap())
     }
 
-    /// Starts the slot with a command that has it for its last argument.
-    pub(super) fn under(mut command: Command) -> Self {
+    /// Starts a slot that is not root, whoever we are.
+    pub(super) fn without_root() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // The binary must be where everybody may execute it.
+        let binary = folder.path().join("provoke");
+        fs::copy(PROVOKE, &binary).unwrap();
+        let everybody = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(folder.path(), everybody).unwrap();
+        let mut command = Command::new(&binary);
+        if rustix::process::geteuid().is_root() {
+            command = Command::new("setpriv");
+            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+            command.arg(&binary);
+        }
+        Self::start(command, folder)
+    }
+
+    fn start(mut command: Command, folder: tempfile::TempDir) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test-slot-{}-{next}", std::process::id());
@@ -50,7 +67,7 @@ impl Bench {
             slot,
             orders,
             replies: BufReader::new(replies),
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             next: 1,
             grace: Duration::from_millis(100),
             settle: Duration::from_millis(100),

@@ -102,6 +102,15 @@ fn a_deadlock_is_told_with_its_cycle_and_both_stacks() {
 }
 
 #[test]
+fn a_deadlock_is_found_without_being_root() {
+    let mut bench = Bench::without_root();
+    let program = bench.compile("deadlock", DEADLOCK);
+    let seen = bench.hang(&[&program], |seen| hang(seen).cycle.len() == 2);
+    assert_eq!(hang(&seen).cores[0].unread, None);
+    assert!(is_gone(&seen));
+}
+
+#[test]
 fn a_busy_loop_uses_the_processor() {
     let mut bench = Bench::new();
     let seen = bench.hang(&["sh", "-c", "while :; do :; done"], |seen| {
