@@ -4,7 +4,7 @@
 //! [`State`], then to each [`Sink`]. There is no second path by which a number
 //! could reach the screen.
 
-use crate::exec::{Executor, Halt};
+use crate::exec::{Executor, Halt, STORY};
 use crate::model::{
     Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, TrialId,
     Void, trial_seed,
@@ -13,7 +13,8 @@ use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
 use crate::state::{Sink, State};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -275,11 +276,11 @@ impl Run<'_, '_> {
         if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
             outcome = Outcome::Void(Void::Warmup);
         }
+        let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &outcome) {
-            let folder = self.driver.evidence.join(trial.id.0.to_string());
             self.driver.executor.keep(trial.lane, folder).await;
         } else {
-            drop_cores(&mut seen);
+            drop_evidence(&folder, &mut seen);
         }
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
@@ -365,13 +366,21 @@ impl Run<'_, '_> {
     }
 }
 
-/// Removes the cores of a trial that is not kept; what they said is known.
-fn drop_cores(seen: &mut Observation) {
+/// Removes the evidence of a trial that is not kept; what it said is known.
+fn drop_evidence(folder: &Path, seen: &mut Observation) {
     let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
-    for core in seen.cores.iter_mut().chain(hung) {
+    let left = seen.residue.leaked.iter_mut();
+    let left = left.flat_map(|process| &mut process.core);
+    let mut any = false;
+    // What is not there need not be removed, and for the rest there is nobody to tell.
+    for core in seen.cores.iter_mut().chain(hung).chain(left) {
         let file = std::mem::take(&mut core.file);
-        // It may have been removed already; there is nobody to tell.
-        let _ = std::fs::remove_file(file.as_os_str());
+        let _ = fs::remove_file(file.as_os_str());
+        any = true;
+    }
+    if any {
+        let _ = fs::remove_file(folder.join(STORY));
+        let _ = fs::remove_dir(folder);
     }
 }
 

@@ -86,6 +86,11 @@ impl Collector {
                 }
             }
         }
+        for process in &mut seen.residue.leaked {
+            if let Some(core) = &mut process.core {
+                stories.extend(self.read(core));
+            }
+        }
         if !stories.is_empty()
             && let Ok(text) = serde_json::to_vec_pretty(&stories)
         {

@@ -3,7 +3,7 @@
 use super::evidence::Collector;
 use super::lane::Slot;
 use super::{Answer, Executor, Halt};
-use crate::model::{Capture, Ending, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
+use crate::model::{Capture, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
 use crate::oracle;
 use crate::slot::wire::Recipe;
 use crate::sys::{child, process, signals};
@@ -47,6 +47,8 @@ impl Local {
             cores: plan.cores,
             capture: matches!(plan.capture, Capture::On | Capture::Trace),
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
+            evidence: Some(trials.as_os_str().into()),
+            children: !plan.rules.ignore_child_crashes,
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
@@ -101,7 +103,7 @@ impl Executor for Local {
             let mut lane = lane.lock().await;
             let began = SystemTime::now();
             match shared.run(&mut lane, &trial, &mut halt).await {
-                Ok(seen) if leaves_more(&seen) || trial.capture => {
+                Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
                     shared.look_closer(trial, began, seen).await
                 }
                 Ok(seen) => seen,
@@ -132,15 +134,18 @@ impl Executor for Local {
     }
 }
 
-/// True for a trial of which there is more to learn than how it ended.
+/// True for a trial of whose processes cores were written by us.
 fn leaves_more(seen: &Observation) -> bool {
-    let died = |ending: &Ending| !matches!(ending, Ending::Exited(0) | Ending::Stopped);
-    seen.hang.is_some()
-        || !seen.casualties.is_empty()
-        || seen.actors.iter().any(|actor| died(&actor.ending))
+    let leaked = &seen.residue.leaked;
+    seen.hang.is_some() || leaked.iter().any(|process| process.core.is_some())
 }
 
 impl Shared {
+    /// True when the kernel may dump cores of this trial.
+    fn dumps(&self, trial: &Trial) -> bool {
+        trial.capture || self.recipes[trial.variant.index()].capture
+    }
+
     /// Takes what a trial left behind, before the next one of its lane begins.
     async fn look_closer(
         self: Arc<Self>,
@@ -148,11 +153,7 @@ impl Shared {
         began: SystemTime,
         mut seen: Observation,
     ) -> Observation {
-        let recipe = &self.recipes[trial.variant.index()];
-        let dumped = trial.capture || recipe.capture;
-        if !dumped && seen.hang.is_none() && seen.cores.is_empty() {
-            return seen;
-        }
+        let dumped = self.dumps(&trial);
         let shared = Arc::clone(&self);
         let looked = tokio::task::spawn_blocking(move || {
             if dumped {

@@ -163,6 +163,12 @@ pub struct ProcessSeen {
     pub command: Vec<Text>,
     /// Its working directory.
     pub cwd: Text,
+    /// What its first thread waits for: a system call, or its state.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waiting: String,
+    /// A core that was written of it, for its stacks.
+    #[serde(skip_serializing_if = "is_default")]
+    pub core: Option<CoreSeen>,
 }
 
 /// How a hook ended that did not succeed.

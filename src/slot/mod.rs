@@ -7,15 +7,19 @@
 //! ended or was killed, it kills everything below it and ends.
 //!
 //! [`wire`] is what it is told and what it answers, `supervise` the life of a
-//! trial, `tree` what it leaves behind, `capture` what it says.
+//! trial, `tree` what it leaves behind, `capture` what it says. `hang` and `snapshots`
+//! look into a trial that does not end, `witness` asks the kernel who crashed.
 
 mod capture;
 mod command;
 mod control;
+mod hang;
 mod process;
+mod snapshots;
 mod supervise;
 mod tree;
 pub mod wire;
+mod witness;
 
 pub use command::{CommandLine, Numbers};
 
@@ -30,14 +34,16 @@ use control::{Control, Heard};
 use process::{Around, Process};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
+use snapshots::Snapshots;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use supervise::Settled;
+use supervise::{Settled, Terms};
 use wire::{Order, Recipe, Reply};
+use witness::Witness;
 
 /// The hidden command under which the binary is a slot.
 pub const COMMAND: &str = "slot";
@@ -56,6 +62,7 @@ struct Slot {
     /// What a process without input reads from.
     nothing: OwnedFd,
     group: Option<MemoryGroup>,
+    witness: Witness,
     /// Kills that its memory group had counted when last asked.
     oom_kills: u64,
     recipes: BTreeMap<VariantId, (Recipe, RegexSet)>,
@@ -99,6 +106,7 @@ pub fn main(name: &str) -> io::Result<()> {
         scratch: None,
         oom_kills: 0,
         group,
+        witness: Witness::new(),
     };
     let group = slot
         .group
@@ -185,7 +193,7 @@ impl Slot {
             Hooked::Interrupted => seen.interrupted = true,
         }
         // Whatever came before: the next trial begins with nothing.
-        if tree::alive(&self.given_up) {
+        if tree::alive(&self.given_up, tree::unheard) {
             seen.residue
                 .unkillable
                 .extend(tree::kill(&mut self.given_up));
@@ -225,10 +233,23 @@ impl Slot {
         seen: &mut Observation,
     ) {
         let host_kills_before = host_kills_if(self.group.is_none());
-        let dumps = trial.capture || recipe.capture;
-        let mut processes = self.start(recipe, numbers, dumps);
-        let how = self.supervise(&mut processes, patterns, trial.timeout, recipe.grace);
+        let snapshots = Snapshots {
+            folder: recipe
+                .evidence
+                .as_ref()
+                .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
+        };
+        let terms = Terms {
+            timeout: trial.timeout,
+            grace: recipe.grace,
+            inquest: Some(&snapshots),
+        };
+        self.witness.begin(recipe.children);
+        let mut processes = self.start(recipe, numbers, trial.capture || recipe.capture);
+        let how = self.supervise(&mut processes, patterns, &terms);
+        let pids = supervise::pids(&processes);
         seen.interrupted = how.interrupted;
+        seen.hang = how.hang;
         let main = processes
             .iter()
             .filter(|process| process.role == Role::Main);
@@ -237,6 +258,8 @@ impl Slot {
             .max()
             .unwrap_or_default();
         if let Some(hook) = &recipe.conclude {
+            // It may well kill what the hook before the trial started.
+            self.witness.rest(&pids);
             match self.hook(recipe, hook, numbers) {
                 Hooked::Done => {}
                 Hooked::Failed(hook) => seen.conclude = Some(hook),
@@ -248,8 +271,10 @@ impl Slot {
             &mut processes,
             patterns,
             wait.then_some(recipe.settle),
+            &snapshots,
             seen,
         );
+        (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
         for process in &mut processes {
             for stream in [&mut process.out, &mut process.err] {
                 stream.drain(&mut self.buffer, patterns);
@@ -310,9 +335,10 @@ impl Slot {
         processes: &mut [Process],
         patterns: &RegexSet,
         settle: Option<Duration>,
+        snapshots: &Snapshots,
         seen: &mut Observation,
     ) {
-        if !tree::alive(&self.given_up) {
+        if !self.anything_lives() {
             return;
         }
         if let Some(settle) = settle {
@@ -320,13 +346,15 @@ impl Slot {
             match self.settles(processes, patterns, settle) {
                 Settled::Yes => seen.residue.settled = begun.elapsed(),
                 Settled::No => {
-                    let (leaked, unlisted) = tree::describe(&self.given_up);
+                    let (mut leaked, unlisted) = tree::describe(&self.given_up);
+                    snapshots.of_leaks(&mut leaked);
                     (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
                 }
                 // It might have gone: nobody knows.
                 Settled::Interrupted => seen.interrupted = true,
             }
         }
+        self.witness.rest(&supervise::pids(processes));
         seen.residue.unkillable = tree::kill(&mut self.given_up);
     }
 
@@ -345,12 +373,12 @@ impl Slot {
         };
         let process = Process::start(&mut self.spawner, &actor, &around);
         let mut processes = [process];
-        let how = self.supervise(
-            &mut processes,
-            &RegexSet::empty(),
-            HOOK_TIMEOUT,
-            recipe.grace,
-        );
+        let terms = Terms {
+            timeout: HOOK_TIMEOUT,
+            grace: recipe.grace,
+            inquest: None,
+        };
+        let how = self.supervise(&mut processes, &RegexSet::empty(), &terms);
         let [mut process] = processes;
         for stream in [&mut process.out, &mut process.err] {
             stream.drain(&mut self.buffer, &RegexSet::empty());

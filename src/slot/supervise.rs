@@ -2,9 +2,10 @@
 
 use super::control::Heard;
 use super::process::Process;
+use super::snapshots::Snapshots;
 use super::wire::Order;
 use super::{Slot, tree};
-use crate::model::{Ending, Role, Signal as Named};
+use crate::model::{Ending, Hang, Role, Signal as Named};
 use crate::sys::child::{self, Next};
 use crate::sys::{process, signals};
 use regex::bytes::RegexSet;
@@ -16,12 +17,23 @@ use std::time::{Duration, Instant};
 /// No wait is longer, so that any timeout can be represented.
 pub(super) const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What is allowed to the processes, and what is done about those that take longer.
+pub(super) struct Terms<'a> {
+    pub(super) timeout: Duration,
+    /// Between the polite signal and the kill.
+    pub(super) grace: Duration,
+    /// A hang is looked into, and stacks go here. Of a hook nobody wants to know.
+    pub(super) inquest: Option<&'a Snapshots>,
+}
+
 /// How the supervision ended.
 pub(super) struct How {
     /// Provoke ended the trial before its time.
     pub(super) interrupted: bool,
     /// The tree was told to end, so that what is left of it is not a leak.
     pub(super) forced: bool,
+    /// What was going on at the deadline.
+    pub(super) hang: Option<Hang>,
 }
 
 /// Whether what outlived the main process went away by itself.
@@ -57,13 +69,14 @@ impl Slot {
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
-        timeout: Duration,
-        grace: Duration,
+        terms: &Terms<'_>,
     ) -> How {
-        let deadline = Instant::now() + timeout;
+        let deadline = Instant::now() + terms.timeout;
+        let grace = terms.grace;
         let mut how = How {
             interrupted: false,
             forced: false,
+            hang: None,
         };
         let mut phase = Phase::Running;
         loop {
@@ -80,6 +93,7 @@ impl Slot {
             match phase {
                 Phase::Running if !main => {
                     // The helpers' work is done; that they are still here is as it should be.
+                    self.witness.rest(&pids(processes));
                     for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
                         one.seen.ending = Ending::Stopped;
                         one.sentenced = true;
@@ -91,9 +105,13 @@ impl Slot {
                 }
                 Phase::Running if now >= deadline => {
                     sentence(processes, timed_out);
+                    self.witness.rest(&pids(processes));
+                    how.hang = terms
+                        .inquest
+                        .map(|snapshots| self.inspect(processes, patterns, snapshots));
                     ask();
                     how.forced = true;
-                    phase = Phase::Asked(now + grace);
+                    phase = Phase::Asked(Instant::now() + grace);
                 }
                 Phase::Asked(until) if now >= until => {
                     kill(processes);
@@ -108,6 +126,7 @@ impl Slot {
             };
             let heard = self.wait(processes, patterns, until);
             if let Some(at_once) = heard {
+                self.witness.rest(&pids(processes));
                 if !how.interrupted {
                     sentence(processes, |_| Ending::Stopped);
                     ask();
@@ -132,12 +151,12 @@ impl Slot {
         grace: Duration,
     ) -> Settled {
         let until = Instant::now() + grace;
-        while tree::alive(&self.given_up) {
+        while self.anything_lives() {
             if self.wait(processes, patterns, until).is_some() {
                 return Settled::Interrupted;
             }
             if Instant::now() >= until {
-                return if tree::alive(&self.given_up) {
+                return if self.anything_lives() {
                     Settled::No
                 } else {
                     Settled::Yes
@@ -145,6 +164,12 @@ impl Slot {
             }
         }
         Settled::Yes
+    }
+
+    /// Reaps what has ended of the tree; true when something of it is left.
+    pub(super) fn anything_lives(&mut self) -> bool {
+        let witness = &mut self.witness;
+        tree::alive(&self.given_up, |pid, status| witness.orphan(pid, status))
     }
 
     /// Waits until something happens, and takes it in. Returns an order to stop: at
@@ -224,9 +249,17 @@ impl Slot {
             let Ok(ended) = child::wait(pid) else { break };
             if let Some(process) = processes.iter_mut().find(|one| one.pid == Some(pid)) {
                 process.ended(ended);
+            } else {
+                self.witness.orphan(pid, ended.status);
             }
         }
     }
+}
+
+/// Returns the numbers of the plan's own processes.
+pub(super) fn pids(processes: &[Process]) -> Vec<i32> {
+    let pids = processes.iter().map(|one| one.seen.pid);
+    pids.filter(|pid| *pid > 0).collect()
 }
 
 /// Decides the ending of every process that still runs.

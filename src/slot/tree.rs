@@ -5,9 +5,9 @@
 //! session it opened and whatever it closed.
 
 use crate::model::{ProcessSeen, Text};
-use crate::sys::child::{self, Next};
+use crate::sys::child::{self, Next, Status};
 use crate::sys::process::{self, Identity};
-use crate::sys::signals;
+use crate::sys::{signals, threads};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -20,11 +20,12 @@ const COMMAND_LINE: usize = 4096;
 /// Killing goes on for so long; what lives then is called unkillable.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reaps whatever has ended; true when something is still alive that is not given up.
-pub(super) fn alive(given_up: &HashSet<Identity>) -> bool {
+/// Reaps whatever has ended, and says so; true when something is still alive that is
+/// not given up.
+pub(super) fn alive(given_up: &HashSet<Identity>, mut ended: impl FnMut(i32, Status)) -> bool {
     loop {
         match child::peek() {
-            Next::Ended(pid) => drop(child::wait(pid)),
+            Next::Ended(pid) => drop(child::wait(pid).map(|end| ended(pid, end.status))),
             Next::None => return false,
             Next::Alive => break,
         }
@@ -32,8 +33,11 @@ pub(super) fn alive(given_up: &HashSet<Identity>) -> bool {
     given_up.is_empty() || !living(given_up).is_empty()
 }
 
-/// Returns every living process of the trial.
-fn living(given_up: &HashSet<Identity>) -> Vec<i32> {
+/// Whoever ends now is of no interest.
+pub(super) fn unheard(_: i32, _: Status) {}
+
+/// Returns every living process of the trial, parents before their children.
+pub(super) fn living(given_up: &HashSet<Identity>) -> Vec<i32> {
     let me = std::process::id().cast_signed();
     let mut all = process::descendants(me);
     all.retain(|pid| {
@@ -92,6 +96,10 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
                 command
             },
             cwd: (&detail.cwd).into(),
+            waiting: threads::glance(detail.identity.pid, detail.identity.pid)
+                .map(|glance| glance.waiting())
+                .unwrap_or_default(),
+            core: None,
         }
     };
     let listed = details.iter().take(LISTED).map(seen).collect();
@@ -106,7 +114,7 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(50);
     for round in 0.. {
-        if !alive(given_up) {
+        if !alive(given_up, unheard) {
             break;
         }
         if round > 0 {
@@ -115,7 +123,7 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
         for pid in living(given_up) {
             let _ = signals::send(pid, Signal::KILL);
         }
-        if !alive(given_up) {
+        if !alive(given_up, unheard) {
             break;
         }
         if begun.elapsed() > PATIENCE {

@@ -62,12 +62,17 @@ pub struct Recipe {
     pub capture: bool,
     /// Below this folder each trial has one of its own.
     pub scratch: Option<Text>,
+    /// Below this folder each trial has one for what is found out of it; without it,
+    /// nothing is written.
+    pub evidence: Option<Text>,
     /// Between the polite signal and the kill.
     #[serde(with = "micros")]
     pub grace: Duration,
     /// How long descendants may outlive the main process.
     #[serde(with = "micros")]
     pub settle: Duration,
+    /// Whether anybody wants to know that a child crashed.
+    pub children: bool,
     /// Whether anybody wants to know what was left behind.
     pub leaks: Leaks,
     /// Regular expressions to look for in each line of output.

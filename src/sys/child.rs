@@ -28,6 +28,17 @@ pub enum Status {
     Signaled(i32, bool),
 }
 
+impl Status {
+    /// Takes apart what the kernel says.
+    pub fn from_raw(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signaled(libc::WTERMSIG(status), libc::WCOREDUMP(status))
+        } else {
+            Self::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
 /// What there is to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -73,11 +84,7 @@ pub fn wait(pid: i32) -> io::Result<Ended> {
         usage
     };
     Ok(Ended {
-        status: if libc::WIFSIGNALED(status) {
-            Status::Signaled(libc::WTERMSIG(status), libc::WCOREDUMP(status))
-        } else {
-            Status::Exited(libc::WEXITSTATUS(status))
-        },
+        status: Status::from_raw(status),
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0),
     })

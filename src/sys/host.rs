@@ -43,6 +43,22 @@ pub fn oom_kills() -> Option<u64> {
         .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
 }
 
+/// The number that every kernel gives the first namespace of processes.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// True where processes have the same numbers for us as for the kernel: not in a container.
+pub fn sees_every_process() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST_NAMESPACE)
+}
+
+/// Returns the first two numbers of the kernel's release.
+pub fn kernel_version() -> Option<(u32, u32)> {
+    let system = rustix::system::uname();
+    let release = system.release().to_str().ok()?;
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -3,11 +3,21 @@
 //! Knows nothing of trials. Linux only: a slot needs child subreapers, `wait4`
 //! and `/proc/PID/task/TID/children`.
 
+pub mod calls;
 pub mod cgroup;
 pub mod child;
+pub mod core_file;
 pub mod core_pattern;
+pub mod exits;
 pub mod host;
+pub mod kernel_log;
+pub mod libraries;
 pub mod limits;
+pub mod memory;
 pub mod process;
+pub mod ptrace;
 pub mod signals;
+pub mod snapshot;
 pub mod spawn;
+pub mod threads;
+pub mod tool;

@@ -7,4 +7,5 @@ mod damage;
 mod golden;
 mod layers;
 mod loop_and_fold;
+mod slot;
 mod victim;

@@ -1,0 +1,61 @@
+//! Cores of living processes of a trial, in a folder of the trial's own.
+
+use crate::model::{CoreSeen, ProcessSeen, Text};
+use crate::sys::{process, snapshot};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A thread that does not stop in this time is stuck in the kernel.
+const STOP: Duration = Duration::from_millis(500);
+
+/// Leaked processes whose stacks are kept, and the time for all of them.
+const MOST_LEAKS: usize = 3;
+const LEAKS: Duration = Duration::from_secs(2);
+
+/// Where such cores go, if anybody wants them.
+pub(super) struct Snapshots {
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Snapshots {
+    /// Writes cores of leaked processes, of the first one of each command line.
+    pub(super) fn of_leaks(&self, leaked: &mut [ProcessSeen]) {
+        let until = Instant::now() + LEAKS;
+        let mut known: Vec<&[Text]> = Vec::new();
+        for one in leaked {
+            if known.len() < MOST_LEAKS && !known.contains(&&*one.command) {
+                one.core = self.take("leak", one.pid, until);
+                known.push(&one.command);
+            }
+        }
+    }
+
+    /// Writes the core of a process as `KIND.PID.core`, unless it is gone. One that
+    /// cannot be written is told of too, with the reason.
+    pub(super) fn take(&self, kind: &str, pid: i32, until: Instant) -> Option<CoreSeen> {
+        let folder = self.folder.as_ref()?;
+        let file = folder.join(format!("{kind}.{pid}.core"));
+        let until = until.min(Instant::now() + STOP);
+        process::state(pid).filter(|(state, _)| *state != 'Z')?;
+        let written = fs::create_dir_all(folder).and_then(|()| snapshot::take(pid, &file, until));
+        let mut seen = CoreSeen {
+            pid,
+            file: file.as_os_str().into(),
+            ..CoreSeen::default()
+        };
+        match written {
+            Ok(size) => seen.size = size,
+            // It went meanwhile.
+            Err(_) if process::state(pid).is_none_or(|(state, _)| state == 'Z') => {
+                let _ = fs::remove_file(&file);
+                return None;
+            }
+            Err(error) => {
+                let _ = fs::remove_file(&file);
+                seen.unread = Some(format!("it could not be written: {error}"));
+            }
+        }
+        Some(seen)
+    }
+}

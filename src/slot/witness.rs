@@ -1,0 +1,280 @@
+//! What the kernel tells of a trial's processes that crash, also where their parents
+//! keep it to themselves.
+//!
+//! Two witnesses, neither of which the program can notice: the events about processes
+//! that end, and the kernel's log. Where there are none, the ends of orphans are known
+//! still, because the slot inherits them.
+
+use crate::model::{Casualty, KernelLine, Signal};
+use crate::sys::child::Status;
+use crate::sys::exits::{Event, Exits, What};
+use crate::sys::kernel_log::{KernelLog, Line};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Who has crashed has ended soon, unless a large core is being written.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The witnesses, and what they have said of the present trial.
+pub(super) struct Witness {
+    log: Option<KernelLog>,
+    /// Nothing where it was refused; not asked for before somebody wants it, for while
+    /// anybody listens, every process of the machine starts and ends a little slower.
+    exits: Option<Option<Exits>>,
+    /// A trial is under way, and none of its processes was killed by us.
+    listening: bool,
+    orphans: Vec<Casualty>,
+    account: Account,
+}
+
+/// What events say of a trial.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Account {
+    casualties: Vec<Casualty>,
+    /// The process of each thread that has ended.
+    threads: BTreeMap<i32, i32>,
+    /// Somebody has crashed, but not ended.
+    unfinished: bool,
+}
+
+impl Witness {
+    pub(super) fn new() -> Self {
+        Self {
+            log: KernelLog::open(),
+            exits: None,
+            listening: false,
+            orphans: Vec::new(),
+            account: Account::default(),
+        }
+    }
+
+    /// A trial begins. Whether children crash is only asked where it matters.
+    pub(super) fn begin(&mut self, children: bool) {
+        if children {
+            self.exits.get_or_insert_with(Exits::open);
+        }
+        self.orphans.clear();
+        self.account = Account::default();
+        // What came meanwhile is of hooks, or of other lanes.
+        self.events().for_each(drop);
+        self.listening = true;
+    }
+
+    /// An orphan was reaped.
+    pub(super) fn orphan(&mut self, pid: i32, status: Status) {
+        if let Status::Signaled(signal, core) = status
+            && self.listening
+        {
+            self.orphans.push(casualty(pid, Some(signal), core));
+        }
+    }
+
+    /// From here on processes of the trial die because we say so.
+    pub(super) fn rest(&mut self, actors: &[i32]) {
+        if !std::mem::take(&mut self.listening) {
+            return;
+        }
+        let until = Instant::now() + PATIENCE;
+        let mut events: Vec<_> = self.events().collect();
+        loop {
+            self.account = account(&events, actors, std::process::id().cast_signed());
+            let left = until.saturating_duration_since(Instant::now());
+            if !self.account.unfinished || left.is_zero() {
+                return;
+            }
+            self.wait(left);
+            events.extend(self.events());
+        }
+    }
+
+    /// Returns what was said of the trial whose own processes were these.
+    pub(super) fn testimony(&mut self, actors: &[i32]) -> (Vec<Casualty>, Vec<KernelLine>) {
+        self.rest(actors);
+        let mut casualties = std::mem::take(&mut self.account.casualties);
+        for orphan in self.orphans.drain(..) {
+            let known = casualties.iter_mut().find(|known| known.pid == orphan.pid);
+            match known {
+                Some(known) => (known.signal, known.core) = (orphan.signal, orphan.core),
+                None => casualties.push(orphan),
+            }
+        }
+        let lines = self.log.as_mut().map(KernelLog::news).unwrap_or_default();
+        let lines = ours(lines, actors, &mut casualties, &self.account.threads);
+        (casualties, lines)
+    }
+
+    fn events(&self) -> impl Iterator<Item = Event> {
+        let exits = self.exits.iter().flatten();
+        exits.flat_map(|exits| std::iter::from_fn(|| exits.next()))
+    }
+
+    fn wait(&self, timeout: Duration) {
+        let timeout = rustix::fs::Timespec::try_from(timeout).unwrap_or_default();
+        let fds = self.exits.iter().flatten();
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+}
+
+fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
+    Casualty {
+        pid,
+        program: String::new(),
+        signal: signal.map(Signal),
+        core,
+    }
+}
+
+/// Picks what is of a trial: what has one of its own processes for a parent, or the slot,
+/// or another process that was picked. Of processes that end with 0 the kernel is not
+/// asked to tell, so what crashed below one of those is missed, unless it was an orphan.
+fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
+    let mut ours: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
+    // A child ends before its parent does, and is told of before it.
+    loop {
+        let before = ours.len();
+        let more = events.iter().filter(|event| ours.contains(&event.parent));
+        let more: Vec<_> = more.map(|event| event.pid).collect();
+        ours.extend(more);
+        if ours.len() == before {
+            break;
+        }
+    }
+    let mut account = Account::default();
+    let mut crashed = Vec::new();
+    for event in events.iter().filter(|event| ours.contains(&event.pid)) {
+        account.threads.insert(event.tid, event.pid);
+        if actors.contains(&event.pid) {
+            continue;
+        }
+        let known = |list: &[Casualty]| list.iter().any(|one| one.pid == event.pid);
+        match event.what {
+            What::Crashes => crashed.push(event.pid),
+            // Every thread of a process dies of the same signal.
+            What::Ended(Status::Signaled(signal, core)) if !known(&account.casualties) => {
+                let dead = casualty(event.pid, Some(signal), core);
+                account.casualties.push(dead);
+            }
+            What::Ended(_) => {}
+        }
+    }
+    for pid in crashed {
+        if account.casualties.iter().all(|known| known.pid != pid) {
+            account.unfinished = true;
+            account.casualties.push(casualty(pid, None, false));
+        }
+    }
+    account
+}
+
+/// Picks the lines about processes of the trial, and learns names from them.
+fn ours(
+    lines: Vec<Line>,
+    actors: &[i32],
+    casualties: &mut [Casualty],
+    threads: &BTreeMap<i32, i32>,
+) -> Vec<KernelLine> {
+    let mut picked = Vec::new();
+    for line in lines {
+        // A crash is told of the thread, a kill of the process.
+        let pid = threads.get(&line.pid).copied().unwrap_or(line.pid);
+        let casualty = casualties.iter_mut().find(|one| one.pid == pid);
+        if casualty.is_none() && !actors.contains(&pid) {
+            continue;
+        }
+        if let Some(casualty) = casualty
+            && casualty.program.is_empty()
+        {
+            casualty.program = line.name;
+        }
+        let text = line.text;
+        picked.push(KernelLine { pid, text });
+    }
+    picked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: i32 = 1;
+    const ACTOR: i32 = 10;
+
+    fn ended(pid: i32, parent: i32, status: Status) -> Event {
+        Event {
+            tid: pid,
+            pid,
+            parent,
+            what: What::Ended(status),
+        }
+    }
+
+    fn crashes(pid: i32, tid: i32, parent: i32) -> Event {
+        Event {
+            tid,
+            pid,
+            parent,
+            what: What::Crashes,
+        }
+    }
+
+    fn dead(pid: i32) -> Casualty {
+        casualty(pid, Some(11), false)
+    }
+
+    const SEGV: Status = Status::Signaled(11, false);
+
+    #[test]
+    fn casualties_are_found_through_parents_that_failed() {
+        let events = [
+            ended(12, 11, SEGV),
+            ended(11, ACTOR, Status::Exited(2)),
+            ended(13, SLOT, SEGV),
+            ended(20, 19, SEGV),
+            ended(ACTOR, SLOT, SEGV),
+        ];
+        let seen = account(&events, &[ACTOR], SLOT);
+        assert_eq!(seen.casualties, [dead(12), dead(13)]);
+    }
+
+    #[test]
+    fn a_process_that_dies_with_its_threads_is_one_casualty() {
+        let mut thread = ended(12, ACTOR, SEGV);
+        thread.tid = 15;
+        let events = [crashes(12, 15, ACTOR), thread, ended(12, ACTOR, SEGV)];
+        let seen = account(&events, &[ACTOR], SLOT);
+        assert_eq!(seen.casualties, [dead(12)]);
+        assert_eq!(seen.threads[&15], 12);
+        assert!(!seen.unfinished);
+    }
+
+    #[test]
+    fn one_that_has_not_ended_yet_is_waited_for() {
+        let seen = account(&[crashes(12, 12, ACTOR)], &[ACTOR], SLOT);
+        assert!(seen.unfinished);
+        assert_eq!(seen.casualties, [casualty(12, None, false)]);
+        let foreign = account(&[crashes(12, 12, 99)], &[ACTOR], SLOT);
+        assert_eq!(foreign, Account::default());
+    }
+
+    #[test]
+    fn lines_are_of_the_process_of_the_thread_that_they_name() {
+        let line = |pid, text: &str| Line {
+            pid,
+            name: "boom".to_owned(),
+            text: text.to_owned(),
+        };
+        let lines = vec![
+            line(15, "thread"),
+            line(ACTOR, "actor"),
+            line(99, "foreign"),
+        ];
+        let mut casualties = [dead(12)];
+        let threads = BTreeMap::from([(15, 12)]);
+        let picked = ours(lines, &[ACTOR], &mut casualties, &threads);
+        let picked: Vec<_> = picked.iter().map(|line| (line.pid, &*line.text)).collect();
+        assert_eq!(picked, [(12, "thread"), (ACTOR, "actor")]);
+        assert_eq!(casualties[0].program, "boom");
+    }
+}

@@ -1,0 +1,318 @@
+//! The format of core files, as far as a reader needs it for stacks.
+//!
+//! An ELF file: notes say which threads there were and what was mapped; of each
+//! piece of memory the file holds all bytes, or none.
+
+use super::memory::Mapping;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Memory is mapped, and kept, in pages.
+pub const PAGE: u64 = 4096;
+/// More pieces than this have no number in the header of an ELF file.
+const MOST: usize = 60_000;
+
+const HEADER: usize = 64;
+const ENTRY: usize = 56;
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+
+/// The kinds of notes.
+const PRSTATUS: u32 = 1;
+const PRPSINFO: u32 = 3;
+const AUXV: u32 = 6;
+const FILE: u32 = 0x4649_4c45;
+
+/// What the notes of a core say.
+pub struct Notes<'a> {
+    /// Number of the machine in ELF files.
+    pub machine: u16,
+    /// The process and its kin.
+    pub process: Process,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its arguments, each ended by a NUL byte.
+    pub arguments: &'a [u8],
+    /// Its threads with their registers; readers show the first one first.
+    pub threads: &'a [(i32, &'a [u64])],
+    /// What the kernel told it at its start.
+    pub auxv: &'a [u8],
+    /// What it has mapped.
+    pub mappings: &'a [Mapping],
+}
+
+/// A process among others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its parent.
+    pub parent: i32,
+    /// Its group.
+    pub group: i32,
+    /// Its session.
+    pub session: i32,
+    /// R, S, D, T.
+    pub state: char,
+}
+
+/// A piece of memory that is wholly in the file, or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it is in memory.
+    pub range: Range<u64>,
+    /// Which of the mappings it is of.
+    pub mapping: usize,
+    /// Its bytes are in the file.
+    pub kept: bool,
+}
+
+/// Cuts mappings into pieces, so that those wanted are kept. Both are in the order of
+/// addresses; what is wanted may overlap, and need not be mapped.
+pub fn pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut room = most_bytes;
+    for (at, mapping) in mappings.iter().enumerate() {
+        let mut begin = mapping.range.start;
+        let end = mapping.range.end;
+        let mut push = |range: Range<u64>, kept| {
+            if !range.is_empty() {
+                out.push(Piece {
+                    range,
+                    mapping: at,
+                    kept,
+                });
+            }
+        };
+        for want in wanted {
+            let from = (want.start / PAGE * PAGE).max(begin);
+            let to = want.end.next_multiple_of(PAGE).min(end);
+            if from < to && to - from <= room {
+                room -= to - from;
+                push(begin..from, false);
+                push(from..to, true);
+                begin = to;
+            }
+        }
+        push(begin..end, false);
+    }
+    out.truncate(MOST);
+    out
+}
+
+/// Returns what stands before the bytes of the pieces, and where in the file those of
+/// each begin that is kept.
+pub fn head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
+    let count = pieces.len() + 1;
+    let text = note_segment(notes);
+    let notes_at = HEADER + count * ENTRY;
+    let mut next = ((notes_at + text.len()) as u64).next_multiple_of(PAGE);
+    let mut out = header(notes.machine, count);
+    entry(&mut out, NOTE, 4, notes_at as u64, 0..0, text.len() as u64);
+    let mut places = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let size = piece.range.end - piece.range.start;
+        let kept = if piece.kept { size } else { 0 };
+        let of = &notes.mappings[piece.mapping];
+        let flags = u32::from(of.execute) | u32::from(of.write) << 1 | u32::from(of.read) << 2;
+        entry(&mut out, LOAD, flags, next, piece.range.clone(), kept);
+        places.push(next);
+        next += kept;
+    }
+    out.extend(text);
+    (out, places)
+}
+
+fn header(machine: u16, entries: usize) -> Vec<u8> {
+    let entries = u16::try_from(entries).unwrap_or(u16::MAX);
+    let mut out = Vec::with_capacity(64 * 1024);
+    let order = if cfg!(target_endian = "little") { 1 } else { 2 };
+    out.extend([0x7f, b'E', b'L', b'F', 2, order, 1]);
+    out.resize(16, 0);
+    out.extend(4_u16.to_ne_bytes()); // a core
+    out.extend(machine.to_ne_bytes());
+    out.extend(1_u32.to_ne_bytes()); // version
+    out.extend(0_u64.to_ne_bytes()); // no entry point
+    out.extend((HEADER as u64).to_ne_bytes());
+    out.extend(0_u64.to_ne_bytes()); // no sections
+    out.extend(0_u32.to_ne_bytes()); // no flags
+    for half in [HEADER, ENTRY].map(|size| u16::try_from(size).unwrap_or(0)) {
+        out.extend(half.to_ne_bytes());
+    }
+    out.extend(entries.to_ne_bytes());
+    out.resize(HEADER, 0);
+    out
+}
+
+fn entry(out: &mut Vec<u8>, kind: u32, flags: u32, place: u64, range: Range<u64>, kept: u64) {
+    let align = if kind == LOAD { PAGE } else { 4 };
+    out.extend(kind.to_ne_bytes());
+    out.extend(flags.to_ne_bytes());
+    let size = range.end - range.start;
+    for word in [place, range.start, 0, kept, size, align] {
+        out.extend(word.to_ne_bytes());
+    }
+}
+
+fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, (tid, registers)) in notes.threads.iter().enumerate() {
+        note(&mut out, PRSTATUS, &status(notes.process, *tid, registers));
+        // Readers take what stands between two threads for the first one's.
+        if at == 0 {
+            note(&mut out, PRPSINFO, &information(notes));
+            note(&mut out, AUXV, notes.auxv);
+            note(&mut out, FILE, &files(notes.mappings));
+        }
+    }
+    out
+}
+
+fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
+    const NAME: &[u8] = b"CORE\0";
+    let sizes = [NAME.len(), content.len()].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+    for word in [sizes[0], sizes[1], kind] {
+        out.extend(word.to_ne_bytes());
+    }
+    for part in [NAME, content] {
+        out.extend(part);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+}
+
+/// `struct elf_prstatus`: no signal, whose the thread is, its registers.
+fn status(process: Process, tid: i32, registers: &[u64]) -> Vec<u8> {
+    let mut out = vec![0; 32];
+    for number in [tid, process.parent, process.group, process.session] {
+        out.extend(number.to_ne_bytes());
+    }
+    out.resize(112, 0); // times
+    for word in registers {
+        out.extend(word.to_ne_bytes());
+    }
+    out.extend(0_u64.to_ne_bytes()); // no floating-point registers
+    out
+}
+
+/// `struct elf_prpsinfo`: which program it was.
+fn information(notes: &Notes<'_>) -> Vec<u8> {
+    let process = notes.process;
+    let state = u8::try_from(process.state).unwrap_or(b'?');
+    let mut out = vec![0, state, 0, 0];
+    out.resize(24, 0); // flags, user, group
+    for number in [process.pid, process.parent, process.group, process.session] {
+        out.extend(number.to_ne_bytes());
+    }
+    let spaced = notes.arguments.strip_suffix(b"\0").unwrap_or_default();
+    let spaced = spaced
+        .iter()
+        .map(|byte| if *byte == 0 { b' ' } else { *byte });
+    out.extend(notes.name.iter().take(15));
+    out.resize(56, 0);
+    out.extend(spaced.take(79));
+    out.resize(136, 0);
+    out
+}
+
+/// Which file is mapped where: the places, and then the names.
+fn files(mappings: &[Mapping]) -> Vec<u8> {
+    let all = || mappings.iter().filter(|mapping| mapping.is_of_file());
+    let mut out = Vec::new();
+    for word in [all().count() as u64, PAGE] {
+        out.extend(word.to_ne_bytes());
+    }
+    for one in all() {
+        for word in [one.range.start, one.range.end, one.offset / PAGE] {
+            out.extend(word.to_ne_bytes());
+        }
+    }
+    for one in all() {
+        out.extend(one.name.as_bytes());
+        out.push(0);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(range: Range<u64>, name: &str) -> Mapping {
+        Mapping {
+            range,
+            read: true,
+            write: false,
+            execute: true,
+            private: true,
+            offset: 0,
+            name: name.into(),
+        }
+    }
+
+    fn kept(pieces: &[Piece]) -> Vec<Range<u64>> {
+        let kept = pieces.iter().filter(|piece| piece.kept);
+        kept.map(|piece| piece.range.clone()).collect()
+    }
+
+    #[test]
+    fn what_is_wanted_is_kept_in_whole_pages_and_once() {
+        let mappings = [mapping(0x1000..0x9000, ""), mapping(0x9000..0xb000, "")];
+        let wanted = [
+            0x2010..0x2020,
+            0x2ff0..0x3001,
+            0x8000..0xa000,
+            0xf000..0xffff,
+        ];
+        let pieces = pieces(&mappings, &wanted, u64::MAX);
+        assert_eq!(
+            kept(&pieces),
+            [
+                0x2000..0x3000,
+                0x3000..0x4000,
+                0x8000..0x9000,
+                0x9000..0xa000
+            ]
+        );
+        let all: Vec<_> = pieces.iter().map(|piece| piece.range.clone()).collect();
+        assert!(
+            all.windows(2).all(|two| two[0].end == two[1].start),
+            "{all:x?}"
+        );
+        assert_eq!((all[0].start, all[all.len() - 1].end), (0x1000, 0xb000));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let mappings = [mapping(0x1000..0x9000, "")];
+        let pieces = pieces(&mappings, &[0x1000..0x2000, 0x3000..0x8000], 2 * PAGE);
+        assert_eq!(kept(&pieces), vec![0x1000..0x2000; 1]);
+    }
+
+    #[test]
+    fn a_head_has_the_sizes_that_readers_expect() {
+        let mappings = [
+            mapping(0x1000..0x3000, "/bin/x"),
+            mapping(0x5000..0x6000, ""),
+        ];
+        let registers = [7; 27];
+        let notes = Notes {
+            machine: 62,
+            process: Process::default(),
+            name: b"x",
+            arguments: b"x\0y\0",
+            threads: &[(1, &registers), (2, &registers)],
+            auxv: &[0; 16],
+            mappings: &mappings,
+        };
+        assert_eq!(status(notes.process, 1, &registers).len(), 336);
+        assert_eq!(information(&notes).len(), 136);
+        assert!(information(&notes)[56..].starts_with(b"x y\0"));
+        assert_eq!(files(&mappings).len(), 16 + 24 + 7);
+        let pieces = pieces(&mappings, &[0x2000..0x3000, 0x5000..0x6000], u64::MAX);
+        let (head, places) = head(&notes, &pieces);
+        assert!(head.starts_with(b"\x7fELF\x02"));
+        assert_eq!(head[56], 4, "entries");
+        let first = (head.len() as u64).next_multiple_of(PAGE);
+        assert_eq!(places, [first, first, first + PAGE]);
+    }
+}

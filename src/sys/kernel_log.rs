@@ -1,0 +1,204 @@
+//! The kernel's log, for what it says of processes that crash or are killed.
+//!
+//! A witness that costs nothing and changes nothing: the kernel writes these lines
+//! anyway. It is not a complete one, since they are limited in rate. Reading needs
+//! root, or `kernel.dmesg_restrict=0`.
+
+use super::host;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+use std::os::fd::OwnedFd;
+
+/// No record is longer.
+const RECORD: usize = 8 * 1024;
+
+/// The log, from where it was opened.
+pub struct KernelLog {
+    records: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+/// A line about a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The thread, or the process, that it names.
+    pub pid: i32,
+    /// Its name, where the line tells.
+    pub name: String,
+    /// The line, without its time.
+    pub text: String,
+}
+
+impl KernelLog {
+    /// Opens the log at its end; nothing where it may not be read, or numbers
+    /// processes otherwise than we do.
+    pub fn open() -> Option<Self> {
+        if !host::sees_every_process() {
+            return None;
+        }
+        let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open("/dev/kmsg", how, Mode::empty()).ok()?);
+        file.seek(SeekFrom::End(0)).ok()?;
+        Some(Self {
+            records: file.into(),
+            buffer: vec![0; RECORD],
+        })
+    }
+
+    /// Returns what it has said of processes since the last time.
+    pub fn news(&mut self) -> Vec<Line> {
+        let mut reader = Reader::default();
+        loop {
+            match rustix::io::read(&self.records, &mut *self.buffer) {
+                Ok(0) => break,
+                Ok(length) => reader.push(&String::from_utf8_lossy(&self.buffer[..length])),
+                // Records were overwritten before they were read; the next one is there.
+                Err(Errno::PIPE | Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        reader.lines
+    }
+}
+
+/// Picks the lines about processes.
+#[derive(Default)]
+struct Reader {
+    lines: Vec<Line>,
+    /// The last record was such a line, so that what belongs to it may follow.
+    follows: bool,
+}
+
+impl Reader {
+    fn push(&mut self, record: &str) {
+        // Who is not the kernel may write to the log too, but not in its name.
+        let text = record.split_once(';').filter(|(prefix, _)| {
+            let facility = prefix.split(',').next();
+            facility
+                .and_then(|number| number.parse().ok())
+                .is_some_and(|number: u32| number >> 3 == 0)
+        });
+        let text = text.and_then(|(_, text)| text.lines().next()).unwrap_or("");
+        if self.follows
+            && text.starts_with("Code: ")
+            && let Some(last) = self.lines.last()
+        {
+            let code = Line {
+                text: text.to_owned(),
+                ..last.clone()
+            };
+            self.lines.push(code);
+            self.follows = false;
+            return;
+        }
+        let line = killed(text).or_else(|| crashed(text));
+        self.follows = line.is_some();
+        self.lines.extend(line);
+    }
+}
+
+/// `NAME[PID]: segfault at …`, `traps: NAME[PID] trap invalid opcode …`
+fn crashed(text: &str) -> Option<Line> {
+    let line = text.strip_prefix("traps: ").unwrap_or(text);
+    // A name may hold brackets too, and is not long.
+    let (name, pid) = line.match_indices('[').find_map(|(at, _)| {
+        let (pid, after) = line[at + 1..].split_once(']')?;
+        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
+        let named =
+            0 < at && at <= MOST_NAME && (after.starts_with(": ") || after.starts_with(' '));
+        named.then(|| (&line[..at], pid))
+    })?;
+    Some(Line {
+        pid,
+        name: name.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+/// Bytes of a name, each of which may be written as `\xff`.
+const MOST_NAME: usize = 15 * 4;
+
+/// `oom-kill:constraint=…,task=NAME,pid=N,uid=0`, `Out of memory: Killed process N (NAME) …`
+fn killed(text: &str) -> Option<Line> {
+    let (pid, name) = if let Some((_, after)) = text.split_once("Killed process ") {
+        let (pid, after) = after.split_once(" (")?;
+        (pid, after.split_once(')')?.0)
+    } else {
+        let (_, after) = text.strip_prefix("oom-kill:")?.rsplit_once(",task=")?;
+        let (name, after) = after.rsplit_once(",pid=")?;
+        (after.split(',').next()?, name)
+    };
+    Some(Line {
+        pid: pid.parse().ok()?,
+        name: name.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(records: &[&str]) -> Vec<(i32, String, String)> {
+        let mut reader = Reader::default();
+        for record in records {
+            reader.push(record);
+        }
+        let lines = reader.lines.into_iter();
+        lines.map(|line| (line.pid, line.name, line.text)).collect()
+    }
+
+    #[test]
+    fn crashes_are_found_with_the_bytes_of_their_code() {
+        let seen = read(&[
+            "6,543,2319814931,-;provoke[14465]: segfault at 10 ip 000055c510ca45c4 sp \
+             00007ffcead5de00 error 4 in provoke[83d5c4,55c510808000+78b000] likely on CPU 1 \
+             (core 1, socket 0)\n",
+            "6,544,2319814939,-;Code: 00 cc cc 48 8b 04 24 <8a> 00 88 44\n",
+            "6,545,2319814940,-;Code: of somebody else\n",
+            "4,546,2319814999,-;traps: a [b][77] trap invalid opcode ip:55d0 sp:7ffc error:0 in \
+             a[1150,55d0+1000]\n",
+            "4,547,2319815000,-;traps: boom[78] general protection fault ip:55d0 sp:7ffc error:0\n",
+        ]);
+        let who: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
+        assert_eq!(
+            who,
+            [
+                (14465, "provoke"),
+                (14465, "provoke"),
+                (77, "a [b]"),
+                (78, "boom")
+            ]
+        );
+        assert_eq!(seen[1].2, "Code: 00 cc cc 48 8b 04 24 <8a> 00 88 44");
+    }
+
+    #[test]
+    fn kills_for_want_of_memory_are_found() {
+        let seen = read(&[
+            "6,521,2317509752,-;[  pid  ]   uid  tgid total_vm      rss rss_anon name\n",
+            "6,522,2317509755,-;[  12992]     0 12992     4005     3014      320 provoke\n",
+            "6,526,2317509767,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,\
+             mems_allowed=0,oom_memcg=/x,task_memcg=/x/provoke-12992-0,task=prov,oke,pid=13057,uid=0",
+            "3,527,2317509781,-;Memory cgroup out of memory: Killed process 13057 (provoke) \
+             total-vm:114348kB, anon-rss:99200kB, UID:0 pgtables:268kB oom_score_adj:1000",
+        ]);
+        let who: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
+        assert_eq!(who, [(13057, "prov,oke"), (13057, "provoke")]);
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_left_out() {
+        assert_eq!(
+            read(&[
+                "12,1,1,-;boom[77]: segfault at 10, says a program",
+                "6,2,2,-;usb 1-1: new device [4711]",
+                "6,3,3,-;pci 0000:00:00.0: [8086:1237] type 00",
+                "nonsense",
+            ]),
+            []
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! The dynamic loader's list of libraries, in the memory of another process.
+//!
+//! A debugger finds libraries by this list, so a core is only of use to it with the
+//! pages on which the list lies; some of them are on the heap.
+
+use super::memory::Memory;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A longer list is damaged, or goes round.
+const MOST: usize = 4096;
+/// Bytes kept where a name begins.
+const NAME: u64 = 256;
+
+/// Numbers in the auxiliary vector: where the program's headers are, how many, and
+/// (in those headers) what kind one is.
+const AT_PHDR: u64 = 3;
+const AT_PHNUM: u64 = 5;
+const PT_DYNAMIC: u64 = 2;
+const PT_PHDR: u64 = 6;
+/// Where among the dynamic entries the list is noted.
+const DT_DEBUG: u64 = 21;
+
+/// Returns where the list lies: the program's dynamic section, the head, the entries,
+/// their names. What cannot be read ends it early.
+pub fn places(memory: &Memory, auxv: &[u8]) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let _ = follow(memory, auxv, &mut found);
+    found
+}
+
+fn follow(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
+    let auxv = vector(auxv);
+    let (headers, count) = (*auxv.get(&AT_PHDR)?, *auxv.get(&AT_PHNUM)?);
+    found.push(headers..headers + count * 56);
+    let mut moved = None;
+    let mut dynamic = None;
+    for at in (headers..).step_by(56).take(usize::try_from(count).ok()?) {
+        let [kind, _, address] = memory.words(at).ok()?;
+        match kind & 0xffff_ffff {
+            PT_PHDR => moved = Some(headers.wrapping_sub(address)),
+            PT_DYNAMIC => dynamic = Some(address),
+            _ => {}
+        }
+    }
+    let dynamic = dynamic?.wrapping_add(moved.unwrap_or(0));
+    let mut list = None;
+    for at in (dynamic..).step_by(16).take(MOST) {
+        let [tag, value] = memory.words(at).ok()?;
+        found.push(at..at + 16);
+        match tag {
+            0 => break,
+            DT_DEBUG => list = Some(value),
+            _ => {}
+        }
+    }
+    let list = list?;
+    found.push(list..list + 40);
+    let [_version, mut next] = memory.words(list).ok()?;
+    for _ in 0..MOST {
+        if next == 0 {
+            break;
+        }
+        let [_address, name, section, following] = memory.words(next).ok()?;
+        found.extend([next..next + 64, name..name + NAME, section..section + 16]);
+        next = following;
+    }
+    Some(())
+}
+
+fn vector(auxv: &[u8]) -> BTreeMap<u64, u64> {
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    auxv.chunks_exact(16)
+        .map(|pair| (word(&pair[..8]), word(&pair[8..])))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_libraries_are_found() {
+        let pid = std::process::id().cast_signed();
+        let auxv = std::fs::read("/proc/self/auxv").unwrap();
+        let found = places(&Memory::open(pid).unwrap(), &auxv);
+        assert!(found.len() > 10, "{found:x?}");
+        assert!(places(&Memory::open(pid).unwrap(), &[]).is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! The memory of another process: what is mapped where, and its bytes.
+//!
+//! A process may read that of its own descendants without being root, also where
+//! Yama restricts the tracing of others.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::FileExt as _;
+
+/// One line of `/proc/PID/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Where it is.
+    pub range: Range<u64>,
+    /// It may be read.
+    pub read: bool,
+    /// It may be written.
+    pub write: bool,
+    /// It may be executed.
+    pub execute: bool,
+    /// Others do not see what is written to it.
+    pub private: bool,
+    /// Where in its file it begins.
+    pub offset: u64,
+    /// Its file, or a name in brackets, or nothing.
+    pub name: OsString,
+}
+
+impl Mapping {
+    /// True when it shows a file.
+    pub fn is_of_file(&self) -> bool {
+        self.name.as_encoded_bytes().starts_with(b"/")
+    }
+}
+
+/// Returns what a process has mapped, in the order of addresses.
+pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
+    let text = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(text
+        .split(|byte| *byte == b'\n')
+        .filter_map(mapping)
+        .collect())
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut text = || str::from_utf8(fields.next()?).ok();
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = text()?.split_once('-')?;
+    let (mode, offset) = (text()?.as_bytes(), hex(text()?)?);
+    let (_device, _inode) = (text()?, text()?);
+    let name = fields.next().unwrap_or_default().trim_ascii_start();
+    let has = |at: usize, flag: u8| mode.get(at) == Some(&flag);
+    Some(Mapping {
+        range: hex(start)?..hex(end)?,
+        read: has(0, b'r'),
+        write: has(1, b'w'),
+        execute: has(2, b'x'),
+        private: has(3, b'p'),
+        offset,
+        name: OsString::from_vec(unescaped(name)),
+    })
+}
+
+/// The kernel writes the end of a line within a name as `\012`.
+fn unescaped(name: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((&first, after)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(b"\\012") {
+            out.push(b'\n');
+            rest = after;
+        } else {
+            out.push(first);
+            rest = after;
+        }
+    }
+    out
+}
+
+/// The bytes of a process.
+pub struct Memory(File);
+
+impl Memory {
+    /// Opens the memory of a process; the right to it is checked here.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        File::open(format!("/proc/{pid}/mem")).map(Self)
+    }
+
+    /// Fills the buffer with what is at an address.
+    pub fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buffer, address)
+    }
+
+    /// Returns so many words of 64 bits, in this machine's order of bytes.
+    pub fn words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
+        let mut words = [0; N];
+        for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
+            let mut bytes = [0; 8];
+            self.read(at, &mut bytes)?;
+            *word = u64::from_ne_bytes(bytes);
+        }
+        Ok(words)
+    }
+
+    /// Returns so many words of 32 bits.
+    pub fn halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
+        let mut words = [0; N];
+        for (word, at) in words.iter_mut().zip((address..).step_by(4)) {
+            let mut bytes = [0; 4];
+            self.read(at, &mut bytes)?;
+            *word = u32::from_ne_bytes(bytes);
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_apart() {
+        let line = b"7f8c0e600000-7f8c0e628000 r-xp 00028000 fe:00 1234    /lib/a b\\012c.so";
+        let seen = mapping(line).unwrap();
+        assert_eq!(seen.range, 0x7f8c_0e60_0000..0x7f8c_0e62_8000);
+        assert_eq!((seen.read, seen.write, seen.execute), (true, false, true));
+        assert_eq!((seen.private, seen.offset), (true, 0x28000));
+        assert_eq!(seen.name, "/lib/a b\nc.so");
+        let nameless = mapping(b"7fff00000000-7fff00001000 rw-s 00000000 00:00 0 ").unwrap();
+        assert!(!nameless.private && !nameless.is_of_file());
+        assert_eq!(mapping(b""), None);
+    }
+
+    #[test]
+    fn our_own_memory_can_be_read() {
+        let here: [u64; 2] = [0x1122_3344_5566_7788, 42];
+        let pid = std::process::id().cast_signed();
+        let address = here.as_ptr().addr() as u64;
+        let memory = Memory::open(pid).unwrap();
+        assert_eq!(memory.words::<2>(address).unwrap(), here);
+        assert_eq!(memory.halves::<1>(address + 8).unwrap(), [42]);
+        assert!(memory.words::<1>(8).is_err());
+        let all = mappings(pid).unwrap();
+        assert!(all.iter().any(|one| one.range.contains(&address)));
+    }
+}

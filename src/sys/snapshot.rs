@@ -1,0 +1,133 @@
+//! A core file of a living process: small, but with every stack.
+
+use super::core_file::{self, Notes, PAGE, Piece, Process};
+use super::libraries;
+use super::memory::{self, Mapping, Memory};
+use super::ptrace::{Held, HeldThread, MACHINE};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Instant;
+
+/// Threads whose stacks are kept.
+const MOST_THREADS: usize = 256;
+/// Bytes of a stack, from its end at present.
+const STACK: u64 = 256 * 1024;
+/// Below the end of the stack the calling convention lets a function keep this much.
+const RED_ZONE: u64 = 128;
+/// Larger variables of a library are left out.
+const VARIABLES: u64 = 1 << 20;
+/// Bytes of memory in all.
+const MOST_BYTES: u64 = 64 << 20;
+/// Bytes that are copied at one go.
+const BUFFER: u64 = 64 * 1024;
+
+/// Writes the core of a living process, which is held still meanwhile and let go
+/// afterwards. Returns the size of the file.
+pub fn take(pid: i32, file: &Path, until: Instant) -> io::Result<u64> {
+    let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let memory = Memory::open(pid)?;
+    let held = Held::new(pid, MOST_THREADS, until)?;
+    let mappings = memory::mappings(pid)?;
+    let auxv = read("auxv");
+    let stacks = held.threads.iter();
+    let stacks = stacks.filter_map(HeldThread::stack_pointer);
+    let wanted = wanted(&mappings, stacks, libraries::places(&memory, &auxv));
+    let pieces = core_file::pieces(&mappings, &wanted, MOST_BYTES);
+    let stopped = held.threads.iter();
+    let threads: Vec<_> = stopped
+        .filter(|thread| !thread.registers.is_empty())
+        .map(|thread| (thread.tid, &thread.registers[..]))
+        .collect();
+    let (head, places) = core_file::head(
+        &Notes {
+            machine: machine.elf,
+            process: kin(pid),
+            name: read("comm").trim_ascii_end(),
+            arguments: &read("cmdline"),
+            threads: &threads,
+            auxv: &auxv,
+            mappings: &mappings,
+        },
+        &pieces,
+    );
+    let mut out = File::create(file)?;
+    out.write_all(&head)?;
+    copy(&memory, &out, &pieces, &places)?;
+    out.metadata().map(|seen| seen.len())
+}
+
+fn kin(pid: i32) -> Process {
+    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
+    stat.map_or_else(
+        |_| Process {
+            pid,
+            state: '?',
+            ..Process::default()
+        },
+        |stat| Process {
+            pid,
+            parent: stat.ppid,
+            group: stat.pgrp,
+            session: stat.session,
+            state: stat.state,
+        },
+    )
+}
+
+/// Returns which memory is worth keeping, in the order of addresses: stacks, the first
+/// page of each file (it holds what identifies the build), the kernel's own code,
+/// small variables of libraries, and what a debugger needs to find the libraries.
+fn wanted(
+    mappings: &[Mapping],
+    stacks: impl Iterator<Item = u64>,
+    libraries: Vec<Range<u64>>,
+) -> Vec<Range<u64>> {
+    let mut all = libraries;
+    all.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
+    // A stack ends where its mapping does; the neighbour's memory is not of it.
+    for range in &mut all {
+        let of = mappings.iter().find(|one| one.range.contains(&range.start));
+        range.end = of.map_or(range.start, |one| range.end.min(one.range.end));
+    }
+    for (at, mapping) in mappings.iter().enumerate() {
+        let Range { start, end } = mapping.range;
+        let before = at.checked_sub(1).map(|before| &mappings[before]);
+        let follows = |before: &Mapping| {
+            before.range.end == start && before.is_of_file() && before.private && before.write
+        };
+        let variables = mapping.private && mapping.write && end - start <= VARIABLES;
+        if mapping.name == "[vdso]"
+            || variables && mapping.is_of_file()
+            || variables && mapping.name.is_empty() && before.is_some_and(follows)
+        {
+            all.push(start..end);
+        } else if mapping.is_of_file() && mapping.private && mapping.read && mapping.offset == 0 {
+            all.push(start..start + PAGE);
+        }
+    }
+    all.retain(|range| !range.is_empty());
+    all.sort_by_key(|range| range.start);
+    all
+}
+
+/// Copies what is kept. What cannot be read stays a hole.
+fn copy(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Result<()> {
+    let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
+    for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
+        let Range { start, end } = piece.range;
+        // A file that ends in a hole is as long as one that does not.
+        out.set_len(place + end - start)?;
+        for from in (start..end).step_by(buffer.len()) {
+            let length = usize::try_from(BUFFER.min(end - from)).map_err(io::Error::other)?;
+            let part = &mut buffer[..length];
+            if memory.read(from, part).is_ok() {
+                out.write_all_at(part, place + from - start)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Running a helper program to its end, for what it says.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Between two looks whether it has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs a program and returns what it wrote to its standard output, at most so many
+/// bytes of it. Nothing when it fails, or takes too long, and is killed.
+///
+/// Only this child is waited for, so that the caller's others are left to it.
+pub fn run(
+    program: &Path,
+    arguments: &[&OsStr],
+    until: Instant,
+    most: usize,
+) -> io::Result<String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        // What it starts is of its group, and dies with it.
+        .process_group(0)
+        .spawn()?;
+    let said = listen(&mut child, until, most);
+    if child.try_wait().map_or(true, |ended| ended.is_none()) {
+        kill(&child);
+    }
+    let ended = child.wait()?;
+    if ended.success() {
+        said
+    } else {
+        Err(io::Error::other(format!("it ended with {ended}")))
+    }
+}
+
+fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> {
+    let Some(mut out) = child.stdout.take() else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    rustix::io::ioctl_fionbio(&out, true)?;
+    let mut said = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        // Before the last look, so that nothing said before the end is missed.
+        let ended = child.try_wait()?.is_some();
+        loop {
+            match out.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => {
+                    let room = most.saturating_sub(said.len());
+                    said.extend_from_slice(&buffer[..length.min(room)]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if ended {
+            return Ok(String::from_utf8_lossy(&said).into_owned());
+        }
+        if Instant::now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        sleep(PAUSE);
+    }
+}
+
+fn kill(child: &Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let group = Pid::from_raw(child.id().cast_signed());
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, patience: Duration, most: usize) -> io::Result<String> {
+        let arguments = ["-c", script].map(OsStr::new);
+        let until = Instant::now() + patience;
+        run(Path::new("/bin/sh"), &arguments, until, most)
+    }
+
+    const LONG: Duration = Duration::from_secs(100);
+
+    #[test]
+    fn its_words_are_kept_up_to_a_limit() {
+        assert_eq!(sh("echo one; echo two >&2", LONG, 100).unwrap(), "one\n");
+        assert_eq!(sh("yes | head -n 100000", LONG, 3).unwrap(), "y\ny");
+    }
+
+    #[test]
+    fn one_that_fails_or_does_not_end_has_said_nothing() {
+        assert!(sh("echo one; exit 3", LONG, 100).is_err());
+        let late = sh("sleep 1000 & sleep 1000", Duration::from_millis(50), 100);
+        assert!(late.is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! A slot to give orders to, and programs for it to run.
+
+use provoke::model::{
+    ActorPlan, Cores, Lane, Leaks, Observation, Role, Text, Trial, TrialId, VariantId, VariantPlan,
+};
+use provoke::slot::wire::{Order, Recipe, Reply};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
+
+/// Nothing takes so long, and a deadline may be put off so far.
+pub(super) const LONG: Duration = Duration::from_secs(100);
+
+/// A slot, and a folder for what it writes. Dropping it ends both.
+pub(super) struct Bench {
+    slot: Child,
+    orders: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+    folder: tempfile::TempDir,
+    next: u64,
+    /// Between the polite signal and the kill.
+    pub(super) grace: Duration,
+    /// How long what outlives the program may live.
+    pub(super) settle: Duration,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::start(Command::new(PROVOKE), tempfile::tempdir().unwrap())
+    }
+
+    /// Starts a slot that is not root, whoever we are.
+    pub(super) fn without_root() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // The binary must be where everybody may execute it.
+        let binary = folder.path().join("provoke");
+        fs::copy(PROVOKE, &binary).unwrap();
+        let everybody = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(folder.path(), everybody).unwrap();
+        let mut command = Command::new(&binary);
+        if rustix::process::geteuid().is_root() {
+            command = Command::new("setpriv");
+            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+            command.arg(&binary);
+        }
+        Self::start(command, folder)
+    }
+
+    fn start(mut command: Command, folder: tempfile::TempDir) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test-slot-{}-{next}", std::process::id());
+        let mut slot = command
+            .args(["slot", &name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (orders, replies) = (slot.stdin.take(), slot.stdout.take().unwrap());
+        let mut bench = Self {
+            slot,
+            orders,
+            replies: BufReader::new(replies),
+            folder,
+            next: 1,
+            grace: Duration::from_millis(100),
+            settle: Duration::from_millis(100),
+        };
+        assert!(matches!(bench.hear(), Reply::Ready { .. }));
+        bench
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Compiles a C program and returns its path.
+    pub(super) fn compile(&self, name: &str, source: &str) -> String {
+        let file = self.path(&format!("{name}.c"));
+        fs::write(&file, source).unwrap();
+        let program = self.path(name);
+        let done = Command::new("cc")
+            .args(["-O0", "-g", "-pthread", "-o"])
+            .args([&program, &file])
+            .status()
+            .expect("a C compiler");
+        assert!(done.success());
+        program.to_str().unwrap().to_owned()
+    }
+
+    /// Runs a command once and returns what was seen of it.
+    pub(super) fn run(&mut self, command: &[&str], timeout: Duration) -> Observation {
+        let actor = ActorPlan {
+            name: String::new(),
+            role: Role::Main,
+            command: command.iter().copied().map(Text::from).collect(),
+            copies: 1,
+            env: Vec::new(),
+            cwd: self.folder.path().as_os_str().into(),
+            stdin: None,
+        };
+        let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+        let recipe = Recipe {
+            variant: VariantPlan {
+                name: String::new(),
+                actors: vec![actor],
+            },
+            environment: environment.collect(),
+            prepare: None,
+            conclude: None,
+            limits: Vec::new(),
+            cores: Cores::default(),
+            capture: false,
+            children: true,
+            scratch: None,
+            evidence: Some(self.path("evidence").as_os_str().into()),
+            grace: self.grace,
+            settle: self.settle,
+            leaks: Leaks::Fail,
+            patterns: Vec::new(),
+        };
+        let trial = Trial {
+            id: TrialId(self.next),
+            variant: VariantId(0),
+            lane: Lane(0),
+            seed: 0,
+            timeout,
+            capture: false,
+        };
+        self.next += 1;
+        self.order(&Order::Learn(VariantId(0), Box::new(recipe)));
+        self.order(&Order::Run(trial));
+        match self.hear() {
+            Reply::Finished(_, seen) => *seen,
+            reply => panic!("{reply:?}"),
+        }
+    }
+
+    /// Runs a command that never ends, with ever later deadlines, until what was seen
+    /// is as it should be: nobody knows how long a program takes to get anywhere.
+    pub(super) fn hang(
+        &mut self,
+        command: &[&str],
+        so: impl Fn(&Observation) -> bool,
+    ) -> Observation {
+        let mut timeout = Duration::from_millis(300);
+        loop {
+            let seen = self.run(command, timeout);
+            if so(&seen) {
+                return seen;
+            }
+            timeout *= 2;
+            assert!(timeout < LONG, "{seen:#?}");
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        let mut line = serde_json::to_vec(order).unwrap();
+        line.push(b'\n');
+        self.orders.as_mut().unwrap().write_all(&line).unwrap();
+    }
+
+    fn hear(&mut self) -> Reply {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        let _ = self.slot.wait();
+    }
+}
