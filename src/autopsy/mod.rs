@@ -1,3 +1,118 @@
 //! What a core file says: who died, where, of what, and how it got there.
+//!
+//! A core holds the memory that the process had for itself, and the names of the files that
+//! it had mapped. [`dump`] and [`notes`] read the core, [`modules`] finds those files and
+//! sees whether they are still the same, [`space`] puts both together. [`unwind`] follows
+//! the stacks with what [`cfi`] knows of each file, [`recover`] looks behind handlers that
+//! raised a signal again, [`symbols`] gives names, and [`examine`] makes it one story.
+//!
+//! Nothing that stands in a core is believed: numbers are bounded before they are used, and
+//! what makes no sense is a gap in the story.
 
+mod abort;
+mod bytes;
+mod cfi;
+mod collapse;
+mod debug;
+mod dump;
+mod elf;
+mod error;
+mod examine;
+mod fault;
+mod modules;
+mod notes;
+mod phase;
+mod recover;
 pub mod scene;
+mod shelf;
+mod signal_frame;
+mod space;
+mod symbols;
+mod unwind;
+
+pub use error::Error;
+
+use crate::model::Autopsy;
+use dump::Dump;
+use notes::Notes;
+use shelf::Shelf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Where things are looked for, and on what the program ran.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folders of debug files.
+    pub debug_dirs: Vec<PathBuf>,
+    /// What was `/` for the program: the root of a container.
+    pub root: Option<PathBuf>,
+    /// The program, where it is no longer at the place that the core names.
+    pub program: Option<PathBuf>,
+    /// The flags of the processor that it ran on, as `/proc/cpuinfo` spells them.
+    pub processor: Option<BTreeSet<String>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
+            root: None,
+            program: None,
+            processor: None,
+        }
+    }
+}
+
+/// Reads cores; what it has learned of a file it does not work out twice.
+pub struct Examiner {
+    settings: Settings,
+    shelf: Shelf,
+}
+
+impl Examiner {
+    /// Has learned nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            shelf: Shelf::default(),
+        }
+    }
+
+    /// Reads a core.
+    pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
+        let dump = Dump::open(core)?;
+        Ok(examine::examine(
+            &dump,
+            core,
+            &self.settings,
+            &mut self.shelf,
+        ))
+    }
+}
+
+/// What a core says of whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The process.
+    pub pid: i32,
+    /// Its parent.
+    pub ppid: i32,
+    /// Its session.
+    pub session: i32,
+    /// Its name, as the kernel knows it: at most 15 bytes.
+    pub program: String,
+    /// What it died of; 0 for a process that was alive.
+    pub signal: i32,
+    /// The core is not whole.
+    pub truncated: bool,
+}
+
+/// Says whose a core is, without looking at any stack.
+pub fn owner(core: &Path) -> Result<Owner, Error> {
+    let dump = Dump::open(core)?;
+    let notes = Notes::read(&dump.notes, dump.wide);
+    notes.owner(dump.truncated).ok_or_else(|| Error::Broken {
+        path: core.to_owned(),
+        why: "it does not say of which process it is",
+    })
+}

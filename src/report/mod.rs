@@ -13,6 +13,7 @@ mod junit;
 mod markdown;
 mod row;
 mod rows;
+pub mod story;
 #[cfg(test)]
 mod tests;
 pub mod words;

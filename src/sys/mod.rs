@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod child;
+pub mod files;
 pub mod host;
 pub mod limits;
 pub mod process;
