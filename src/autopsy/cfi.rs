@@ -8,8 +8,7 @@ use super::elf::{self, Elf, Layout};
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, Encoding, EndianSlice,
     EvaluationResult, Expression, FrameDescriptionEntry, LittleEndian, Location, ParsedEhFrameHdr,
-    Pointer, Register, RegisterRule, UnwindContext, UnwindExpression,
-    UnwindSection as _, Value,
+    Pointer, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection as _, Value,
 };
 
 /// Bytes of a file that is never unmapped.

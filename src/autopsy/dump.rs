@@ -75,9 +75,9 @@ struct Header {
 
 impl Dump {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let unreadable = |source| Error::Unreadable {
+        let unreadable = |reason| Error::Unreadable {
             path: path.to_owned(),
-            source,
+            reason,
         };
         let no_core = |why| Error::NoCore {
             path: path.to_owned(),

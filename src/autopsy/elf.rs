@@ -46,8 +46,7 @@ impl Layout {
                     executable: segment.p_flags(endian).contains(PF_X),
                 }),
                 PT_GNU_EH_FRAME => {
-                    layout.unwind_index =
-                        Some((segment.p_vaddr(endian), segment.p_filesz(endian)));
+                    layout.unwind_index = Some((segment.p_vaddr(endian), segment.p_filesz(endian)));
                 }
                 _ => {}
             }

@@ -13,8 +13,7 @@ use super::shelf::{self, Shelf};
 use super::space::{Space, mappings};
 use super::unwind::{DEEPEST, Place, Stack, Unwinder};
 use super::{Settings, modules};
-use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Signal, Thread};
-use std::path::Path;
+use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
 
 /// Frames in the short form.
 const MOST_IN_CRASH: usize = 40;
@@ -25,46 +24,27 @@ const OUTERMOST: usize = 50;
 /// Calls that are followed on all stacks together.
 const MOST_FOLLOWED: usize = 2_000_000;
 
-/// Reads a core as far as it can be read.
+/// Tells of a crash all that is known beyond whose it is.
 pub(super) fn examine(
+    autopsy: &mut Autopsy,
     dump: &Dump,
-    path: &Path,
+    notes: &Notes,
     settings: &Settings,
     shelf: &mut Shelf,
-) -> Autopsy {
-    let notes = Notes::read(&dump.notes, dump.wide);
-    let mut autopsy = Autopsy::default();
-    let owner = notes.owner(dump.truncated);
-    if let Some(owner) = owner {
-        autopsy.crash.pid = owner.pid;
-        autopsy.crash.program = owner.program;
-    }
-    let signal = notes.signal();
-    autopsy.crash.signal = (signal > 0).then_some(Signal(signal));
-    if dump.truncated {
-        autopsy.gaps.push(
-            "the core is cut short: the disk was full, or the limit on cores too low (`ulimit -c`)"
-                .to_owned(),
-        );
-    }
-    if dump.foreign.is_some() {
-        autopsy.gaps.push(dump.refusal(path).to_string());
-        return autopsy;
-    }
-    let modules = Modules::find(&notes, dump, shelf, settings, &mut autopsy.gaps);
+) {
+    let modules = Modules::find(notes, dump, shelf, settings, &mut autopsy.gaps);
     let Some(first) = notes.threads.first() else {
         autopsy
             .gaps
             .push("the core says nothing of any thread".to_owned());
-        return autopsy;
+        return;
     };
-    let seen = look(dump, &notes, first, &modules, settings, shelf);
+    let seen = look(dump, notes, first, &modules, settings, shelf);
     autopsy.crash.fault = seen.fault;
     autopsy.crash.abort = seen.abort;
     autopsy.registers = named(&seen.registers);
-    let mut earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
-    autopsy.crash.thread = earlier.by_ref().count().try_into().unwrap_or(u32::MAX);
-    autopsy.crash.thread = autopsy.crash.thread.saturating_add(1);
+    let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
+    autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
 
     let mut namer = Namer {
         modules: &modules,
@@ -83,9 +63,11 @@ pub(super) fn examine(
     if autopsy.crash.program.is_empty()
         && let Some(program) = modules.program
     {
-        autopsy.crash.program.clone_from(&modules.list[program].name);
+        autopsy
+            .crash
+            .program
+            .clone_from(&modules.list[program].name);
     }
-    autopsy
 }
 
 /// What is seen without names.

@@ -32,12 +32,15 @@ mod unwind;
 
 pub use error::Error;
 
-use crate::model::Autopsy;
+use crate::model::{Autopsy, Signal};
 use dump::Dump;
 use notes::Notes;
 use shelf::Shelf;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+const CUT_SHORT: &str =
+    "the core is cut short: the disk was full, or the limit on cores too low (`ulimit -c`)";
 
 /// Where things are looked for, and on what the program ran.
 #[derive(Clone, Debug)]
@@ -81,12 +84,23 @@ impl Examiner {
     /// Reads a core.
     pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
         let dump = Dump::open(core)?;
-        Ok(examine::examine(
-            &dump,
-            core,
-            &self.settings,
-            &mut self.shelf,
-        ))
+        let notes = Notes::read(&dump.notes, dump.wide);
+        let owner = notes
+            .owner(dump.truncated)
+            .ok_or_else(|| Error::ownerless(core))?;
+        let mut autopsy = Autopsy::default();
+        autopsy.crash.pid = owner.pid;
+        autopsy.crash.program = owner.program;
+        autopsy.crash.signal = (owner.signal > 0).then_some(Signal(owner.signal));
+        if dump.truncated {
+            autopsy.gaps.push(CUT_SHORT.to_owned());
+        }
+        if dump.foreign.is_some() {
+            autopsy.gaps.push(dump.refusal(core).to_string());
+        } else {
+            examine::examine(&mut autopsy, &dump, &notes, &self.settings, &mut self.shelf);
+        }
+        Ok(autopsy)
     }
 }
 
@@ -111,8 +125,7 @@ pub struct Owner {
 pub fn owner(core: &Path) -> Result<Owner, Error> {
     let dump = Dump::open(core)?;
     let notes = Notes::read(&dump.notes, dump.wide);
-    notes.owner(dump.truncated).ok_or_else(|| Error::Broken {
-        path: core.to_owned(),
-        why: "it does not say of which process it is",
-    })
+    notes
+        .owner(dump.truncated)
+        .ok_or_else(|| Error::ownerless(core))
 }

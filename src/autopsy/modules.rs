@@ -71,7 +71,9 @@ impl Modules {
                 modules.list.extend(module);
             }
         }
-        modules.list.extend(kernels_own(notes, dump, shelf, settings));
+        modules
+            .list
+            .extend(kernels_own(notes, dump, shelf, settings));
         for (number, module) in modules.list.iter().enumerate() {
             let ranges = module.parts.iter();
             let ranges = ranges.map(|part| (part.start, part.end, number));
@@ -85,9 +87,7 @@ impl Modules {
 
     /// The number of the module at an address.
     pub(super) fn number(&self, address: u64) -> Option<usize> {
-        let behind = self
-            .ranges
-            .partition_point(|(start, ..)| *start <= address);
+        let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
         let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
         (address < *end).then_some(*number)
     }
@@ -133,16 +133,20 @@ fn module(
     let known = path_without_mark(&first.path);
     let name = name_of(known).to_owned();
     let remembered = remembered(&parts, dump);
-    let is_program = notes
-        .told(AT_ENTRY)
-        .is_some_and(|entry| parts.iter().any(|part| (part.start..part.end).contains(&entry)));
+    let is_program = notes.told(AT_ENTRY).is_some_and(|entry| {
+        parts
+            .iter()
+            .any(|part| (part.start..part.end).contains(&entry))
+    });
     let place = match &settings.program {
         Some(program) if is_program => program.clone(),
         _ => inside(settings.root.as_deref(), known),
     };
     let mut book = shelf.file(settings, &place);
     let found = book.map(|book| shelf.book(book).layout.clone());
-    let wanted = remembered.as_ref().and_then(|layout| layout.build_id.as_ref());
+    let wanted = remembered
+        .as_ref()
+        .and_then(|layout| layout.build_id.as_ref());
     let layout = match (remembered.as_ref(), found) {
         (_, Some(found)) if wanted.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
         (Some(layout), found) => {
@@ -156,7 +160,10 @@ fn module(
         (None, _) => {
             // Not a program at all, or one of which nothing is left.
             if dump.segment(base).is_some() && book.is_none() {
-                gaps.push(format!("`{name}` is gone: no program `{}`", place.display()));
+                gaps.push(format!(
+                    "`{name}` is gone: no program `{}`",
+                    place.display()
+                ));
             }
             Layout::default()
         }

@@ -118,7 +118,9 @@ impl Notes {
         Some(Owner {
             pid: process.map(|it| it.pid).or(first.map(|it| it.tid))?,
             ppid: process.map(|it| it.ppid).or(first.map(|it| it.ppid))?,
-            session: process.map(|it| it.session).or(first.map(|it| it.session))?,
+            session: process
+                .map(|it| it.session)
+                .or(first.map(|it| it.session))?,
             program: process.map(|it| it.name.clone()).unwrap_or_default(),
             signal: self.signal(),
             truncated,

@@ -71,8 +71,7 @@ fn returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Ori
             checked = (word, is_trampoline(space, word));
         }
         let state = checked.1.then(|| interrupted(space, at + 8))??;
-        let same =
-            state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
+        let same = state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
         same.then_some(state)
     })?;
     Some(Origin {

@@ -79,12 +79,7 @@ impl Shelf {
         number
     }
 
-    fn content(
-        &mut self,
-        settings: &Settings,
-        path: &Path,
-        bytes: &'static [u8],
-    ) -> Option<usize> {
+    fn content(&mut self, settings: &Settings, path: &Path, bytes: &'static [u8]) -> Option<usize> {
         let key = bytes.as_ptr().addr();
         if let Some(known) = self.by_content.get(&key) {
             return Some(*known);

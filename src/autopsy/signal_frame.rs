@@ -35,7 +35,20 @@ pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted
         *word = space.word(at)?;
     }
     let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, ..] = words;
-    let [.., rdx, rax, rcx, rsp, rip, flags, _, error, trap, _, address] = words;
+    let [
+        ..,
+        rdx,
+        rax,
+        rcx,
+        rsp,
+        rip,
+        flags,
+        _,
+        error,
+        trap,
+        _,
+        address,
+    ] = words;
     Some(Interrupted {
         registers: Registers {
             rax,

@@ -116,9 +116,10 @@ impl Symbols {
     }
 
     fn context(&self) -> Option<Context<Slice>> {
-        let file = self.files.iter().find(|file| {
-            file.section_by_name(".debug_info").is_some_and(has_content)
-        })?;
+        let file = self
+            .files
+            .iter()
+            .find(|file| file.section_by_name(".debug_info").is_some_and(has_content))?;
         let load = |file: &Elf, id: SectionId| {
             let bytes = elf::section(file, id.name()).unwrap_or_default();
             Ok::<_, gimli::Error>(EndianSlice::new(bytes, LittleEndian))
@@ -207,7 +208,10 @@ mod tests {
             ("main", "main"),
             ("_ZN3foo3barEi", "foo::bar(int)"),
             ("_Z4pickIiET_S0_", "pick<int>(int)"),
-            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"),
+            (
+                "_ZN4core3ptr13drop_in_place17h0123456789abcdefE",
+                "core::ptr::drop_in_place",
+            ),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("_Znonsense", "_Znonsense"),
         ];

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A stack of 8 MB holds a quarter of a million of the smallest frames; a deeper one than
+/// The usual stack of 8 MB holds half a million of the smallest frames; a deeper one than
 /// this says nothing new.
-pub(super) const DEEPEST: usize = 100_000;
+pub(super) const DEEPEST: usize = 600_000;
 
 /// A place on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +77,8 @@ impl<'a> Unwinder<'a> {
                 };
                 // A handler may run on a stack of its own, so the stack may go anywhere; but
                 // no state is returned to twice.
-                let known = |(_, other): &(usize, Interrupted)| {
-                    other.registers.rsp == state.registers.rsp
-                };
+                let known =
+                    |(_, other): &(usize, Interrupted)| other.registers.rsp == state.registers.rsp;
                 if stack.signals.iter().any(known) {
                     stack.cut = Some("it goes in circles".to_owned());
                     return stack;
