@@ -232,7 +232,7 @@ fn kernels_own(
     let mut bytes = vec![0; usize::try_from(size).ok()?];
     let there = dump.memory(base, &mut bytes);
     bytes.truncate(there);
-    let book = shelf.inline(settings, bytes)?;
+    let book = shelf.inline(settings, &bytes)?;
     let layout = shelf.book(book).layout.clone();
     Some(Module {
         path: "[vdso]".to_owned(),

@@ -47,15 +47,15 @@ impl Shelf {
     }
 
     /// Takes a library that was nowhere but in memory: the kernel's own.
-    pub(super) fn inline(&mut self, settings: &Settings, bytes: Vec<u8>) -> Option<usize> {
-        if !self.inline.contains_key(&bytes) {
+    pub(super) fn inline(&mut self, settings: &Settings, bytes: &[u8]) -> Option<usize> {
+        if !self.inline.contains_key(bytes) {
             if self.inline.len() >= MOST_INLINE {
                 return None;
             }
-            let kept: &'static [u8] = Box::leak(bytes.clone().into_boxed_slice());
-            self.inline.insert(bytes.clone(), kept);
+            let kept: &'static [u8] = Box::leak(bytes.into());
+            self.inline.insert(bytes.to_vec(), kept);
         }
-        self.content(settings, Path::new("[vdso]"), self.inline[&bytes])
+        self.content(settings, Path::new("[vdso]"), self.inline[bytes])
     }
 
     /// Finds the debug information of a build whose file is gone.

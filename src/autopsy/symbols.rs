@@ -6,7 +6,7 @@ use super::elf::{self, Elf};
 use crate::model::Frame;
 use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
-use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Symbols {
     /// How well functions can be named: in the words of [`crate::model::Module::symbols`].
     pub(super) fn quality(&self) -> &'static str {
         let any = |test: fn(&Elf) -> bool| self.files.iter().any(test);
-        if any(|file| file.section_by_name(".debug_info").is_some_and(has_content)) {
+        if any(has_lines) {
             "lines"
         } else if any(|file| file.symbols().next().is_some()) {
             "symbols"
@@ -73,7 +73,7 @@ impl Symbols {
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {
             let all = file.dynamic_symbols().chain(file.symbols());
-            let mut all = all.filter(|symbol| symbol.is_definition());
+            let mut all = all.filter(object::ObjectSymbol::is_definition);
             let found = all.find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
             Some(found.address())
         })
@@ -116,10 +116,7 @@ impl Symbols {
     }
 
     fn context(&self) -> Option<Context<Slice>> {
-        let file = self
-            .files
-            .iter()
-            .find(|file| file.section_by_name(".debug_info").is_some_and(has_content))?;
+        let file = self.files.iter().find(|file| has_lines(file))?;
         let load = |file: &Elf, id: SectionId| {
             let bytes = elf::section(file, id.name()).unwrap_or_default();
             Ok::<_, gimli::Error>(EndianSlice::new(bytes, LittleEndian))
@@ -171,12 +168,11 @@ impl Symbols {
     }
 }
 
-fn has_content(section: object::read::elf::ElfSection64<'_, '_, LittleEndianObject>) -> bool {
-    use object::ObjectSection as _;
-    section.file_range().is_some_and(|(_, size)| size > 0)
+fn has_lines(file: &Elf) -> bool {
+    let section = file.section_by_name(".debug_info");
+    let range = section.and_then(|section| section.file_range());
+    range.is_some_and(|(_, size)| size > 0)
 }
-
-type LittleEndianObject = object::LittleEndian;
 
 fn underscores(name: &[u8]) -> usize {
     name.iter().take_while(|byte| **byte == b'_').count()

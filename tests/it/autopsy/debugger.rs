@@ -5,7 +5,6 @@ use super::victims::{
     AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, INLINED, Lab, NULL_CALL, QSORT, RUST, TEMPLATES,
     THROW, TWO_THREADS, examined,
 };
-use regex::Regex;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,34 +23,43 @@ fn plain(name: &str) -> String {
         }
     }
     let last = short.trim_end_matches("::").rsplit("::").next().unwrap();
-    let last = if last.contains("closure") {
-        "closure"
-    } else {
-        last
+    let last = match last {
+        closure if closure.contains("closure") => "closure",
+        // One function, by the name that the linker knows it by.
+        "rust_begin_unwind" => "panic_handler",
+        other => other,
     };
     let last = last.trim_start_matches("__GI_").trim_start_matches('_');
     let last = last.split('@').next().unwrap();
     last.trim().to_owned()
 }
 
+/// Prints the functions of a stack, but not the calls that the debugger infers to have been
+/// replaced by jumps: of those nothing is left on the stack.
+const SCRIPT: &str = "\
+python
+frame = gdb.newest_frame()
+while frame:
+    if frame.type() == gdb.SIGTRAMP_FRAME:
+        print('FRAME restore_rt')
+    elif frame.type() != gdb.TAILCALL_FRAME:
+        print('FRAME', frame.name() or '??')
+    frame = frame.older()
+end
+";
+
 fn of_debugger(program: &Path, core: &Path) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, SCRIPT).unwrap();
     let mut gdb = Command::new("gdb");
     gdb.args(["-batch", "-nx", "-ex", "set debuginfod enabled off"]);
-    gdb.args(["-ex", "set backtrace past-main on", "-ex", "bt"]);
-    let said = gdb.arg(program).arg(core).output().expect("gdb is needed");
-    let text = String::from_utf8_lossy(&said.stdout).replace("\n    ", " ");
-    // The innermost frame is also shown as a greeting.
-    let text = &text[text.rfind("\n#0 ").unwrap()..];
-    let line =
-        Regex::new(r"(?m)^#\d+ +(?:0x[0-9a-f]+ in )?(<signal handler called>|.+?) ?(?:\(.*)?$");
-    let names = line.unwrap();
-    let names = names.captures_iter(text).map(|found| found[1].to_owned());
-    names
-        .map(|name| match name.as_str() {
-            "<signal handler called>" => "restore_rt".to_owned(),
-            name => plain(name),
-        })
-        .collect()
+    gdb.args(["-ex", "set backtrace past-main on", "-x"]);
+    gdb.arg(script).arg(program).arg(core);
+    let said = gdb.output().expect("gdb is needed");
+    let text = String::from_utf8_lossy(&said.stdout);
+    let names = text.lines().filter_map(|line| line.strip_prefix("FRAME "));
+    names.map(plain).collect()
 }
 
 fn compare(program: &Path, core: &Path) {
