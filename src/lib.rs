@@ -19,7 +19,7 @@
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
-//! | `autopsy` | what a core file says | model, tells | object, framehop, addr2line, gimli, iced_x86, rustc_demangle |
+//! | `autopsy` | what a core file says | model, sys | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
@@ -32,7 +32,7 @@
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, oracle, state, policy, report | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
-//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
+//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde_json, tokio, jiff, shlex |
 //!
 //! A test compares this table with the code.
 

@@ -1,30 +1,143 @@
 //! What a core file says: who died, where, of what, and how it got there.
+//!
+//! A core holds the memory that the process had for itself, and the names of the files that
+//! it had mapped. [`dump`] and [`notes`] read the core, [`modules`] finds those files and
+//! sees whether they are still the same, [`space`] puts both together. [`unwind`] follows
+//! the stacks with what [`cfi`] knows of each file, [`recover`] looks behind handlers that
+//! raised a signal again, [`symbols`] gives names, and [`examine`] makes it one story.
+//!
+//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
+//! it, so that it is the same in every process; of a caller it is the instruction behind the
+//! call, while its function and line are those of the call itself.
+//!
+//! Nothing that stands in a core is believed: numbers are bounded before they are used, and
+//! what makes no sense is a gap in the story.
 
+mod abort;
+mod bytes;
+mod cfi;
+mod collapse;
+mod debug;
+mod dump;
+mod elf;
+mod error;
+mod examine;
 pub mod fault;
 mod instruction;
 mod models;
+mod modules;
+mod notes;
+mod phase;
 pub mod processor;
+mod recover;
 pub mod scene;
+mod shelf;
+mod signal_frame;
+mod space;
+mod symbols;
+mod unwind;
 
-use crate::model::Autopsy;
-use std::path::Path;
+pub use error::Error;
 
-#[derive(Default)]
-pub struct Settings {}
-pub struct Examiner {}
-pub struct Owner {
-    pub pid: i32,
-    pub ppid: i32,
-    pub session: i32,
+use crate::model::{Autopsy, Signal};
+use dump::Dump;
+use notes::Notes;
+use shelf::Shelf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const CUT_SHORT: &str =
+    "the core is cut short: the disk was full, or the limit on cores too low (`ulimit -c`)";
+
+/// Where things are looked for, and on what the program ran.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folders of debug files.
+    pub debug_dirs: Vec<PathBuf>,
+    /// What was `/` for the program: the root of a container.
+    pub root: Option<PathBuf>,
+    /// The program, where it is no longer at the place that the core names.
+    pub program: Option<PathBuf>,
+    /// The flags of the processor that it ran on, as `/proc/cpuinfo` spells them.
+    pub processor: Option<BTreeSet<String>>,
 }
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
+            root: None,
+            program: None,
+            processor: None,
+        }
+    }
+}
+
+/// Reads cores; what it has learned of a file it does not work out twice.
+pub struct Examiner {
+    settings: Settings,
+    shelf: Shelf,
+}
+
 impl Examiner {
-    pub fn new(_: Settings) -> Self {
-        Self {}
+    /// Has learned nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            shelf: Shelf::default(),
+        }
     }
-    pub fn examine(&mut self, _: &Path) -> Result<Autopsy, String> {
-        Err(String::new())
+
+    /// Says on which processor the next ones ran, where it is not the same for all.
+    pub fn ran_on(&mut self, processor: Option<BTreeSet<String>>) {
+        self.settings.processor = processor;
+    }
+
+    /// Reads a core.
+    pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
+        let dump = Dump::open(core)?;
+        let notes = Notes::read(&dump.notes, dump.wide);
+        let owner = notes
+            .owner(dump.truncated)
+            .ok_or_else(|| Error::ownerless(core))?;
+        let mut autopsy = Autopsy::default();
+        autopsy.crash.pid = owner.pid;
+        autopsy.crash.program = owner.program;
+        autopsy.crash.signal = (owner.signal > 0).then_some(Signal(owner.signal));
+        if dump.truncated {
+            autopsy.gaps.push(CUT_SHORT.to_owned());
+        }
+        if dump.foreign.is_some() {
+            autopsy.gaps.push(dump.refusal(core).to_string());
+        } else {
+            examine::examine(&mut autopsy, &dump, &notes, &self.settings, &mut self.shelf);
+        }
+        Ok(autopsy)
     }
 }
-pub fn owner(_: &Path) -> Result<Owner, String> {
-    Err(String::new())
+
+/// What a core says of whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The process.
+    pub pid: i32,
+    /// Its parent.
+    pub ppid: i32,
+    /// Its session.
+    pub session: i32,
+    /// Its name, as the kernel knows it: at most 15 bytes.
+    pub program: String,
+    /// What it died of; 0 for a process that was alive.
+    pub signal: i32,
+    /// The core is not whole.
+    pub truncated: bool,
+}
+
+/// Says whose a core is, without looking at any stack.
+pub fn owner(core: &Path) -> Result<Owner, Error> {
+    let dump = Dump::open(core)?;
+    let notes = Notes::read(&dump.notes, dump.wide);
+    notes
+        .owner(dump.truncated)
+        .ok_or_else(|| Error::ownerless(core))
 }

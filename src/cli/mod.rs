@@ -5,6 +5,7 @@ mod baseline;
 mod error;
 mod exit;
 mod experiment;
+mod explain;
 mod list;
 mod plan;
 mod preflight;
@@ -47,6 +48,7 @@ enum Command {
     Resume(run::Resume),
     Report(report::Make),
     Replay(replay::Replay),
+    Explain(explain::Explain),
     List(list::List),
     Plan(plan::Planner),
     /// A program that misbehaves on demand, to try provoke on
@@ -90,6 +92,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),
         Command::Replay(replay) => replay.execute(),
+        Command::Explain(explain) => explain.execute(),
         Command::List(list) => list.execute(),
         Command::Plan(planner) => planner.execute(),
         Command::Victim(args) => return crate::victim::run(args),

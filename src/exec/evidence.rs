@@ -4,9 +4,12 @@
 //! core is overwritten. A core is only taken when what it says itself, its process and
 //! its session, shows that it is of this trial; never by its name or its place.
 
+use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner};
-use crate::model::{Autopsy, CoreSeen, Observation, VariantPlan};
+use crate::model::{Autopsy, CoreSeen, Observation, Role, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
+use crate::sys::host;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +49,10 @@ impl Collector {
     ) {
         let folder = self.trials.join(trial.to_string());
         for (core, owner) in found(variant, began, seen) {
+            if seen.cores.iter().any(|known| known.pid == owner.pid) {
+                let _ = fs::remove_file(core);
+                continue;
+            }
             let taken = folder.join(format!("core.{}", owner.pid));
             let size = fs::metadata(&core).map_or(0, |about| about.len());
             if let Err(error) = fs::create_dir_all(&folder).and_then(|()| take(&core, &taken)) {
@@ -69,7 +76,9 @@ impl Collector {
     }
 
     /// Reads every core of a trial, and writes down the whole of what they say.
-    pub(super) fn examine(&self, trial: u64, seen: &mut Observation) {
+    pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
+        let processor = emulated(variant).or_else(host::processor_flags);
+        self.examiner.lock().expect("no panic").ran_on(processor);
         let mut stories = Vec::new();
         for core in &mut seen.cores {
             stories.extend(self.read(core));
@@ -117,6 +126,23 @@ impl Collector {
     }
 }
 
+/// Returns the flags of the processor that a main process runs on, where that is one that
+/// an emulator was told to be: `qemu-x86_64 -cpu SandyBridge ./program`.
+fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
+    let mains = variant.actors.iter();
+    let mains = mains.filter(|actor| actor.role == Role::Main);
+    let words = mains.flat_map(|actor| actor.command.windows(3));
+    let mut models = words.filter_map(|words| {
+        let [program, flag, model] = words else {
+            return None;
+        };
+        let program = program.to_string();
+        let name = Path::new(&program).file_name()?.to_str()?;
+        (name.starts_with("qemu-") && flag.to_string() == "-cpu").then(|| model.to_string())
+    });
+    flags_of_model(&models.next()?)
+}
+
 /// Frames of a hung thread that the journal keeps.
 const FRAMES: usize = 16;
 
@@ -156,6 +182,13 @@ fn found(
             found.push((path, owner));
         }
     }
+    // Of an emulator and what it ran, the latter says more, and comes first.
+    found.sort_by_key(|(path, _)| {
+        !path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .is_some_and(is_of_emulator)
+    });
     found
 }
 
@@ -166,17 +199,12 @@ fn candidates(
     began: SystemTime,
     seen: &Observation,
 ) -> Vec<PathBuf> {
-    let folders: Vec<PathBuf> = match &template.folder {
-        Some(folder) => vec![folder.clone()],
-        None => {
-            let actors = seen.actors.iter();
-            let plans = actors.filter_map(|actor| variant.actors.get(actor.actor as usize));
-            let mut folders: Vec<PathBuf> = plans.map(|plan| plan.cwd.as_os_str().into()).collect();
-            folders.sort();
-            folders.dedup();
-            folders
-        }
-    };
+    let actors = seen.actors.iter();
+    let plans = actors.filter_map(|actor| variant.actors.get(actor.actor as usize));
+    let mut folders: Vec<PathBuf> = plans.map(|plan| plan.cwd.as_os_str().into()).collect();
+    folders.extend(template.folder.clone());
+    folders.sort();
+    folders.dedup();
     let fresh = |path: &PathBuf| {
         let modified = fs::metadata(path).and_then(|about| about.modified());
         modified.is_ok_and(|time| time + COARSE >= began)
@@ -185,9 +213,16 @@ fn candidates(
         .iter()
         .filter_map(|folder| fs::read_dir(folder).ok());
     let names = entries.flatten().flatten();
-    let fitting =
-        names.filter(|entry| entry.file_name().to_str().is_some_and(|n| template.fits(n)));
+    let fits = |name: &str| template.fits(name) || is_of_emulator(name);
+    let fitting = names.filter(|entry| entry.file_name().to_str().is_some_and(fits));
     fitting.map(|entry| entry.path()).filter(fresh).collect()
+}
+
+/// QEMU's user mode writes a core of the program that it runs, besides the kernel's core
+/// of QEMU itself: `qemu_NAME_DATE-TIME_PID.core`.
+fn is_of_emulator(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    name.starts_with("qemu_") && extension.is_some_and(|extension| extension == "core")
 }
 
 /// Has systemd write out a core that it keeps compressed.

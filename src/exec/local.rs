@@ -156,13 +156,13 @@ impl Shared {
         let dumped = self.dumps(&trial);
         let shared = Arc::clone(&self);
         let looked = tokio::task::spawn_blocking(move || {
+            let variant = &shared.recipes[trial.variant.index()].variant;
             if dumped {
-                let variant = &shared.recipes[trial.variant.index()].variant;
                 shared
                     .collector
                     .collect(trial.id.0, variant, began, &mut seen);
             }
-            shared.collector.examine(trial.id.0, &mut seen);
+            shared.collector.examine(trial.id.0, variant, &mut seen);
             seen
         });
         // Only a bug of ours can fail this; the trial is lost, and no more.

@@ -41,6 +41,9 @@ pub struct Crash {
     pub abort: Option<String>,
     /// The innermost calls of the thread that crashed, innermost first.
     pub frames: Vec<Frame>,
+    /// Where in its file the instruction is that crashed, as the kernel's log counts it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub place: Option<u64>,
     /// The number of that thread, counted from 1 in the order of creation.
     pub thread: u32,
     /// Where in its life the process was.
@@ -71,7 +74,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// The instruction, as a place in the file: what the kernel and `objdump` use.
+    /// The instruction, as an address in the file as it was linked: what `objdump` and `nm` show.
     pub offset: u64,
     /// The file's name without its folder; nothing outside of any file.
     #[serde(skip_serializing_if = "is_default")]

@@ -64,3 +64,11 @@ fn field(file: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
 }
+
+/// Returns the flags of the processor as `/proc/cpuinfo` spells them.
+pub fn processor_flags() -> Option<std::collections::BTreeSet<String>> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let flags = text.lines().find(|line| line.starts_with("flags"))?;
+    let (_, flags) = flags.split_once(':')?;
+    Some(flags.split_whitespace().map(str::to_owned).collect())
+}

@@ -9,6 +9,7 @@ pub mod child;
 pub mod core_file;
 pub mod core_pattern;
 pub mod exits;
+pub mod files;
 pub mod host;
 pub mod kernel_log;
 pub mod libraries;

@@ -109,9 +109,9 @@ pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
     Some(Logged {
         signal: crash.signal?,
         class: coarse(&crash.fault.class)?,
-        place: match (module, frame) {
-            (Some(module), Some(frame)) if !outside.contains(&crash.fault.class.as_str()) => {
-                Place::File(bare_module(module), frame.offset)
+        place: match (module, crash.place) {
+            (Some(module), Some(place)) if !outside.contains(&crash.fault.class.as_str()) => {
+                Place::File(bare_module(module), place)
             }
             _ => Place::Nowhere,
         },

@@ -1,0 +1,34 @@
+//! The last words of the C library, which it keeps in memory for whoever looks.
+
+use super::bytes::{text, u32_at};
+use super::modules::Modules;
+use super::scene::Memory as _;
+use super::shelf::Shelf;
+use super::space::Space;
+
+const SYMBOL: &str = "__abort_msg";
+const LONGEST: u32 = 4096;
+
+/// Where the C library keeps the address of what it said.
+pub(super) fn place(modules: &Modules, shelf: &Shelf) -> Option<u64> {
+    let library = |name: &str| name.starts_with("libc.so") || name.starts_with("libc-2");
+    let mut libraries = modules.list.iter().filter(|module| library(&module.name));
+    // A program that is linked statically has the C library within itself.
+    let program = || modules.program.map(|number| &modules.list[number]);
+    let module = libraries.next().or_else(program)?;
+    let symbols = &shelf.book(module.book?).symbols;
+    Some(module.place(symbols.address(SYMBOL)?))
+}
+
+/// What it said, without the end of its line.
+pub(super) fn message(space: &Space<'_>, place: u64) -> Option<String> {
+    let at = space.word(place).filter(|at| *at != 0)?;
+    // The size of the whole, then the text.
+    let mut size = [0; 4];
+    space.read(at, &mut size).then_some(())?;
+    let size = u32_at(&size, 0)?.checked_sub(4)?.min(LONGEST);
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    space.read(at.checked_add(4)?, &mut bytes).then_some(())?;
+    let said = text(&bytes).trim_end().to_owned();
+    (!said.is_empty()).then_some(said)
+}

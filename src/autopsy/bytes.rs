@@ -1,0 +1,28 @@
+//! Little-endian fields at places that may not exist.
+
+/// The field of `N` bytes at this place.
+pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    array(bytes, at).map(u16::from_le_bytes)
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+pub(super) fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
+    array(bytes, at).map(i32::from_le_bytes)
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_le_bytes)
+}
+
+/// The text in front of the first NUL, or all of it.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+}

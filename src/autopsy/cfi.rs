@@ -1,0 +1,235 @@
+//! How a function's caller is found: the call frame information of one file.
+//!
+//! Read with `gimli` itself: the unwinders that build upon it keep track of the stack and
+//! frame pointers alone, and lose their way where a function measures its frame from
+//! another register, as the dynamic loader and hand-written code do.
+
+use super::elf::{self, Elf, Layout};
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, Encoding, EndianSlice,
+    EvaluationResult, Expression, FrameDescriptionEntry, LittleEndian, Location, ParsedEhFrameHdr,
+    Pointer, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection as _, Value,
+};
+
+/// Bytes of a file that is never unmapped.
+pub(super) type Slice = EndianSlice<'static, LittleEndian>;
+
+/// Registers by their numbers in DWARF; the last one is the return address.
+pub(super) type Bank = [u64; 17];
+/// Frame pointer.
+pub(super) const RBP: usize = 6;
+/// Stack pointer.
+pub(super) const RSP: usize = 7;
+/// Return address, or the instruction itself.
+pub(super) const RIP: usize = 16;
+
+/// Enough for every real expression; hostile ones may jump in circles.
+const MOST_STEPS: u32 = 1000;
+
+/// The call frame information of one file.
+pub(super) struct Cfi {
+    frames: EhFrame<Slice>,
+    size: usize,
+    frames_at: u64,
+    index: Option<ParsedEhFrameHdr<Slice>>,
+    bases: BaseAddresses,
+}
+
+/// How to step from an instruction to its caller.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    cfa: CfaRule<usize>,
+    registers: Vec<(Register, RegisterRule<usize>)>,
+    encoding: Encoding,
+}
+
+impl Cfi {
+    /// Finds it in a file; there may be none.
+    pub(super) fn of(elf: &Elf, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
+        Self::indexed(layout, bytes).or_else(|| Self::plain(elf))
+    }
+
+    fn indexed(layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
+        let (at, size) = layout.unwind_index?;
+        let content = layout.loaded(bytes, at)?;
+        let content = content.get(..usize::try_from(size).ok()?.min(content.len()))?;
+        let bases = BaseAddresses::default().set_eh_frame_hdr(at);
+        let index = EhFrameHdr::new(content, LittleEndian)
+            .parse(&bases, 8)
+            .ok()?;
+        let frames_at = match index.eh_frame_ptr() {
+            Pointer::Direct(address) => address,
+            Pointer::Indirect(_) => return None,
+        };
+        let frames = layout.loaded(bytes, frames_at)?;
+        Some(Self::new(frames, frames_at, Some(index), bases))
+    }
+
+    fn plain(elf: &Elf) -> Option<Self> {
+        use object::{Object as _, ObjectSection as _};
+        let at = elf.section_by_name(".eh_frame")?.address();
+        let frames = elf::section(elf, ".eh_frame")?;
+        Some(Self::new(frames, at, None, BaseAddresses::default()))
+    }
+
+    fn new(
+        frames: &'static [u8],
+        frames_at: u64,
+        index: Option<ParsedEhFrameHdr<Slice>>,
+        bases: BaseAddresses,
+    ) -> Self {
+        let size = frames.len();
+        let mut frames = EhFrame::new(frames, LittleEndian);
+        frames.set_address_size(8);
+        Self {
+            frames,
+            size,
+            frames_at,
+            index: index.filter(|index| index.table().is_some()),
+            bases: bases.set_eh_frame(frames_at),
+        }
+    }
+
+    /// How to step from the instruction at this link-time address.
+    pub(super) fn row(&self, address: u64) -> Option<Row> {
+        let entry = self.entry(address)?;
+        let mut context = UnwindContext::new();
+        let row = entry
+            .unwind_info_for_address(&self.frames, &self.bases, &mut context, address)
+            .ok()?;
+        Some(Row {
+            cfa: row.cfa().clone(),
+            registers: row
+                .registers()
+                .map(|(register, rule)| (*register, rule.clone()))
+                .collect(),
+            encoding: entry.cie().encoding(),
+        })
+    }
+
+    fn entry(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+        let found = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
+            Some(table) => {
+                let found = table.lookup(address, &self.bases).ok()?.direct().ok()?;
+                let offset = usize::try_from(found.checked_sub(self.frames_at)?).ok()?;
+                if offset >= self.size {
+                    return None;
+                }
+                self.frames
+                    .fde_from_offset(&self.bases, EhFrameOffset(offset), EhFrame::cie_from_offset)
+                    .ok()?
+            }
+            None => self.scan(address)?,
+        };
+        found.contains(address).then_some(found)
+    }
+
+    fn scan(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+        let mut entries = self.frames.entries(&self.bases);
+        while let Some(entry) = entries.next().ok()? {
+            if let CieOrFde::Fde(partial) = entry
+                && let Ok(found) = partial.parse(EhFrame::cie_from_offset)
+                && found.contains(address)
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Returns the registers of the caller; nothing if the stack ends here, and an address
+    /// if the memory there would be needed and is not known.
+    pub(super) fn step(
+        &self,
+        row: &Row,
+        bank: &Bank,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Result<Option<Bank>, Lost> {
+        let frame = match &row.cfa {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                value(bank, *register)?.wrapping_add_signed(*offset)
+            }
+            CfaRule::Expression(code) => self.evaluate(row, code, bank, None, read)?,
+        };
+        let fetch = |address| read(address).ok_or(Lost::Memory(address));
+        let mut caller = *bank;
+        caller[RSP] = frame;
+        let mut returns = false;
+        for (register, rule) in &row.registers {
+            let number = usize::from(register.0);
+            if number > RIP {
+                continue; // vector registers: nothing is measured from them
+            }
+            let value = match rule {
+                RegisterRule::Undefined if number == RIP => return Ok(None),
+                RegisterRule::Offset(offset) => fetch(frame.wrapping_add_signed(*offset))?,
+                RegisterRule::ValOffset(offset) => frame.wrapping_add_signed(*offset),
+                RegisterRule::Register(other) => value(bank, *other)?,
+                RegisterRule::Expression(code) => {
+                    fetch(self.evaluate(row, code, bank, Some(frame), read)?)?
+                }
+                RegisterRule::ValExpression(code) => {
+                    self.evaluate(row, code, bank, Some(frame), read)?
+                }
+                RegisterRule::Constant(value) => *value,
+                _ => continue,
+            };
+            returns |= number == RIP;
+            caller[number] = value;
+        }
+        Ok(returns.then_some(caller))
+    }
+
+    fn evaluate(
+        &self,
+        row: &Row,
+        code: &UnwindExpression<usize>,
+        bank: &Bank,
+        initial: Option<u64>,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Result<u64, Lost> {
+        let code: Expression<Slice> = code.get(&self.frames).map_err(|_| Lost::Rules)?;
+        let mut evaluation = code.evaluation(row.encoding);
+        evaluation.set_max_iterations(MOST_STEPS);
+        if let Some(value) = initial {
+            evaluation.set_initial_value(value);
+        }
+        let mut state = evaluation.evaluate();
+        loop {
+            state = match state.map_err(|_| Lost::Rules)? {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let word = read(address).ok_or(Lost::Memory(address))?;
+                    let bits = 64 - 8 * u32::from(size.clamp(1, 8));
+                    evaluation.resume_with_memory(Value::Generic(word << bits >> bits))
+                }
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    evaluation.resume_with_register(Value::Generic(value(bank, register)?))
+                }
+                _ => return Err(Lost::Rules),
+            };
+        }
+        match evaluation.as_result() {
+            [piece] => match piece.location {
+                Location::Address { address } => Ok(address),
+                _ => Err(Lost::Rules),
+            },
+            _ => Err(Lost::Rules),
+        }
+    }
+}
+
+/// Why no caller was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The rules make no sense.
+    Rules,
+    /// The memory there is not known.
+    Memory(u64),
+}
+
+fn value(bank: &Bank, register: Register) -> Result<u64, Lost> {
+    bank.get(usize::from(register.0))
+        .copied()
+        .ok_or(Lost::Rules)
+}

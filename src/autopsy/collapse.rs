@@ -1,0 +1,53 @@
+//! Recursion, said once.
+
+/// The longest cycle of calls that is recognised.
+const LONGEST: usize = 4;
+
+/// Puts equal things in a row, and cycles of a few, into one with the number of its
+/// repetitions. One thing counts as repeated from the second time on, a cycle from the third.
+pub(super) fn collapse<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
+    let mut short = Vec::new();
+    let mut rest = all;
+    while !rest.is_empty() {
+        let (length, times) = (1..=LONGEST)
+            .map(|length| (length, times(rest, length)))
+            .find(|(length, times)| *times >= if *length == 1 { 2 } else { 3 })
+            .unwrap_or((1, 1));
+        let repeated = times as u64 - 1;
+        short.extend(rest[..length].iter().map(|one| (*one, repeated)));
+        rest = &rest[length * times..];
+    }
+    short
+}
+
+/// How often the front of this length comes in a row.
+fn times<T: PartialEq>(all: &[T], length: usize) -> usize {
+    let Some(front) = all.get(..length) else {
+        return 0;
+    };
+    let rounds = all.chunks_exact(length);
+    rounds.take_while(|round| *round == front).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collapse;
+
+    #[test]
+    fn equal_calls_become_one() {
+        let short = collapse(&['a', 'b', 'b', 'b', 'c']);
+        assert_eq!(short, [('a', 0), ('b', 2), ('c', 0)]);
+    }
+
+    #[test]
+    fn calls_in_turn_become_one_round() {
+        let short = collapse(&['x', 'a', 'b', 'a', 'b', 'a', 'b', 'm']);
+        assert_eq!(short, [('x', 0), ('a', 2), ('b', 2), ('m', 0)]);
+    }
+
+    #[test]
+    fn two_rounds_may_be_chance() {
+        let all = ['a', 'b', 'a', 'b', 'm'];
+        assert_eq!(collapse(&all), all.map(|one| (one, 0)));
+    }
+}

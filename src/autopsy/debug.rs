@@ -1,0 +1,90 @@
+//! Where debug information is kept apart from its program.
+
+use super::elf::{Elf, Layout, hexadecimal};
+use crate::sys::files;
+use object::Object as _;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Opens a file as an ELF file.
+pub(super) fn open(path: &Path) -> Option<Elf> {
+    Elf::parse(files::program(path).ok()?).ok()
+}
+
+/// Finds the debug file of a build: by its identity, or by the name that the program gives.
+///
+/// All folders are those of the system that the program ran on.
+pub(super) fn companion(
+    folders: &[PathBuf],
+    path: &Path,
+    elf: Option<&Elf>,
+    build_id: Option<&[u8]>,
+) -> Option<Elf> {
+    if let Some(id) = build_id
+        && let Some(found) = by_identity(folders, id)
+    {
+        return Some(found);
+    }
+    let (name, checksum) = elf?.gnu_debuglink().ok()??;
+    let name = Path::new(OsStr::from_bytes(name));
+    let name = name.file_name()?;
+    let beside = path.parent()?;
+    let mut places = vec![beside.join(name), beside.join(".debug").join(name)];
+    for folder in folders {
+        let below = beside.strip_prefix("/").unwrap_or(beside);
+        places.push(folder.join(below).join(name));
+    }
+    places.into_iter().find_map(|place| {
+        let bytes = files::program(&place).ok()?;
+        let same = match (build_id, Layout::read(bytes)?.build_id) {
+            (Some(wanted), Some(found)) => wanted == found,
+            _ => crc32(bytes) == checksum,
+        };
+        same.then(|| Elf::parse(bytes).ok())?
+    })
+}
+
+/// Finds what several debug files share.
+pub(super) fn supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
+    let (name, id) = elf.gnu_debugaltlink().ok()??;
+    by_identity(folders, id).or_else(|| {
+        let name = Path::new(OsStr::from_bytes(name));
+        // Debug files lie in `.build-id/xx`, and the names are relative to that.
+        let place = |folder: &PathBuf| open(&folder.join(".build-id/00").join(name));
+        folders.iter().find_map(place)
+    })
+}
+
+fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<Elf> {
+    let (first, rest) = id.split_first()?;
+    let name = format!(
+        ".build-id/{}/{}.debug",
+        hexadecimal(&[*first]),
+        hexadecimal(rest)
+    );
+    folders.iter().find_map(|folder| open(&folder.join(&name)))
+}
+
+/// The checksum that `.gnu_debuglink` uses.
+fn crc32(bytes: &[u8]) -> u32 {
+    let table: [u32; 256] = std::array::from_fn(|index| {
+        (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {
+            value >> 1 ^ if value & 1 == 1 { 0xedb8_8320 } else { 0 }
+        })
+    });
+    !bytes.iter().fold(!0, |sum, byte| {
+        let [low, ..] = sum.to_le_bytes();
+        table[usize::from(low ^ byte)] ^ sum >> 8
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_standard() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+}

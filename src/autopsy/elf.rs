@@ -1,0 +1,121 @@
+//! Programs and libraries as files: how they are laid out, and which build they are.
+
+use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
+use object::{CompressionFormat, LittleEndian, Object as _, ObjectSection as _};
+use std::borrow::Cow;
+
+const PAGE: u64 = 4096;
+
+/// An executable, a library, or a file with their debug information.
+pub(super) type Elf = ElfFile64<'static, LittleEndian>;
+
+/// How a file is laid out in memory, and which build it is. The first page is enough to
+/// tell, and cores hold that of every library.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    loads: Vec<Load>,
+    pub(super) build_id: Option<Vec<u8>>,
+    /// Link-time address of the index of unwind information.
+    pub(super) unwind_index: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    offset: u64,
+    file_size: u64,
+    address: u64,
+    executable: bool,
+}
+
+impl Layout {
+    /// Reads the front of a file; nothing if it is no 64-bit x86 program.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+        let endian = header.endian().ok()?;
+        if header.e_machine(endian) != object::elf::EM_X86_64 {
+            return None;
+        }
+        let mut layout = Self::default();
+        for segment in header.program_headers(endian, bytes).ok()? {
+            match segment.p_type(endian) {
+                PT_LOAD => layout.loads.push(Load {
+                    offset: segment.p_offset(endian),
+                    file_size: segment.p_filesz(endian),
+                    address: segment.p_vaddr(endian),
+                    executable: segment.p_flags(endian).contains(PF_X),
+                }),
+                PT_GNU_EH_FRAME => {
+                    layout.unwind_index = Some((segment.p_vaddr(endian), segment.p_filesz(endian)));
+                }
+                _ => {}
+            }
+            if layout.build_id.is_none()
+                && let Ok(Some(mut notes)) = segment.notes(endian, bytes)
+            {
+                while let Ok(Some(note)) = notes.next() {
+                    if note.name() == b"GNU" && note.n_type(endian) == NT_GNU_BUILD_ID {
+                        layout.build_id = Some(note.desc().to_vec());
+                        break;
+                    }
+                }
+            }
+        }
+        Some(layout)
+    }
+
+    /// What must be subtracted from addresses in the process to have link-time addresses,
+    /// if the part of the file that begins at this offset was mapped at this address.
+    pub(super) fn bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
+        let holds = |load: &&Load| {
+            let first = load.offset / PAGE * PAGE;
+            let end = load.offset.saturating_add(load.file_size);
+            (first..end).contains(&offset)
+        };
+        let fitting = || self.loads.iter().filter(holds);
+        let load = fitting()
+            .find(|load| load.executable == executable)
+            .or_else(|| fitting().next())?;
+        let into = offset - load.offset / PAGE * PAGE;
+        let address = (load.address / PAGE * PAGE).wrapping_add(into);
+        Some(start.wrapping_sub(address))
+    }
+
+    /// The content of the file from this link-time address on, to the end of what was loaded
+    /// with it.
+    pub(super) fn loaded<'a>(&self, bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
+        let load = self.loads.iter().find(|load| {
+            let end = load.address.saturating_add(load.file_size);
+            (load.address..end).contains(&address)
+        })?;
+        let start = load.offset.checked_add(address - load.address)?;
+        let end = load.offset.checked_add(load.file_size)?;
+        let end = usize::try_from(end).ok()?.min(bytes.len());
+        bytes.get(usize::try_from(start).ok()?..end)
+    }
+}
+
+/// Returns a section of the file; nothing if it is not there, or has no content.
+///
+/// What was compressed is kept for good once it has been unpacked, as the files are.
+pub(super) fn section(elf: &Elf, name: &str) -> Option<&'static [u8]> {
+    let section = elf.section_by_name(name)?;
+    let packed = section.compressed_data().ok()?;
+    if packed.format != CompressionFormat::None && packed.uncompressed_size > 8 << 30 {
+        return None;
+    }
+    let bytes = match packed.decompress().ok()? {
+        Cow::Borrowed(bytes) => bytes,
+        Cow::Owned(bytes) => Box::leak(bytes.into_boxed_slice()),
+    };
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+/// Writes a build's identity as it is written everywhere.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

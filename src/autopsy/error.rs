@@ -1,0 +1,35 @@
+//! Why a core cannot be read at all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a core cannot be read at all; what is merely missing in one is a gap of its story.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error("cannot read `{}`: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: io::Error },
+    #[error("`{}` is not a core file: {why}", path.display())]
+    NoCore { path: PathBuf, why: &'static str },
+    #[error(
+        "the core `{}` is broken: {why}; was the disk full, or the limit on cores too low (`ulimit -c`)?",
+        path.display()
+    )]
+    Broken { path: PathBuf, why: &'static str },
+    #[error(
+        "the core `{}` is of {what}, and only those of 64-bit x86 programs can be explained; \
+         use the debugger of that machine",
+        path.display()
+    )]
+    Foreign { path: PathBuf, what: String },
+}
+
+impl Error {
+    /// A core that does not name its process is nobody's.
+    pub(super) fn ownerless(path: &Path) -> Self {
+        Self::Broken {
+            path: path.to_owned(),
+            why: "it does not say of which process it is",
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! All findings, put together into one story.
+
+use super::abort;
+use super::collapse::collapse;
+use super::dump::Dump;
+use super::fault;
+use super::modules::Modules;
+use super::notes::{Notes, Status};
+use super::phase::phase;
+use super::recover::{Origin, origin};
+use super::scene::{Registers, Scene};
+use super::shelf::{self, Shelf};
+use super::space::{Space, mappings};
+use super::unwind::{DEEPEST, Place, Stack, Unwinder};
+use super::{Settings, modules};
+use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
+
+/// Frames in the short form.
+const MOST_IN_CRASH: usize = 40;
+/// Calls that are listed of one thread, after recursion has been put together.
+const MOST_LISTED: usize = 500;
+/// Outermost calls that tell the phase of an endless stack.
+const OUTERMOST: usize = 50;
+/// Calls that are followed on all stacks together.
+const MOST_FOLLOWED: usize = 2_000_000;
+
+/// Tells of a crash all that is known beyond whose it is.
+pub(super) fn examine(
+    autopsy: &mut Autopsy,
+    dump: &Dump,
+    notes: &Notes,
+    settings: &Settings,
+    shelf: &mut Shelf,
+) {
+    let modules = Modules::find(notes, dump, shelf, settings, &mut autopsy.gaps);
+    let Some(first) = notes.threads.first() else {
+        autopsy
+            .gaps
+            .push("the core says nothing of any thread".to_owned());
+        return;
+    };
+    let seen = look(dump, notes, first, &modules, settings, shelf);
+    autopsy.crash.fault = seen.fault;
+    autopsy.crash.abort = seen.abort;
+    let at = modules.number(seen.registers.rip);
+    autopsy.crash.place = at.and_then(|at| modules.list[at].file_offset(seen.registers.rip));
+    autopsy.registers = named(&seen.registers);
+    let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
+    autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
+
+    let mut namer = Namer {
+        modules: &modules,
+        shelf,
+    };
+    let crashed = &seen.stacks[0].places[seen.skip..];
+    namer.crash(&mut autopsy.crash, crashed);
+    for (status, stack) in notes.threads.iter().zip(seen.stacks) {
+        autopsy.threads.push(namer.thread(status, stack));
+    }
+    autopsy.modules = modules
+        .list
+        .iter()
+        .map(|module| described(module, shelf))
+        .collect();
+    if autopsy.crash.program.is_empty()
+        && let Some(program) = modules.program
+    {
+        autopsy
+            .crash
+            .program
+            .clone_from(&modules.list[program].name);
+    }
+}
+
+/// What is seen without names.
+struct Seen {
+    fault: Fault,
+    abort: Option<String>,
+    registers: Registers,
+    stacks: Vec<Stack>,
+    /// Places of the first stack that belong to a signal handler.
+    skip: usize,
+}
+
+fn look(
+    dump: &Dump,
+    notes: &Notes,
+    first: &Status,
+    modules: &Modules,
+    settings: &Settings,
+    shelf: &Shelf,
+) -> Seen {
+    let space = Space {
+        dump,
+        modules,
+        shelf,
+    };
+    let unwinder = Unwinder::new(&space);
+    let mut left = MOST_FOLLOWED;
+    let mut stacks = Vec::new();
+    for thread in &notes.threads {
+        let stack = unwinder.follow(&thread.registers, DEEPEST.min(left));
+        left = left.saturating_sub(stack.places.len());
+        stacks.push(stack);
+    }
+    let signal = notes.signal();
+    let code = notes.info.map(|info| info.code);
+    let sent = signal > 0 && code.is_none_or(|code| code <= 0);
+    let origin = sent
+        .then(|| origin(&space, &stacks[0], &first.registers, signal))
+        .flatten();
+    let skip = origin.map_or(0, |origin| origin.skip);
+    let registers = origin.map_or(first.registers, |origin| origin.registers);
+    let mappings = mappings(dump);
+    let mut scene = Scene {
+        signal,
+        code,
+        address: notes.info.and_then(|info| info.address()),
+        trap: None,
+        sender: notes.info.and_then(|info| info.sender()),
+        registers,
+        memory: &space,
+        mappings: &mappings,
+        processor: settings.processor.as_ref(),
+        depth: (stacks[0].places.len() - skip) as u64,
+    };
+    if let Some(Origin {
+        fault: Some(cause), ..
+    }) = origin
+    {
+        scene.signal = cause.signal;
+        scene.code = cause.code;
+        scene.address = cause.address;
+        scene.trap = Some(cause.trap);
+        scene.sender = None;
+    }
+    Seen {
+        fault: if signal > 0 {
+            fault::explain(&scene)
+        } else {
+            Fault::default()
+        },
+        abort: abort::place(modules, shelf).and_then(|place| abort::message(&space, place)),
+        registers,
+        stacks,
+        skip,
+    }
+}
+
+/// Gives names to places.
+struct Namer<'a> {
+    modules: &'a Modules,
+    shelf: &'a mut Shelf,
+}
+
+impl Namer<'_> {
+    fn crash(&mut self, crash: &mut Crash, places: &[Place]) {
+        let short = collapse(places);
+        let innermost = &short[..short.len().min(MOST_LISTED)];
+        let outermost = &short[innermost.len().max(short.len().saturating_sub(OUTERMOST))..];
+        let mut frames = self.frames(innermost);
+        let outer = self.frames(outermost);
+        let functions = frames.iter().chain(&outer);
+        let mut functions = functions.filter_map(|frame| frame.function.as_deref());
+        crash.phase = if crash.signal.is_some() {
+            phase(functions.by_ref())
+        } else {
+            Phase::Run
+        };
+        frames.truncate(MOST_IN_CRASH);
+        crash.frames = frames;
+    }
+
+    fn thread(&mut self, status: &Status, stack: Stack) -> Thread {
+        let short = collapse(&stack.places);
+        let listed = &short[..short.len().min(MOST_LISTED)];
+        let left = short.len() - listed.len();
+        Thread {
+            tid: status.tid,
+            name: String::new(),
+            frames: self.frames(listed),
+            cut: if left > 0 {
+                Some(format!("{left} further calls are not listed"))
+            } else {
+                stack.cut
+            },
+        }
+    }
+
+    fn frames(&mut self, places: &[(Place, u64)]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for (place, repeated) in places {
+            let before = frames.len();
+            self.name(*place, &mut frames);
+            for frame in &mut frames[before..] {
+                frame.repeated = *repeated;
+            }
+        }
+        frames
+    }
+
+    fn name(&mut self, place: Place, frames: &mut Vec<Frame>) {
+        let within = place.within();
+        let module = self.modules.number(within);
+        let Some(module) = module.map(|number| &self.modules.list[number]) else {
+            frames.push(Frame {
+                offset: place.address,
+                ..Frame::default()
+            });
+            return;
+        };
+        let bare = [Frame::default()];
+        let known = match module.book {
+            Some(book) => {
+                let symbols = &mut self.shelf.book_mut(book).symbols;
+                symbols.frames(module.offset(within))
+            }
+            None => &bare,
+        };
+        frames.extend(known.iter().map(|frame| Frame {
+            offset: module.offset(place.address),
+            module: Some(module.name.clone()),
+            ..frame.clone()
+        }));
+    }
+}
+
+fn described(module: &modules::Module, shelf: &Shelf) -> Module {
+    let book = module.book.map(|book| shelf.book(book));
+    Module {
+        path: module.path.clone(),
+        base: module.base,
+        build_id: shelf::identity(&module.layout),
+        symbols: book
+            .map_or("nothing", |book| book.symbols.quality())
+            .to_owned(),
+    }
+}
+
+fn named(registers: &Registers) -> Vec<(String, u64)> {
+    let r = registers;
+    let all = [
+        ("rip", r.rip),
+        ("rsp", r.rsp),
+        ("rbp", r.rbp),
+        ("rax", r.rax),
+        ("rbx", r.rbx),
+        ("rcx", r.rcx),
+        ("rdx", r.rdx),
+        ("rsi", r.rsi),
+        ("rdi", r.rdi),
+        ("r8", r.r8),
+        ("r9", r.r9),
+        ("r10", r.r10),
+        ("r11", r.r11),
+        ("r12", r.r12),
+        ("r13", r.r13),
+        ("r14", r.r14),
+        ("r15", r.r15),
+        ("flags", r.flags),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}

@@ -1,0 +1,258 @@
+//! The files that were mapped as code, and whether those on disk are still the same.
+
+use super::Settings;
+use super::dump::Dump;
+use super::elf::Layout;
+use super::notes::{MappedFile, Notes};
+use super::shelf::Shelf;
+use std::path::{Path, PathBuf};
+
+/// Address of the kernel's own library.
+const AT_SYSINFO_EHDR: u64 = 33;
+/// Address of the first instruction of the program itself.
+const AT_ENTRY: u64 = 9;
+const PAGE: usize = 4096;
+/// The kernel's own library has two or three pages; hostile cores may promise more.
+const MOST_INLINE: u64 = 64 << 10;
+const MOST_MODULES: usize = 1 << 14;
+
+/// A file that was mapped as code.
+pub(super) struct Module {
+    pub(super) path: String,
+    /// The path without its folder.
+    pub(super) name: String,
+    pub(super) base: u64,
+    pub(super) parts: Vec<MappedFile>,
+    /// What to subtract from an address to have the one in the file.
+    bias: u64,
+    pub(super) layout: Layout,
+    /// Its file, or what is left of it.
+    pub(super) book: Option<usize>,
+}
+
+impl Module {
+    /// The link-time address: what `objdump` and `nm` show.
+    pub(super) fn offset(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.bias)
+    }
+
+    /// Where in the file something of an address is.
+    pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| (part.start..part.end).contains(&address))?;
+        part.offset.checked_add(address - part.start)
+    }
+
+    /// Where something of a link-time address was in the process.
+    pub(super) fn place(&self, offset: u64) -> u64 {
+        offset.wrapping_add(self.bias)
+    }
+}
+
+/// All files of code of a process, in the order of their addresses.
+#[derive(Default)]
+pub(super) struct Modules {
+    pub(super) list: Vec<Module>,
+    /// Start, end and module of every mapping, in order.
+    ranges: Vec<(u64, u64, usize)>,
+    /// The program itself.
+    pub(super) program: Option<usize>,
+}
+
+impl Modules {
+    /// Finds the files of a core; what is wrong with them goes to the gaps.
+    pub(super) fn find(
+        notes: &Notes,
+        dump: &Dump,
+        shelf: &mut Shelf,
+        settings: &Settings,
+        gaps: &mut Vec<String>,
+    ) -> Self {
+        let mut modules = Self::default();
+        if notes.files.is_empty() {
+            gaps.push("the core does not say which files were mapped".to_owned());
+        }
+        for parts in groups(&notes.files) {
+            if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
+                let module = module(parts, notes, dump, shelf, settings, gaps);
+                modules.list.extend(module);
+            }
+        }
+        modules
+            .list
+            .extend(kernels_own(notes, dump, shelf, settings));
+        for (number, module) in modules.list.iter().enumerate() {
+            let ranges = module.parts.iter();
+            let ranges = ranges.map(|part| (part.start, part.end, number));
+            modules.ranges.extend(ranges);
+        }
+        modules.ranges.sort_unstable();
+        let entry = notes.told(AT_ENTRY);
+        modules.program = entry.and_then(|entry| modules.number(entry));
+        modules
+    }
+
+    /// The number of the module at an address.
+    pub(super) fn number(&self, address: u64) -> Option<usize> {
+        let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
+        let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
+        (address < *end).then_some(*number)
+    }
+}
+
+/// Takes mappings apart by file. One file may be there twice, each time from its beginning.
+fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
+    let mut groups: Vec<Vec<MappedFile>> = Vec::new();
+    for file in files {
+        match groups.last_mut() {
+            Some(group)
+                if group[0].path == file.path
+                    && (file.offset > 0 || group.iter().all(|part| part.offset == 0)) =>
+            {
+                group.push(file.clone());
+            }
+            _ => groups.push(vec![file.clone()]),
+        }
+    }
+    groups
+}
+
+/// A core of a living process may not say what was executable.
+fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
+    let known: Vec<bool> = parts
+        .iter()
+        .filter_map(|part| dump.segment(part.start))
+        .map(super::dump::Segment::executable)
+        .collect();
+    known.is_empty() || known.contains(&true)
+}
+
+fn module(
+    parts: Vec<MappedFile>,
+    notes: &Notes,
+    dump: &Dump,
+    shelf: &mut Shelf,
+    settings: &Settings,
+    gaps: &mut Vec<String>,
+) -> Option<Module> {
+    let first = parts.first()?;
+    let base = first.start;
+    let known = path_without_mark(&first.path);
+    let name = name_of(known).to_owned();
+    let remembered = remembered(&parts, dump);
+    let is_program = notes.told(AT_ENTRY).is_some_and(|entry| {
+        parts
+            .iter()
+            .any(|part| (part.start..part.end).contains(&entry))
+    });
+    let place = match &settings.program {
+        Some(program) if is_program => program.clone(),
+        _ => inside(settings.root.as_deref(), known),
+    };
+    let mut book = shelf.file(settings, &place);
+    let found = book.map(|book| shelf.book(book).layout.clone());
+    let wanted = remembered
+        .as_ref()
+        .and_then(|layout| layout.build_id.as_ref());
+    let layout = match (remembered.as_ref(), found) {
+        (_, Some(found)) if wanted.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
+        (Some(layout), found) => {
+            book = shelf.remains(settings, layout);
+            gaps.push(match found {
+                Some(_) => format!("`{name}` was replaced since the crash"),
+                None => format!("`{name}` is gone: no file `{}`", place.display()),
+            });
+            layout.clone()
+        }
+        (None, _) => {
+            // Not a program at all, or one of which nothing is left.
+            if dump.segment(base).is_some() && book.is_none() {
+                gaps.push(format!(
+                    "`{name}` is gone: no program `{}`",
+                    place.display()
+                ));
+            }
+            Layout::default()
+        }
+    };
+    if book.is_none() && remembered.is_none() && dump.segment(base).is_none() {
+        return None;
+    }
+    Some(Module {
+        bias: bias(&parts, &layout, dump).unwrap_or(base),
+        path: known.to_owned(),
+        name,
+        base,
+        parts,
+        layout,
+        book,
+    })
+}
+
+/// The kernel marks files that had been removed when the core was written.
+fn path_without_mark(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn inside(root: Option<&Path>, path: &str) -> PathBuf {
+    match root {
+        Some(root) => root.join(path.trim_start_matches('/')),
+        None => PathBuf::from(path),
+    }
+}
+
+/// What the core itself holds of the front of the file.
+fn remembered(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
+    let front = parts.iter().find(|part| part.offset == 0)?;
+    let mut page = [0; PAGE];
+    let size = dump.memory(front.start, &mut page);
+    Layout::read(page.get(..size)?)
+}
+
+fn bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
+    let executable = |part: &MappedFile| {
+        let segment = dump.segment(part.start);
+        segment.is_some_and(super::dump::Segment::executable)
+    };
+    let code = parts.iter().find(|part| executable(part));
+    let code = code.and_then(|part| layout.bias(part.start, part.offset, true));
+    code.or_else(|| {
+        let mut each = parts.iter();
+        each.find_map(|part| layout.bias(part.start, part.offset, false))
+    })
+}
+
+/// The library that the kernel maps into every process; its file is in the core.
+fn kernels_own(
+    notes: &Notes,
+    dump: &Dump,
+    shelf: &mut Shelf,
+    settings: &Settings,
+) -> Option<Module> {
+    let base = notes.told(AT_SYSINFO_EHDR)?;
+    let segment = dump.segment(base)?;
+    let size = segment.end.saturating_sub(base).min(MOST_INLINE);
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    let there = dump.memory(base, &mut bytes);
+    bytes.truncate(there);
+    let book = shelf.inline(settings, &bytes)?;
+    let layout = shelf.book(book).layout.clone();
+    Some(Module {
+        path: "[vdso]".to_owned(),
+        name: "[vdso]".to_owned(),
+        base,
+        bias: layout.bias(base, 0, true).unwrap_or(base),
+        parts: vec![MappedFile {
+            start: base,
+            end: segment.end,
+            offset: 0,
+            path: String::new(),
+        }],
+        layout,
+        book: Some(book),
+    })
+}

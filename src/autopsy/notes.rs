@@ -1,0 +1,226 @@
+//! What the kernel noted in a core: threads, signal, files.
+
+use super::Owner;
+use super::bytes::{i32_at, text, u16_at, u32_at, u64_at};
+use super::scene::Registers;
+
+const PRSTATUS: u32 = 1;
+const PRPSINFO: u32 = 3;
+const AUXV: u32 = 6;
+const SIGINFO: u32 = 0x5349_4749;
+const FILE: u32 = 0x4649_4c45;
+
+const MOST_THREADS: usize = 1 << 16;
+const MOST_FILES: u64 = 1 << 18;
+
+/// Everything that was noted.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// The threads; the one that crashed comes first.
+    pub(super) threads: Vec<Status>,
+    pub(super) process: Option<Process>,
+    pub(super) info: Option<Info>,
+    /// The mapped files, in the order of their addresses.
+    pub(super) files: Vec<MappedFile>,
+    /// What the kernel told the program at its start.
+    pub(super) auxv: Vec<(u64, u64)>,
+}
+
+/// A thread.
+#[derive(Debug)]
+pub(super) struct Status {
+    pub(super) tid: i32,
+    pub(super) ppid: i32,
+    pub(super) session: i32,
+    pub(super) signal: i32,
+    /// Known of 64-bit x86 alone.
+    pub(super) registers: Registers,
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) ppid: i32,
+    pub(super) session: i32,
+    pub(super) name: String,
+}
+
+/// Why the signal was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Info {
+    pub(super) signal: i32,
+    pub(super) code: i32,
+    /// `si_addr` or `si_pid`, depending on signal and code.
+    union: u64,
+}
+
+impl Info {
+    /// The address that was touched. The processor does not say it of a general
+    /// protection fault, which the kernel's own code (128) stands for.
+    pub(super) fn address(&self) -> Option<u64> {
+        let fault = matches!(self.signal, 4 | 5 | 7 | 8 | 11);
+        (fault && self.code > 0 && self.code != 128).then_some(self.union)
+    }
+
+    /// The process that sent it.
+    pub(super) fn sender(&self) -> Option<i32> {
+        let pid = i32::try_from(self.union & 0xffff_ffff).ok()?;
+        (matches!(self.code, 0 | -6 | -1) && pid > 0).then_some(pid)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct MappedFile {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Which part of the file begins there.
+    pub(super) offset: u64,
+    pub(super) path: String,
+}
+
+impl Notes {
+    /// Reads notes as far as they can be understood.
+    pub(super) fn read(bytes: &[u8], wide: bool) -> Self {
+        let mut notes = Self::default();
+        let mut rest = bytes;
+        while let Some((kind, core, body, next)) = note(rest) {
+            match kind {
+                PRSTATUS if core && notes.threads.len() < MOST_THREADS => {
+                    notes.threads.extend(status(body, wide));
+                }
+                PRPSINFO if core => notes.process = process(body, wide).or(notes.process),
+                SIGINFO if core => notes.info = info(body).or(notes.info),
+                FILE if core && wide => notes.files = files(body).unwrap_or_default(),
+                AUXV if core && wide => {
+                    notes.auxv = body
+                        .chunks_exact(16)
+                        .filter_map(|pair| Some((u64_at(pair, 0)?, u64_at(pair, 8)?)))
+                        .take(256)
+                        .collect();
+                }
+                _ => {}
+            }
+            rest = next;
+        }
+        notes
+    }
+
+    /// The signal that it died of, 0 for none.
+    pub(super) fn signal(&self) -> i32 {
+        let noted = self.threads.first().map_or(0, |first| first.signal);
+        self.info.map_or(noted, |info| info.signal)
+    }
+
+    /// Whose core it is.
+    pub(super) fn owner(&self, truncated: bool) -> Option<Owner> {
+        let first = self.threads.first();
+        let process = self.process.as_ref();
+        Some(Owner {
+            pid: process.map(|it| it.pid).or(first.map(|it| it.tid))?,
+            ppid: process.map(|it| it.ppid).or(first.map(|it| it.ppid))?,
+            session: process
+                .map(|it| it.session)
+                .or(first.map(|it| it.session))?,
+            program: process.map(|it| it.name.clone()).unwrap_or_default(),
+            signal: self.signal(),
+            truncated,
+        })
+    }
+
+    /// The value of one of the kernel's tellings.
+    pub(super) fn told(&self, key: u64) -> Option<u64> {
+        let found = self.auxv.iter().find(|(known, _)| *known == key);
+        found.map(|(_, value)| *value)
+    }
+}
+
+/// The first note: kind, whether it is one of the kernel's, content; and the notes behind it.
+fn note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
+    let padded = |size: u32| usize::try_from(size).ok()?.checked_next_multiple_of(4);
+    let name_size = u32_at(bytes, 0)?;
+    let size = usize::try_from(u32_at(bytes, 4)?).ok()?;
+    let kind = u32_at(bytes, 8)?;
+    let body_at = padded(name_size)?.checked_add(12)?;
+    let name = bytes.get(12..body_at)?;
+    let body = bytes.get(body_at..body_at.checked_add(size)?)?;
+    let end = body_at.checked_add(size.checked_next_multiple_of(4)?)?;
+    let rest = bytes.get(end..).unwrap_or_default();
+    Some((kind, name.starts_with(b"CORE\0"), body, rest))
+}
+
+fn status(body: &[u8], wide: bool) -> Option<Status> {
+    // Two masks of signals stand in front of the numbers, a word each.
+    let pid = if wide { 32 } else { 24 };
+    Some(Status {
+        signal: u16_at(body, 12)?.into(),
+        tid: i32_at(body, pid)?,
+        ppid: i32_at(body, pid + 4)?,
+        session: i32_at(body, pid + 12)?,
+        registers: wide.then(|| registers(body)).flatten().unwrap_or_default(),
+    })
+}
+
+fn registers(body: &[u8]) -> Option<Registers> {
+    let at = |number: usize| u64_at(body, 112 + 8 * number);
+    Some(Registers {
+        r15: at(0)?,
+        r14: at(1)?,
+        r13: at(2)?,
+        r12: at(3)?,
+        rbp: at(4)?,
+        rbx: at(5)?,
+        r11: at(6)?,
+        r10: at(7)?,
+        r9: at(8)?,
+        r8: at(9)?,
+        rax: at(10)?,
+        rcx: at(11)?,
+        rdx: at(12)?,
+        rsi: at(13)?,
+        rdi: at(14)?,
+        rip: at(16)?,
+        flags: at(18)?,
+        rsp: at(19)?,
+        fs_base: at(21)?,
+        gs_base: at(22)?,
+    })
+}
+
+fn process(body: &[u8], wide: bool) -> Option<Process> {
+    let pid = if wide { 24 } else { 12 };
+    Some(Process {
+        pid: i32_at(body, pid)?,
+        ppid: i32_at(body, pid + 4)?,
+        session: i32_at(body, pid + 12)?,
+        name: text(body.get(pid + 16..pid + 32)?),
+    })
+}
+
+fn info(body: &[u8]) -> Option<Info> {
+    Some(Info {
+        signal: i32_at(body, 0)?,
+        code: i32_at(body, 8)?,
+        union: u64_at(body, 16).unwrap_or(0),
+    })
+}
+
+fn files(body: &[u8]) -> Option<Vec<MappedFile>> {
+    let count = u64_at(body, 0)?.min(MOST_FILES);
+    let page = u64_at(body, 8)?;
+    let count = usize::try_from(count).ok()?;
+    let names_at = count.checked_mul(24)?.checked_add(16)?;
+    let mut names = body.get(names_at..)?.split(|byte| *byte == 0);
+    let mut files = Vec::new();
+    for number in 0..count {
+        let at = 16 + 24 * number;
+        files.push(MappedFile {
+            start: u64_at(body, at)?,
+            end: u64_at(body, at + 8)?,
+            offset: u64_at(body, at + 16)?.wrapping_mul(page),
+            path: String::from_utf8_lossy(names.next()?).into_owned(),
+        });
+    }
+    files.retain(|file| file.start < file.end);
+    files.sort_by_key(|file| file.start);
+    Some(files)
+}

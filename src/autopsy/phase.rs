@@ -1,0 +1,49 @@
+//! Where in its life the process was.
+
+use crate::model::Phase;
+
+/// Functions that are only on the stack while a process ends.
+const END: [&str; 5] = [
+    "__run_exit_handlers",
+    "_dl_fini",
+    "_dl_call_fini",
+    "finalize_modules",
+    "exit",
+];
+const BEGIN: [&str; 3] = ["_dl_init", "call_init", "dl_main"];
+const MAIN: [&str; 3] = ["main", "__libc_start_call_main", "start_thread"];
+
+/// Tells it from the functions on the stack of the thread that crashed.
+pub(super) fn phase<'a>(functions: impl Iterator<Item = &'a str>) -> Phase {
+    let (mut beginning, mut main) = (false, false);
+    for function in functions {
+        let function = function.strip_prefix("__GI_").unwrap_or(function);
+        if END.contains(&function) || function.starts_with("Py_Finalize") {
+            return Phase::Shutdown;
+        }
+        beginning |= BEGIN.contains(&function) || function.starts_with("_dl_start");
+        main |= MAIN.contains(&function);
+    }
+    // A library that is loaded later also has constructors.
+    if beginning && !main {
+        Phase::Start
+    } else {
+        Phase::Run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_known_by_its_functions() {
+        let of = |functions: &[&str]| phase(functions.iter().copied());
+        assert_eq!(of(&["boom", "main", "__libc_start_call_main"]), Phase::Run);
+        assert_eq!(of(&["at", "__run_exit_handlers", "exit"]), Phase::Shutdown);
+        assert_eq!(of(&["free", "Py_FinalizeEx", "main"]), Phase::Shutdown);
+        assert_eq!(of(&["early", "call_init", "_dl_start_user"]), Phase::Start);
+        assert_eq!(of(&["early", "call_init", "_dl_init", "main"]), Phase::Run);
+        assert_eq!(of(&[]), Phase::Run);
+    }
+}

@@ -1,0 +1,112 @@
+//! The fault behind a signal that a handler sent on.
+//!
+//! Runtimes that print a farewell catch the signal and then raise it again, so the core
+//! names the farewell and not the fault. What the processor said is still on the stack,
+//! where the kernel put it for the handler.
+
+use super::dump::Dump;
+use super::scene::Registers;
+use super::signal_frame::{Interrupted, interrupted, is_trampoline, just_raised};
+use super::space::Space;
+use super::unwind::Stack;
+
+/// The kernel's frame with all vector registers is smaller than this.
+const REACH: u64 = 32 << 10;
+
+const ILL: i32 = 4;
+const TRAP: i32 = 5;
+const ABRT: i32 = 6;
+const BUS: i32 = 7;
+const FPE: i32 = 8;
+const SEGV: i32 = 11;
+
+/// Where the crash really began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// How many places of the stack belong to the handler.
+    pub(super) skip: usize,
+    pub(super) registers: Registers,
+    /// What the kernel would have said of it; nothing where the signal was raised by hand.
+    pub(super) fault: Option<Cause>,
+}
+
+/// A fault in the kernel's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) signal: i32,
+    pub(super) code: Option<i32>,
+    pub(super) address: Option<u64>,
+    pub(super) trap: (u64, u64),
+}
+
+/// Looks behind a signal that a process sent, most likely to itself.
+pub(super) fn origin(
+    space: &Space<'_>,
+    stack: &Stack,
+    registers: &Registers,
+    signal: i32,
+) -> Option<Origin> {
+    if just_raised(space, registers).is_none() {
+        return returned(space, registers, signal);
+    }
+    let (skip, state) = stack.signals.first()?;
+    let by_hand = just_raised(space, &state.registers) == u64::try_from(signal).ok();
+    let fault = cause(space.dump, state, signal).filter(|_| !by_hand);
+    (by_hand || fault.is_some()).then_some(Origin {
+        skip: *skip,
+        registers: state.registers,
+        fault,
+    })
+}
+
+/// A signal that is raised in its own handler waits until that has returned. The thread is
+/// then back at the fault, and the kernel's frame is left behind below its stack.
+fn returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Origin> {
+    let top = registers.rsp & !7;
+    let mut checked = (0, false);
+    let mut places = (1..REACH / 8).filter_map(|words| top.checked_sub(8 * words));
+    let state = places.find_map(|at| {
+        let word = space.word(at)?;
+        if checked.0 != word {
+            checked = (word, is_trampoline(space, word));
+        }
+        let state = checked.1.then(|| interrupted(space, at + 8))??;
+        let same = state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
+        same.then_some(state)
+    })?;
+    Some(Origin {
+        skip: 0,
+        registers: *registers,
+        fault: Some(cause(space.dump, &state, signal)?),
+    })
+}
+
+/// What the kernel made of a trap, if this signal can have come of it.
+fn cause(dump: &Dump, state: &Interrupted, signal: i32) -> Option<Cause> {
+    let page = || {
+        let mapped = dump.segment(state.address).is_some();
+        Some(if mapped || signal == BUS { 2 } else { 1 })
+    };
+    let at = Some(state.registers.rip);
+    let (usual, code, address) = match state.trap {
+        0 => (FPE, Some(1), at),
+        1 | 3 => (TRAP, Some(128), None),
+        6 => (ILL, Some(2), at),
+        12 | 13 => (SEGV, Some(128), None),
+        14 => (SEGV, page(), Some(state.address)),
+        16 | 19 => (FPE, None, at),
+        17 => (BUS, Some(1), None),
+        _ => return None,
+    };
+    // Many a farewell ends in `abort`.
+    let telling = matches!(state.trap, 6 | 13 | 14);
+    let possible = signal == usual
+        || signal == BUS && matches!(state.trap, 12..=14)
+        || signal == ABRT && telling;
+    possible.then_some(Cause {
+        signal: if signal == ABRT { usual } else { signal },
+        code,
+        address,
+        trap: (state.trap, state.error),
+    })
+}

@@ -1,0 +1,116 @@
+//! The files that cores were made of, each opened and understood once.
+
+use super::Settings;
+use super::cfi::Cfi;
+use super::debug;
+use super::elf::{Elf, Layout, hexadecimal};
+use super::symbols::Symbols;
+use crate::sys::files;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// More distinct little libraries out of memory than there are kernels.
+const MOST_INLINE: usize = 64;
+
+/// A program or a library.
+pub(super) struct Book {
+    pub(super) layout: Layout,
+    /// Its content; empty where the file is gone, and debug information is all there is.
+    pub(super) bytes: &'static [u8],
+    pub(super) cfi: Option<Cfi>,
+    pub(super) symbols: Symbols,
+}
+
+/// All of them, across cores.
+#[derive(Default)]
+pub(super) struct Shelf {
+    books: Vec<Book>,
+    /// Where the content is in memory says which state of which file it is.
+    by_content: HashMap<usize, usize>,
+    by_identity: HashMap<Vec<u8>, Option<usize>>,
+    inline: HashMap<Vec<u8>, &'static [u8]>,
+}
+
+impl Shelf {
+    pub(super) fn book(&self, number: usize) -> &Book {
+        &self.books[number]
+    }
+
+    pub(super) fn book_mut(&mut self, number: usize) -> &mut Book {
+        &mut self.books[number]
+    }
+
+    /// Finds the file of this path.
+    pub(super) fn file(&mut self, settings: &Settings, path: &Path) -> Option<usize> {
+        let bytes = files::program(path).ok()?;
+        self.content(settings, path, bytes)
+    }
+
+    /// Takes a library that was nowhere but in memory: the kernel's own.
+    pub(super) fn inline(&mut self, settings: &Settings, bytes: &[u8]) -> Option<usize> {
+        if !self.inline.contains_key(bytes) {
+            if self.inline.len() >= MOST_INLINE {
+                return None;
+            }
+            let kept: &'static [u8] = Box::leak(bytes.into());
+            self.inline.insert(bytes.to_vec(), kept);
+        }
+        self.content(settings, Path::new("[vdso]"), self.inline[bytes])
+    }
+
+    /// Finds the debug information of a build whose file is gone.
+    pub(super) fn remains(&mut self, settings: &Settings, layout: &Layout) -> Option<usize> {
+        let id = layout.build_id.clone()?;
+        if let Some(known) = self.by_identity.get(&id) {
+            return *known;
+        }
+        let folders = folders(settings);
+        let found = debug::companion(&folders, Path::new(""), None, Some(&id));
+        let number = found.map(|companion| {
+            self.books.push(Book {
+                layout: layout.clone(),
+                bytes: &[],
+                cfi: None,
+                symbols: Symbols::new(&folders, None, Some(companion)),
+            });
+            self.books.len() - 1
+        });
+        self.by_identity.insert(id, number);
+        number
+    }
+
+    fn content(&mut self, settings: &Settings, path: &Path, bytes: &'static [u8]) -> Option<usize> {
+        let key = bytes.as_ptr().addr();
+        if let Some(known) = self.by_content.get(&key) {
+            return Some(*known);
+        }
+        let elf = Elf::parse(bytes).ok()?;
+        let layout = Layout::read(bytes)?;
+        let folders = folders(settings);
+        let id = layout.build_id.as_deref();
+        let companion = debug::companion(&folders, path, Some(&elf), id);
+        self.books.push(Book {
+            cfi: Cfi::of(&elf, &layout, bytes),
+            symbols: Symbols::new(&folders, Some(elf), companion),
+            layout,
+            bytes,
+        });
+        let number = self.books.len() - 1;
+        self.by_content.insert(key, number);
+        Some(number)
+    }
+}
+
+/// The folders of debug files, those of the program's own system first.
+fn folders(settings: &Settings) -> Vec<PathBuf> {
+    let inside = settings.root.iter().flat_map(|root| {
+        let below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
+        settings.debug_dirs.iter().map(below)
+    });
+    inside.chain(settings.debug_dirs.iter().cloned()).collect()
+}
+
+/// Writes who a build is, for people.
+pub(super) fn identity(layout: &Layout) -> Option<String> {
+    layout.build_id.as_deref().map(hexadecimal)
+}

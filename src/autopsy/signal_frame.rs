@@ -1,0 +1,120 @@
+//! What the kernel leaves on a stack when it calls a signal handler.
+
+use super::cfi::{Bank, RBP, RIP, RSP};
+use super::scene::{Memory as _, Registers};
+use super::space::Space;
+
+/// What handlers return to on x86-64: `mov $15, %rax; syscall`.
+const TRAMPOLINE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+/// In the context that the kernel saves, the registers follow flags, link and stack.
+const REGISTERS_AT: u64 = 40;
+const REGISTERS: usize = 23;
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// The state of a thread when a signal interrupted it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interrupted {
+    pub(super) registers: Registers,
+    /// What the processor said last: trap number, error code, and touched address.
+    pub(super) trap: u64,
+    pub(super) error: u64,
+    pub(super) address: u64,
+}
+
+/// True if the code there is what signal handlers return to.
+pub(super) fn is_trampoline(space: &Space<'_>, address: u64) -> bool {
+    let mut bytes = [0; TRAMPOLINE.len()];
+    space.is_code(address) && space.read(address, &mut bytes) && bytes == TRAMPOLINE
+}
+
+/// Reads the context that the kernel saved at this address of the stack.
+pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted> {
+    let mut words = [0; REGISTERS];
+    for (number, word) in words.iter_mut().enumerate() {
+        let at = context.checked_add(REGISTERS_AT + 8 * number as u64)?;
+        *word = space.word(at)?;
+    }
+    let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, ..] = words;
+    let [
+        ..,
+        rdx,
+        rax,
+        rcx,
+        rsp,
+        rip,
+        flags,
+        _,
+        error,
+        trap,
+        _,
+        address,
+    ] = words;
+    Some(Interrupted {
+        registers: Registers {
+            rax,
+            rbx,
+            rcx,
+            rdx,
+            rsi,
+            rdi,
+            rbp,
+            rsp,
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rip,
+            flags,
+            fs_base: 0,
+            gs_base: 0,
+        },
+        trap,
+        error,
+        address,
+    })
+}
+
+/// Returns the signal that a thread had just sent to itself or to its process by a system
+/// call, if that is what it was doing.
+pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u64> {
+    let mut before = [0; 2];
+    let call = registers.rip.checked_sub(2)?;
+    let is_call = space.is_code(call) && space.read(call, &mut before) && before == SYSCALL;
+    // `tgkill` has the signal in its third argument, `kill` and `tkill` in their second. The
+    // kernel has put the result, which is success, over the number of the call.
+    let signal = |value: u64| (1..=64).contains(&value).then_some(value);
+    (is_call && registers.rax == 0)
+        .then(|| signal(registers.rdx).or_else(|| signal(registers.rsi)))
+        .flatten()
+}
+
+/// The general registers by their numbers in DWARF.
+pub(super) fn bank(registers: &Registers) -> Bank {
+    let mut bank = [0; 17];
+    bank[..6].copy_from_slice(&[
+        registers.rax,
+        registers.rdx,
+        registers.rcx,
+        registers.rbx,
+        registers.rsi,
+        registers.rdi,
+    ]);
+    bank[RBP] = registers.rbp;
+    bank[RSP] = registers.rsp;
+    bank[8..16].copy_from_slice(&[
+        registers.r8,
+        registers.r9,
+        registers.r10,
+        registers.r11,
+        registers.r12,
+        registers.r13,
+        registers.r14,
+        registers.r15,
+    ]);
+    bank[RIP] = registers.rip;
+    bank
+}

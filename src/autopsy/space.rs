@@ -1,0 +1,88 @@
+//! The memory of the process: what the core holds, and what the mapped files hold.
+
+use super::dump::{Dump, Segment};
+use super::modules::Modules;
+use super::scene::{Mapping, Memory};
+use super::shelf::Shelf;
+
+/// The memory of the process.
+pub(super) struct Space<'a> {
+    pub(super) dump: &'a Dump,
+    pub(super) modules: &'a Modules,
+    pub(super) shelf: &'a Shelf,
+}
+
+impl Space<'_> {
+    /// The word at an address.
+    pub(super) fn word(&self, address: u64) -> Option<u64> {
+        let mut word = [0; 8];
+        self.read(address, &mut word)
+            .then(|| u64::from_le_bytes(word))
+    }
+
+    /// True where instructions may have been run.
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        match self.dump.segment(address) {
+            Some(segment) => segment.executable(),
+            None => self.modules.number(address).is_some(),
+        }
+    }
+
+    /// Kernels leave out of a core what can be read in the file, which is sure of what
+    /// nobody could write to.
+    fn in_file(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let writable = |segment: &Segment| segment.writable();
+        if self.dump.segment(address).is_some_and(writable) {
+            return 0;
+        }
+        self.file_bytes(address).map_or(0, |bytes| {
+            let size = bytes.len().min(buffer.len());
+            buffer[..size].copy_from_slice(&bytes[..size]);
+            size
+        })
+    }
+
+    fn file_bytes(&self, address: u64) -> Option<&[u8]> {
+        let module = &self.modules.list[self.modules.number(address)?];
+        let within = |start, end| (start..end).contains(&address);
+        let mut parts = module.parts.iter();
+        let part = parts.find(|part| within(part.start, part.end))?;
+        let bytes = self.shelf.book(module.book?).bytes;
+        let at = part.offset.checked_add(address - part.start)?;
+        let end = part.offset.checked_add(part.end - part.start)?;
+        let end = usize::try_from(end).ok()?.min(bytes.len());
+        bytes.get(usize::try_from(at).ok()?..end)
+    }
+}
+
+impl Memory for Space<'_> {
+    fn read(&self, mut address: u64, mut buffer: &mut [u8]) -> bool {
+        while !buffer.is_empty() {
+            let mut size = self.dump.memory(address, buffer);
+            if size == 0 {
+                size = self.in_file(address, buffer);
+            }
+            if size == 0 {
+                return false;
+            }
+            buffer = &mut buffer[size..];
+            match address.checked_add(size as u64) {
+                Some(next) => address = next,
+                None => return buffer.is_empty(),
+            }
+        }
+        true
+    }
+}
+
+/// The address space as the core describes it.
+pub(super) fn mappings(dump: &Dump) -> Vec<Mapping> {
+    let mapping = |segment: &Segment| Mapping {
+        start: segment.start,
+        end: segment.end,
+        readable: segment.readable(),
+        writable: segment.writable(),
+        executable: segment.executable(),
+    };
+    dump.segments.iter().map(mapping).collect()
+}

@@ -1,0 +1,218 @@
+//! Names and lines for places in one file, each worked out once.
+
+use super::cfi::Slice;
+use super::debug;
+use super::elf::{self, Elf};
+use crate::model::Frame;
+use addr2line::Context;
+use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// A symbol without a size ends where the next one begins, but not much later.
+const LONGEST_GUESS: u64 = 1 << 16;
+
+/// What one file and its debug file know of names.
+pub(super) struct Symbols {
+    /// Richest first: the debug file, then the file itself.
+    files: Vec<Elf>,
+    supplement: Option<Elf>,
+    lines: OnceCell<Option<Context<Slice>>>,
+    table: OnceCell<Vec<Symbol>>,
+    known: HashMap<u64, Vec<Frame>>,
+}
+
+struct Symbol {
+    start: u64,
+    end: u64,
+    name: &'static [u8],
+}
+
+impl Symbols {
+    pub(super) fn new(folders: &[PathBuf], elf: Option<Elf>, companion: Option<Elf>) -> Self {
+        let files: Vec<Elf> = companion.into_iter().chain(elf).collect();
+        let supplement = files
+            .iter()
+            .find_map(|file| debug::supplement(folders, file));
+        Self {
+            files,
+            supplement,
+            lines: OnceCell::new(),
+            table: OnceCell::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// How well functions can be named: in the words of [`crate::model::Module::symbols`].
+    pub(super) fn quality(&self) -> &'static str {
+        let any = |test: fn(&Elf) -> bool| self.files.iter().any(test);
+        if any(has_lines) {
+            "lines"
+        } else if any(|file| file.symbols().next().is_some()) {
+            "symbols"
+        } else if any(|file| file.dynamic_symbols().next().is_some()) {
+            "exports"
+        } else {
+            "nothing"
+        }
+    }
+
+    /// The calls at this link-time address, innermost first: several where functions were
+    /// compiled into each other, one without a name where nothing is known.
+    pub(super) fn frames(&mut self, address: u64) -> &[Frame] {
+        if !self.known.contains_key(&address) {
+            let frames = self.look(address);
+            self.known.insert(address, frames);
+        }
+        &self.known[&address]
+    }
+
+    /// The link-time address of something by its exact name.
+    pub(super) fn address(&self, name: &str) -> Option<u64> {
+        self.files.iter().find_map(|file| {
+            let all = file.dynamic_symbols().chain(file.symbols());
+            let mut all = all.filter(object::ObjectSymbol::is_definition);
+            let found = all.find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
+            Some(found.address())
+        })
+    }
+
+    fn look(&self, address: u64) -> Vec<Frame> {
+        let mut frames = self.with_lines(address).unwrap_or_default();
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        let outermost = frames.len() - 1;
+        for (depth, frame) in frames.iter_mut().enumerate() {
+            frame.inlined = depth < outermost;
+        }
+        if frames[outermost].function.is_none() {
+            frames[outermost].function = self.symbol(address).map(demangled);
+        }
+        frames
+    }
+
+    fn with_lines(&self, address: u64) -> Option<Vec<Frame>> {
+        let lines = self.lines.get_or_init(|| self.context()).as_ref()?;
+        let mut found = lines.find_frames(address).skip_all_loads().ok()?;
+        let mut frames = Vec::new();
+        while let Ok(Some(frame)) = found.next() {
+            let name = frame.function.as_ref();
+            let line = frame.location.and_then(|place| {
+                let line = place.line.filter(|line| *line > 0)?;
+                Some((place.file?.to_owned(), line))
+            });
+            frames.push(Frame {
+                function: name
+                    .and_then(|name| name.raw_name().ok())
+                    .map(|name| demangled(name.as_bytes())),
+                line,
+                ..Frame::default()
+            });
+        }
+        Some(frames)
+    }
+
+    fn context(&self) -> Option<Context<Slice>> {
+        let file = self.files.iter().find(|file| has_lines(file))?;
+        let load = |file: &Elf, id: SectionId| {
+            let bytes = elf::section(file, id.name()).unwrap_or_default();
+            Ok::<_, gimli::Error>(EndianSlice::new(bytes, LittleEndian))
+        };
+        let mut dwarf = Dwarf::load(|id| load(file, id)).ok()?;
+        if let Some(supplement) = &self.supplement {
+            dwarf.load_sup(|id| load(supplement, id)).ok()?;
+        }
+        Context::from_dwarf(dwarf).ok()
+    }
+
+    fn symbol(&self, address: u64) -> Option<&'static [u8]> {
+        let table = self.table.get_or_init(|| self.functions());
+        let behind = table.partition_point(|symbol| symbol.start <= address);
+        let before = table[..behind].iter().rev().take(16);
+        let mut holding = before.filter(|symbol| address < symbol.end);
+        holding.next().map(|symbol| symbol.name)
+    }
+
+    /// All functions by address. Of several names for one, the plainest comes last.
+    fn functions(&self) -> Vec<Symbol> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            for symbol in file.symbols().chain(file.dynamic_symbols()) {
+                let code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+                let Ok(name) = symbol.name_bytes() else {
+                    continue;
+                };
+                if code && symbol.is_definition() && !name.is_empty() && name[0] != b'$' {
+                    let rank = (symbol.is_global(), std::cmp::Reverse(underscores(name)));
+                    let (start, size) = (symbol.address(), symbol.size());
+                    found.push((start, size > 0, rank, size, name));
+                }
+            }
+        }
+        found.sort_unstable();
+        let starts: Vec<u64> = found.iter().map(|(start, ..)| *start).collect();
+        let table = found.into_iter().map(|(start, _, _, size, name)| {
+            let end = if size > 0 {
+                start.saturating_add(size)
+            } else {
+                let next = starts[starts.partition_point(|other| *other <= start)..].first();
+                let guess = start.saturating_add(LONGEST_GUESS);
+                next.map_or(guess, |next| guess.min(*next))
+            };
+            Symbol { start, end, name }
+        });
+        table.collect()
+    }
+}
+
+fn has_lines(file: &Elf) -> bool {
+    let section = file.section_by_name(".debug_info");
+    let range = section.and_then(|section| section.file_range());
+    range.is_some_and(|(_, size)| size > 0)
+}
+
+fn underscores(name: &[u8]) -> usize {
+    name.iter().take_while(|byte| **byte == b'_').count()
+}
+
+/// A name as it was written in the source, without the marks of a build.
+fn demangled(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    if let Ok(rust) = rustc_demangle::try_demangle(&name) {
+        return format!("{rust:#}");
+    }
+    if name.starts_with("_Z") {
+        let options = cpp_demangle::DemangleOptions::new().no_return_type();
+        let cpp = cpp_demangle::Symbol::new(name.as_bytes()).ok();
+        if let Some(text) = cpp.and_then(|name| name.demangle_with_options(&options).ok()) {
+            return text;
+        }
+    }
+    name.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demangled;
+
+    #[test]
+    fn names_are_as_in_the_source() {
+        let cases = [
+            ("main", "main"),
+            ("_ZN3foo3barEi", "foo::bar(int)"),
+            ("_Z4pickIiET_S0_", "pick<int>(int)"),
+            (
+                "_ZN4core3ptr13drop_in_place17h0123456789abcdefE",
+                "core::ptr::drop_in_place",
+            ),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("_Znonsense", "_Znonsense"),
+        ];
+        for (name, wanted) in cases {
+            assert_eq!(demangled(name.as_bytes()), wanted);
+        }
+    }
+}

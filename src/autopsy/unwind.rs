@@ -1,0 +1,184 @@
+//! From the innermost instruction of a thread to its outermost call.
+
+use super::cfi::{Bank, Lost, RBP, RIP, RSP, Row};
+use super::scene::Registers;
+use super::signal_frame::{Interrupted, bank, interrupted, is_trampoline};
+use super::space::Space;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The usual stack of 8 MB holds half a million of the smallest frames; a deeper one than
+/// this says nothing new.
+pub(super) const DEEPEST: usize = 600_000;
+
+/// A place on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) address: u64,
+    /// The instruction itself; otherwise the one behind a call.
+    pub(super) exact: bool,
+}
+
+impl Place {
+    /// An address within the instruction that was being carried out: the call, where this is
+    /// where it returns to.
+    pub(super) fn within(self) -> u64 {
+        self.address.wrapping_sub(u64::from(!self.exact))
+    }
+}
+
+/// A stack.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    /// Innermost first.
+    pub(super) places: Vec<Place>,
+    /// Where signals interrupted it: how many places are further in, and the state then.
+    pub(super) signals: Vec<(usize, Interrupted)>,
+    /// Why it ends before the outermost call, where it does.
+    pub(super) cut: Option<String>,
+}
+
+/// Follows stacks; what it has learned of an instruction it keeps.
+pub(super) struct Unwinder<'a> {
+    space: &'a Space<'a>,
+    rows: RefCell<HashMap<u64, Option<Rc<Row>>>>,
+    trampolines: RefCell<HashMap<u64, bool>>,
+}
+
+impl<'a> Unwinder<'a> {
+    pub(super) fn new(space: &'a Space<'a>) -> Self {
+        Self {
+            space,
+            rows: RefCell::default(),
+            trampolines: RefCell::default(),
+        }
+    }
+
+    /// Follows the stack of a thread with these registers, for at most so many calls.
+    pub(super) fn follow(&self, registers: &Registers, most: usize) -> Stack {
+        let mut stack = Stack::default();
+        let mut now = bank(registers);
+        let mut exact = true;
+        loop {
+            let place = Place {
+                address: now[RIP],
+                exact,
+            };
+            if stack.places.len() >= most {
+                stack.cut = Some(format!("it is more than {most} calls deep"));
+                return stack;
+            }
+            stack.places.push(place);
+            if self.is_trampoline(now[RIP]) {
+                let Some(state) = interrupted(self.space, now[RSP]) else {
+                    stack.cut = Some(missing(now[RSP]));
+                    return stack;
+                };
+                // A handler may run on a stack of its own, so the stack may go anywhere; but
+                // no state is returned to twice.
+                let known =
+                    |(_, other): &(usize, Interrupted)| other.registers.rsp == state.registers.rsp;
+                if stack.signals.iter().any(known) {
+                    stack.cut = Some("it goes in circles".to_owned());
+                    return stack;
+                }
+                // What is restored is a place further in than the trampoline's own frame.
+                if let Some(last) = stack.places.last_mut() {
+                    last.exact = true;
+                }
+                now = bank(&state.registers);
+                exact = true;
+                stack.signals.push((stack.places.len(), state));
+                continue;
+            }
+            match self.caller(&now, place) {
+                Ok(Some(caller)) if caller[RIP] == 0 => return stack,
+                Ok(Some(caller)) if caller[RSP] > now[RSP] => now = caller,
+                Ok(Some(_)) => {
+                    stack.cut = Some("it goes in circles".to_owned());
+                    return stack;
+                }
+                Ok(None) => return stack,
+                Err(why) => {
+                    stack.cut = Some(why);
+                    return stack;
+                }
+            }
+            exact = false;
+        }
+    }
+
+    fn is_trampoline(&self, address: u64) -> bool {
+        let mut known = self.trampolines.borrow_mut();
+        *known
+            .entry(address)
+            .or_insert_with(|| is_trampoline(self.space, address))
+    }
+
+    fn caller(&self, now: &Bank, place: Place) -> Result<Option<Bank>, String> {
+        let within = place.within();
+        let read = |address| self.space.word(address);
+        let module = self.space.modules.number(within);
+        let module = module.map(|number| &self.space.modules.list[number]);
+        let cfi = module
+            .and_then(|module| module.book)
+            .and_then(|book| self.space.shelf.book(book).cfi.as_ref());
+        if let Some(cfi) = cfi
+            && let Some(module) = module
+            && let Some(row) = self.row(within, || cfi.row(module.offset(within)))
+        {
+            return match cfi.step(&row, now, &read) {
+                Ok(caller) => Ok(caller),
+                Err(Lost::Memory(address)) => Err(missing(address)),
+                Err(Lost::Rules) => Err("its unwind information makes no sense".to_owned()),
+            };
+        }
+        if let Some(caller) = self.guess(now, place) {
+            return Ok(Some(caller));
+        }
+        Err(match module {
+            Some(module) => format!("no unwind information in `{}`", module.name),
+            None => format!("{:#x} is in no file", place.address),
+        })
+    }
+
+    fn row(&self, address: u64, find: impl FnOnce() -> Option<Row>) -> Option<Rc<Row>> {
+        let mut rows = self.rows.borrow_mut();
+        let row = rows.entry(address).or_insert_with(|| find().map(Rc::new));
+        row.clone()
+    }
+
+    /// Without unwind information: after a call into nowhere the return address is on top;
+    /// otherwise the frame pointer may be one.
+    fn guess(&self, now: &Bank, place: Place) -> Option<Bank> {
+        let on_top = || {
+            let mut caller = *now;
+            caller[RIP] = self.space.word(now[RSP])?;
+            caller[RSP] = now[RSP].checked_add(8)?;
+            self.is_return_address(caller[RIP]).then_some(caller)
+        };
+        let by_pointer = || {
+            let frame = now[RBP];
+            let mut caller = *now;
+            caller[RBP] = self.space.word(frame)?;
+            caller[RIP] = self.space.word(frame.checked_add(8)?)?;
+            caller[RSP] = frame.checked_add(16)?;
+            (frame >= now[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
+        };
+        if place.exact && !self.space.is_code(place.address) {
+            return on_top();
+        }
+        by_pointer().or_else(|| place.exact.then(on_top)?)
+    }
+
+    fn is_return_address(&self, address: u64) -> bool {
+        address
+            .checked_sub(1)
+            .is_some_and(|call| self.space.is_code(call))
+    }
+}
+
+fn missing(address: u64) -> String {
+    format!("the core does not hold the stack at {address:#x}")
+}

@@ -1,0 +1,104 @@
+//! Opening files that somebody else named, and having them in memory without reading them.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What tells one state of a file from another: device, inode, size, time of change.
+type State = (u64, u64, u64, i64, i64);
+
+static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
+
+/// Opens a regular file. Anything else is refused: a named pipe would keep us waiting for
+/// its other end, and a device never ends.
+pub fn regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let kind = io::ErrorKind::InvalidInput;
+    Err(io::Error::new(kind, "not a regular file"))
+}
+
+/// Returns the content of a regular file that holds a program, a library or their debug
+/// information.
+///
+/// It stays mapped as long as the process lives: such files are few and looked into again
+/// and again, a mapping costs address space and not memory, and what is never unmapped
+/// needs no owner. A file that is written anew in place while it is being looked into may
+/// be seen half old and half new; one that is cut short then ends the process, as it would
+/// end every program that runs it.
+pub fn program(path: &Path) -> io::Result<&'static [u8]> {
+    let file = regular(path)?;
+    let about = file.metadata()?;
+    let state = (
+        about.dev(),
+        about.ino(),
+        about.size(),
+        about.mtime(),
+        about.mtime_nsec(),
+    );
+    let known = KNOWN.get_or_init(Mutex::default);
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = known.get(&state) {
+        return Ok(bytes);
+    }
+    let bytes = map(&file, about.len())?;
+    known.insert(state, bytes);
+    Ok(bytes)
+}
+
+#[expect(unsafe_code, reason = "files are mapped by address")]
+fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    if length == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the kernel chooses a place that nothing else uses, and the descriptor is open.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `length` readable bytes begin there, and nobody ever unmaps them.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_regular_file_is_refused() {
+        assert!(program(Path::new("/dev/zero")).is_err());
+        assert!(program(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_mapped_once_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "first").unwrap();
+        let first = program(&path).unwrap();
+        assert_eq!(first.as_ptr(), program(&path).unwrap().as_ptr());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "second one").unwrap();
+        assert_eq!(program(&path).unwrap(), b"second one");
+        assert_eq!(first, b"first");
+    }
+}

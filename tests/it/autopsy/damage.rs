@@ -1,0 +1,114 @@
+//! Cores that are cut short, or not what they seem: an answer or an error, at once.
+
+use super::victims::{Lab, TWO_THREADS};
+use proptest::prelude::Rng as _;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use provoke::autopsy::{Error, Examiner, Settings, owner};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// The headers and notes of a small core end before this.
+const FRONT: u64 = 16 << 10;
+
+fn small_core(lab: &Lab) -> Vec<u8> {
+    let program = lab.compile("two", "two.c", TWO_THREADS, &["-pthread"]);
+    fs::read(lab.core(&program, &[], &[])).unwrap()
+}
+
+#[test]
+fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
+    let lab = Lab::new();
+    let whole = small_core(&lab);
+    let path = lab.path("cut");
+    let mut examiner = Examiner::new(Settings::default());
+    let early = (0..2000).step_by(37);
+    let lengths: Vec<usize> = early.chain((2000..whole.len()).step_by(5003)).collect();
+    let mut read = 0;
+    for length in lengths {
+        fs::write(&path, &whole[..length]).unwrap();
+        if let Ok(autopsy) = examiner.examine(&path) {
+            read += 1;
+            assert!(
+                autopsy.gaps.iter().any(|gap| gap.contains("cut short")),
+                "{length}"
+            );
+            assert!(owner(&path).unwrap().truncated);
+        }
+    }
+    assert!(read > 20);
+}
+
+#[test]
+fn damaged_cores_neither_crash_nor_hang_the_reader() {
+    let lab = Lab::new();
+    let whole = small_core(&lab);
+    let path = lab.path("damaged");
+    fs::write(&path, &whole).unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut examiner = Examiner::new(Settings::default());
+    let mut read = 0;
+    for number in 0..3000_u32 {
+        let range = if number % 4 == 0 {
+            whole.len() as u64
+        } else {
+            FRONT
+        };
+        let mut places = Vec::new();
+        for _ in 0..=random.next_u32() % 4 {
+            let at = random.next_u64() % range;
+            let extremes = [0, 1, 0x7f, 0x80, 0xff];
+            let byte = match random.next_u32() % 3 {
+                0 => extremes[random.next_u32() as usize % extremes.len()],
+                1 => whole[usize::try_from(at).unwrap()] ^ (1 << (random.next_u32() % 8)),
+                _ => random.next_u32().to_le_bytes()[0],
+            };
+            file.write_all_at(&[byte], at).unwrap();
+            places.push(at);
+        }
+        read += u32::from(examiner.examine(&path).is_ok());
+        for at in places {
+            let at = usize::try_from(at).unwrap();
+            file.write_all_at(&whole[at..=at], at as u64).unwrap();
+        }
+    }
+    assert!(read > 1000, "{read}");
+}
+
+#[test]
+fn what_is_no_core_is_refused_with_a_reason() {
+    let lab = Lab::new();
+    let said = |path: &Path| {
+        let mut examiner = Examiner::new(Settings::default());
+        let error = examiner.examine(path).unwrap_err();
+        assert_eq!(error.to_string(), owner(path).unwrap_err().to_string());
+        error
+    };
+    let path = lab.path("text");
+    fs::write(&path, "hello").unwrap();
+    assert!(matches!(said(&path), Error::NoCore { .. }));
+    fs::write(&path, "").unwrap();
+    assert!(said(&path).to_string().contains("it is empty"));
+    let program = said(Path::new("/proc/self/exe")).to_string();
+    assert!(program.contains("a program or a library"), "{program}");
+    assert!(matches!(said(&lab.path("none")), Error::Unreadable { .. }));
+    assert!(matches!(
+        said(Path::new("/dev/zero")),
+        Error::Unreadable { .. }
+    ));
+}
+
+#[test]
+fn a_core_of_another_machine_names_its_owner_all_the_same() {
+    let lab = Lab::new();
+    let mut bytes = small_core(&lab);
+    bytes[18] = 183;
+    let path = lab.path("foreign");
+    fs::write(&path, &bytes).unwrap();
+    let autopsy = Examiner::new(Settings::default()).examine(&path).unwrap();
+    assert!(autopsy.gaps[0].contains("aarch64"), "{:?}", autopsy.gaps);
+    assert_eq!(autopsy.crash.program, "two");
+    let owner = owner(&path).unwrap();
+    assert_eq!((owner.pid, owner.signal), (autopsy.crash.pid, 11));
+}

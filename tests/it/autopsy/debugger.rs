@@ -1,0 +1,110 @@
+//! The same stacks as the debugger shows.
+
+use super::python::Extension;
+use super::victims::{
+    AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, INLINED, Lab, NULL_CALL, QSORT, RUST, TEMPLATES,
+    THROW, TWO_THREADS, examined,
+};
+use std::path::Path;
+use std::process::Command;
+
+/// The name proper: without parameters, what it is a part of, and the C library's marks.
+/// Debuggers write those in ways of their own.
+fn plain(name: &str) -> String {
+    let mut depth = 0;
+    let mut short = String::new();
+    for letter in name.chars() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            '(' if depth == 0 => break,
+            _ if depth == 0 => short.push(letter),
+            _ => {}
+        }
+    }
+    let last = short.trim_end_matches("::").rsplit("::").next().unwrap();
+    let last = match last {
+        closure if closure.contains("closure") => "closure",
+        // One function, by the name that the linker knows it by.
+        "rust_begin_unwind" => "panic_handler",
+        other => other,
+    };
+    let last = last.trim_start_matches("__GI_").trim_start_matches('_');
+    let last = last.split('@').next().unwrap();
+    last.trim().to_owned()
+}
+
+/// Prints the functions of a stack, but not the calls that the debugger infers to have been
+/// replaced by jumps: of those nothing is left on the stack.
+const SCRIPT: &str = "\
+python
+frame = gdb.newest_frame()
+while frame:
+    if frame.type() == gdb.SIGTRAMP_FRAME:
+        print('FRAME restore_rt')
+    elif frame.type() != gdb.TAILCALL_FRAME:
+        print('FRAME', frame.name() or '??')
+    frame = frame.older()
+end
+";
+
+fn of_debugger(program: &Path, core: &Path) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-nx", "-ex", "set debuginfod enabled off"]);
+    gdb.args(["-ex", "set backtrace past-main on", "-x"]);
+    gdb.arg(script).arg(program).arg(core);
+    let said = gdb.output().expect("gdb is needed");
+    let text = String::from_utf8_lossy(&said.stdout);
+    let names = text.lines().filter_map(|line| line.strip_prefix("FRAME "));
+    names.map(plain).collect()
+}
+
+fn compare(program: &Path, core: &Path) {
+    let autopsy = examined(core);
+    let frames = autopsy.threads[0].frames.iter();
+    let ours: Vec<String> = frames
+        .flat_map(|frame| {
+            let name = plain(frame.function.as_deref().unwrap_or("??"));
+            vec![name; usize::try_from(frame.repeated).unwrap() + 1]
+        })
+        .collect();
+    let theirs = of_debugger(program, core);
+    assert!(theirs.len() > 2, "{theirs:?}");
+    assert_eq!(ours, theirs, "{}", program.display());
+}
+
+#[test]
+fn stacks_are_those_that_the_debugger_shows() {
+    let lab = Lab::new();
+    let cases: [(&str, &str, &[&str]); 11] = [
+        ("two.c", TWO_THREADS, &["-g", "-pthread"]),
+        ("twice.c", DOUBLE_FREE, &["-g", "-w"]),
+        ("throw.cc", THROW, &["-g"]),
+        ("templates.cc", TEMPLATES, &["-g", "-O1"]),
+        ("engine.rs", RUST, &["-g", "-Cpanic=abort"]),
+        ("late.c", AT_EXIT, &["-g"]),
+        ("early.c", BEFORE_MAIN, &["-g"]),
+        ("inlined.c", INLINED, &["-g", "-O2"]),
+        ("sorted.c", QSORT, &["-g"]),
+        ("nothing.c", NULL_CALL, &["-g", "-O2"]),
+        ("bare.c", QSORT, &["-s", "-O2"]),
+    ];
+    for (file, source, flags) in cases {
+        let program = lab.compile(file.split('.').next().unwrap(), file, source, flags);
+        compare(&program, &lab.core(&program, &[], &[]));
+    }
+    let program = lab.compile("handler", "handler.c", HANDLER, &["-g"]);
+    for how in ["nodefer", "own-stack"] {
+        compare(&program, &lab.core(&program, &[how], &[]));
+    }
+}
+
+#[test]
+fn the_stack_of_an_interpreter_is_the_one_that_the_debugger_shows() {
+    let extension = Extension::new();
+    let core = extension.core("boom.crash()", false);
+    compare(&extension.interpreter, &core);
+}

@@ -1,0 +1,46 @@
+//! `provoke explain`.
+
+use super::victims::{Lab, TWO_THREADS};
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn explain(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_provoke"));
+    command.arg("explain").args(args).output().unwrap()
+}
+
+#[test]
+fn the_story_and_the_data_name_the_culprit() {
+    let lab = Lab::new();
+    let program = lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
+    let core = lab.core(&program, &[], &[]);
+    let core = core.to_str().unwrap();
+    let story = explain(&[core]);
+    assert!(story.status.success());
+    assert!(String::from_utf8_lossy(&story.stdout).contains("helper"));
+    let moved = lab.path("moved");
+    std::fs::rename(&program, &moved).unwrap();
+    let data = explain(&[core, "--json", "--program", moved.to_str().unwrap()]);
+    let data: Value = serde_json::from_slice(&data.stdout).unwrap();
+    assert_eq!(data["crash"]["frames"][0]["function"], "helper");
+    assert_eq!(data["threads"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_with_the_way_out() {
+    let said = |path: &str| {
+        let said = explain(&[path]);
+        let text = String::from_utf8(said.stderr).unwrap();
+        (said.status.code(), text)
+    };
+    let (code, text) = said("Cargo.toml");
+    assert_eq!(code, Some(2));
+    insta::assert_snapshot!(text, @"
+    error: `Cargo.toml` is not a core file: it does not begin like one
+
+    hint: a core is what the kernel writes when a program crashes: `ulimit -c unlimited`
+    ");
+    let (code, text) = said("no-such-core");
+    assert_eq!(code, Some(2));
+    insta::assert_snapshot!(text, @"error: cannot read `no-such-core`: No such file or directory (os error 2)");
+}

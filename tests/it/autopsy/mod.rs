@@ -1,0 +1,8 @@
+//! What is said of real cores of real programs.
+
+mod damage;
+mod debugger;
+mod explain;
+mod native;
+mod python;
+mod victims;

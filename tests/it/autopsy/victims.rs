@@ -1,0 +1,227 @@
+//! Programs that crash, compiled here, and their cores.
+
+use provoke::autopsy::{Examiner, Settings};
+use provoke::model::{Autopsy, Frame};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A folder with programs and cores in it.
+pub(super) struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(super) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Compiles one source file; the language is that of the file's name.
+    pub(super) fn compile(
+        &self,
+        program: &str,
+        file: &str,
+        source: &str,
+        flags: &[&str],
+    ) -> PathBuf {
+        fs::write(self.path(file), source).unwrap();
+        let compiler = match file.rsplit_once('.').unwrap().1 {
+            "c" => "cc",
+            "cc" => "g++",
+            _ => "rustc",
+        };
+        let mut command = Command::new(compiler);
+        command.current_dir(self.folder.path());
+        command.args([file, "-o", program]).args(flags);
+        succeed(&mut command);
+        self.path(program)
+    }
+
+    pub(super) fn run(&self, program: &str, args: &[&str]) {
+        let mut command = Command::new(program);
+        succeed(command.args(args).current_dir(self.folder.path()));
+    }
+
+    /// Lets a program crash, and returns its core.
+    pub(super) fn core(&self, program: &Path, args: &[&str], env: &[(&str, &str)]) -> PathBuf {
+        let folder = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
+        let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+        let plain = !pattern.contains('/') && !pattern.contains('|');
+        let mut command = if plain {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "ulimit -c unlimited && exec \"$0\" \"$@\""]);
+            shell
+        } else {
+            // The kernel gives cores to somebody else here; a debugger writes them as well.
+            let mut debugger = Command::new("gdb");
+            debugger.args(["-batch", "-ex", "run", "-ex", "generate-core-file core"]);
+            debugger.arg("--args");
+            debugger
+        };
+        command.arg(program).args(args).current_dir(&folder);
+        command.env_remove("PYTHONFAULTHANDLER");
+        command.envs(env.iter().copied());
+        command.stdin(Stdio::null());
+        let said = command.output().unwrap();
+        let cores = fs::read_dir(&folder).unwrap();
+        let mut cores = cores.map(|entry| entry.unwrap().path());
+        cores.next().unwrap_or_else(|| {
+            panic!(
+                "{} left no core: {} {}",
+                program.display(),
+                said.status,
+                String::from_utf8_lossy(&said.stderr)
+            )
+        })
+    }
+}
+
+fn succeed(command: &mut Command) {
+    let said = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{command:?}: {stderr}");
+}
+
+pub(super) fn examined(core: &Path) -> Autopsy {
+    Examiner::new(Settings::default()).examine(core).unwrap()
+}
+
+/// The functions of these frames; a place in a file where there is no name.
+pub(super) fn functions(frames: &[Frame]) -> Vec<String> {
+    let name = |frame: &Frame| match (&frame.function, &frame.module) {
+        (Some(function), _) => function.clone(),
+        (None, Some(module)) => format!("{module}+{:#x}", frame.offset),
+        (None, None) => "?".to_owned(),
+    };
+    frames.iter().map(name).collect()
+}
+
+/// True if these functions are called one by the other, innermost first.
+pub(super) fn calls(frames: &[Frame], wanted: &[&str]) -> bool {
+    let functions = functions(frames);
+    functions.windows(wanted.len()).any(|part| part == wanted)
+}
+
+pub(super) const TWO_THREADS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+struct thing { long a, b, c; };
+__attribute__((noinline)) static long helper(struct thing *t) { return t->c; }
+__attribute__((noinline)) static void *work(void *t) { helper(t); return t; }
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, work, 0);
+    pthread_join(other, 0);
+}
+"#;
+
+pub(super) const OVERFLOW: &str = r#"
+__attribute__((noinline)) int rec(volatile int *n) { volatile int m = *n + 1; return rec(&m) + 1; }
+int main(void) { volatile int n = 0; return rec(&n); }
+"#;
+
+pub(super) const DOUBLE_FREE: &str = r#"
+#include <stdlib.h>
+__attribute__((noinline)) static void twice(char *p) { free(p); free(p); }
+int main(void) { twice(malloc(4000)); twice(malloc(40)); return 0; }
+"#;
+
+pub(super) const THROW: &str = r#"
+#include <stdexcept>
+namespace app { struct Engine {
+    __attribute__((noinline)) void run(int depth) {
+        if (depth > 2) throw std::runtime_error("no fuel");
+        run(depth + 1);
+    }
+}; }
+int main() { app::Engine().run(0); }
+"#;
+
+pub(super) const TEMPLATES: &str = r#"
+#include <vector>
+namespace app {
+template <typename T> struct Box { T *value; inline T get() const { return *value; } };
+template <typename T> __attribute__((noinline)) T sum(const std::vector<Box<T>> &all) {
+    T total = 0;
+    for (const auto &one : all) total += one.get();
+    return total;
+}
+}
+int main() {
+    std::vector<app::Box<long>> all(2, app::Box<long>{nullptr});
+    return (int)app::sum(all);
+}
+"#;
+
+pub(super) const RUST: &str = r#"
+mod engine {
+    #[inline(never)]
+    pub fn run(fuel: &[u32], at: usize) -> u32 { fuel[at] }
+}
+fn main() { println!("{}", engine::run(&[1, 2], std::env::args().count() + 5)); }
+"#;
+
+/// A farewell that raises again, like those of many runtimes.
+pub(super) const HANDLER: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) static int helper(int *p) { return p[4]; }
+__attribute__((noinline)) static int outer(int *p) { return helper(p) + 1; }
+static void farewell(int number) {
+    (void)!write(2, "farewell\n", 9);
+    signal(number, SIG_DFL);
+    if (getenv("ABORT")) abort();
+    raise(number);
+}
+int main(int argc, char **argv) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = farewell;
+    if (argc > 1 && !strcmp(argv[1], "nodefer")) action.sa_flags = SA_NODEFER;
+    if (argc > 1 && !strcmp(argv[1], "own-stack")) {
+        static char stack[65536];
+        stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+        sigaltstack(&other, 0);
+        action.sa_flags = SA_NODEFER | SA_ONSTACK;
+    }
+    if (argc > 1) sigaction(SIGSEGV, &action, 0);
+    return outer(0);
+}
+"#;
+
+pub(super) const AT_EXIT: &str = r#"
+#include <stdlib.h>
+static void goodbye(void) { *(volatile int *)0 = 1; }
+int main(void) { atexit(goodbye); return 0; }
+"#;
+
+pub(super) const BEFORE_MAIN: &str = r#"
+__attribute__((constructor)) static void early(void) { *(volatile int *)0 = 1; }
+int main(void) { return 0; }
+"#;
+
+pub(super) const NULL_CALL: &str = r#"
+__attribute__((noinline)) static int dispatch(int (*volatile f)(void)) { return f() + 1; }
+int main(void) { return dispatch(0) + 1; }
+"#;
+
+pub(super) const INLINED: &str = r#"
+static inline __attribute__((always_inline)) int deepest(int *p) { return *p; }
+static inline __attribute__((always_inline)) int middle(int *p) { return deepest(p) + 1; }
+__attribute__((noinline)) int outer(int *p) { return middle(p) * 2; }
+int main(int argc, char **argv) { (void)argv; return outer((int *)(long)(argc - 1)); }
+"#;
+
+pub(super) const QSORT: &str = r#"
+#include <stdlib.h>
+static int compare(const void *a, const void *b) { (void)a; (void)b; return *(volatile int *)8; }
+int main(void) { int all[] = {3, 1, 2}; qsort(all, 3, sizeof *all, compare); return all[0]; }
+"#;
