@@ -6,6 +6,10 @@
 //! the stacks with what [`cfi`] knows of each file, [`recover`] looks behind handlers that
 //! raised a signal again, [`symbols`] gives names, and [`examine`] makes it one story.
 //!
+//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
+//! it, so that it is the same in every process; of a caller it is the instruction behind the
+//! call, while its function and line are those of the call itself.
+//!
 //! Nothing that stands in a core is believed: numbers are bounded before they are used, and
 //! what makes no sense is a gap in the story.
 
