@@ -61,6 +61,9 @@ impl Lab {
             // The kernel gives cores to somebody else here; a debugger writes them as well.
             let mut debugger = Command::new("gdb");
             debugger.args(["-batch", "-ex", "run", "-ex", "generate-core-file core"]);
+            if env.iter().any(|(name, _)| *name == "ABORT") {
+                debugger.args(["-iex", "handle SIGSEGV nostop noprint pass"]);
+            }
             debugger.arg("--args");
             debugger
         };
