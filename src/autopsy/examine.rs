@@ -19,6 +19,8 @@ use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
 const MOST_IN_CRASH: usize = 40;
 /// Calls that are listed of one thread, after recursion has been put together.
 const MOST_LISTED: usize = 500;
+/// Frames that are listed of all threads together.
+const MOST_IN_ALL: usize = 200_000;
 /// Outermost calls that tell the phase of an endless stack.
 const OUTERMOST: usize = 50;
 /// Calls that are followed on all stacks together.
@@ -51,6 +53,7 @@ pub(super) fn examine(
     let mut namer = Namer {
         modules: &modules,
         shelf,
+        room: MOST_IN_ALL,
     };
     let crashed = &seen.stacks[0].places[seen.skip..];
     namer.crash(&mut autopsy.crash, crashed);
@@ -151,6 +154,8 @@ fn look(
 struct Namer<'a> {
     modules: &'a Modules,
     shelf: &'a mut Shelf,
+    /// How many frames may still be listed.
+    room: usize,
 }
 
 impl Namer<'_> {
@@ -173,12 +178,14 @@ impl Namer<'_> {
 
     fn thread(&mut self, status: &Status, stack: Stack) -> Thread {
         let short = collapse(&stack.places);
-        let listed = &short[..short.len().min(MOST_LISTED)];
+        let listed = &short[..short.len().min(MOST_LISTED).min(self.room)];
         let left = short.len() - listed.len();
+        let frames = self.frames(listed);
+        self.room = self.room.saturating_sub(frames.len());
         Thread {
             tid: status.tid,
             name: String::new(),
-            frames: self.frames(listed),
+            frames,
             cut: if left > 0 {
                 Some(format!("{left} further calls are not listed"))
             } else {

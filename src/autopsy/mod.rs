@@ -1,10 +1,14 @@
 //! What a core file says: who died, where, of what, and how it got there.
 //!
 //! A core holds the memory that the process had for itself, and the names of the files that
-//! it had mapped. [`dump`] and [`notes`] read the core, [`modules`] finds those files and
-//! sees whether they are still the same, [`space`] puts both together. [`unwind`] follows
-//! the stacks with what [`cfi`] knows of each file, [`recover`] looks behind handlers that
-//! raised a signal again, [`symbols`] gives names, and [`examine`] makes it one story.
+//! it had mapped. `dump` and `notes` read the core, `modules` finds those files and
+//! sees whether they are still the same, `space` puts both together. `unwind` follows
+//! the stacks with what `cfi` knows of each file, `recover` looks behind handlers that
+//! raised a signal again, `symbols` gives names, and `examine` makes it one story.
+//!
+//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
+//! it, so that it is the same in every process; of a caller it is the instruction behind the
+//! call, while its function and line are those of the call itself.
 //!
 //! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
 //! it, so that it is the same in every process; of a caller it is the instruction behind the

@@ -117,14 +117,11 @@ fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
     groups
 }
 
-/// A core of a living process may not say what was executable.
+/// A core that the kernel did not write may say nothing of what it leaves out: debuggers
+/// pass over what they find in the files.
 fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
-    let known: Vec<bool> = parts
-        .iter()
-        .filter_map(|part| dump.segment(part.start))
-        .map(super::dump::Segment::executable)
-        .collect();
-    known.is_empty() || known.contains(&true)
+    let mut segments = parts.iter().map(|part| dump.segment(part.start));
+    segments.any(|segment| segment.is_none_or(super::dump::Segment::executable))
 }
 
 fn module(
@@ -166,7 +163,7 @@ fn module(
         }
         (None, _) => {
             // Not a program at all, or one of which nothing is left.
-            if dump.segment(base).is_some() && book.is_none() {
+            if dump.segment(base).is_some() && book.is_none() && !place.exists() {
                 gaps.push(format!(
                     "`{name}` is gone: no program `{}`",
                     place.display()
@@ -175,7 +172,7 @@ fn module(
             Layout::default()
         }
     };
-    if book.is_none() && remembered.is_none() && dump.segment(base).is_none() {
+    if book.is_none() && remembered.is_none() && (place.exists() || dump.segment(base).is_none()) {
         return None;
     }
     Some(Module {

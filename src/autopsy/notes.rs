@@ -89,7 +89,7 @@ impl Notes {
                     notes.threads.extend(status(body, wide));
                 }
                 PRPSINFO if core => notes.process = process(body, wide).or(notes.process),
-                SIGINFO if core => notes.info = info(body).or(notes.info),
+                SIGINFO if core => notes.info = notes.info.or_else(|| info(body)),
                 FILE if core && wide => notes.files = files(body).unwrap_or_default(),
                 AUXV if core && wide => {
                     notes.auxv = body

@@ -66,7 +66,7 @@ impl<'a> Unwinder<'a> {
                 exact,
             };
             if stack.places.len() >= most {
-                stack.cut = Some(format!("it is more than {most} calls deep"));
+                stack.cut = Some(format!("it is not followed for more than {most} calls"));
                 return stack;
             }
             stack.places.push(place);

@@ -36,7 +36,9 @@ fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
             assert!(owner(&path).unwrap().truncated);
         }
     }
-    assert!(read > 20);
+    // The kernel writes its notes first; debuggers write them last, and then nothing is left.
+    let notes = u64::from_le_bytes(whole[72..80].try_into().unwrap());
+    assert!(notes > FRONT || read > 20);
 }
 
 #[test]

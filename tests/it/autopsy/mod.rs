@@ -3,6 +3,7 @@
 mod damage;
 mod debugger;
 mod explain;
+mod living;
 mod native;
 mod python;
 mod victims;

@@ -61,6 +61,9 @@ impl Lab {
             // The kernel gives cores to somebody else here; a debugger writes them as well.
             let mut debugger = Command::new("gdb");
             debugger.args(["-batch", "-ex", "run", "-ex", "generate-core-file core"]);
+            if env.iter().any(|(name, _)| *name == "ABORT") {
+                debugger.args(["-iex", "handle SIGSEGV nostop noprint pass"]);
+            }
             debugger.arg("--args");
             debugger
         };
@@ -108,7 +111,7 @@ pub(super) fn calls(frames: &[Frame], wanted: &[&str]) -> bool {
     functions.windows(wanted.len()).any(|part| part == wanted)
 }
 
-pub(super) const TWO_THREADS: &str = r#"
+pub(super) const TWO_THREADS: &str = r"
 #include <pthread.h>
 #include <unistd.h>
 struct thing { long a, b, c; };
@@ -119,18 +122,18 @@ int main(void) {
     pthread_create(&other, 0, work, 0);
     pthread_join(other, 0);
 }
-"#;
+";
 
-pub(super) const OVERFLOW: &str = r#"
+pub(super) const OVERFLOW: &str = r"
 __attribute__((noinline)) int rec(volatile int *n) { volatile int m = *n + 1; return rec(&m) + 1; }
 int main(void) { volatile int n = 0; return rec(&n); }
-"#;
+";
 
-pub(super) const DOUBLE_FREE: &str = r#"
+pub(super) const DOUBLE_FREE: &str = r"
 #include <stdlib.h>
 __attribute__((noinline)) static void twice(char *p) { free(p); free(p); }
 int main(void) { twice(malloc(4000)); twice(malloc(40)); return 0; }
-"#;
+";
 
 pub(super) const THROW: &str = r#"
 #include <stdexcept>
@@ -143,7 +146,7 @@ namespace app { struct Engine {
 int main() { app::Engine().run(0); }
 "#;
 
-pub(super) const TEMPLATES: &str = r#"
+pub(super) const TEMPLATES: &str = r"
 #include <vector>
 namespace app {
 template <typename T> struct Box { T *value; inline T get() const { return *value; } };
@@ -157,7 +160,7 @@ int main() {
     std::vector<app::Box<long>> all(2, app::Box<long>{nullptr});
     return (int)app::sum(all);
 }
-"#;
+";
 
 pub(super) const RUST: &str = r#"
 mod engine {
@@ -197,31 +200,31 @@ int main(int argc, char **argv) {
 }
 "#;
 
-pub(super) const AT_EXIT: &str = r#"
+pub(super) const AT_EXIT: &str = r"
 #include <stdlib.h>
 static void goodbye(void) { *(volatile int *)0 = 1; }
 int main(void) { atexit(goodbye); return 0; }
-"#;
+";
 
-pub(super) const BEFORE_MAIN: &str = r#"
+pub(super) const BEFORE_MAIN: &str = r"
 __attribute__((constructor)) static void early(void) { *(volatile int *)0 = 1; }
 int main(void) { return 0; }
-"#;
+";
 
-pub(super) const NULL_CALL: &str = r#"
+pub(super) const NULL_CALL: &str = r"
 __attribute__((noinline)) static int dispatch(int (*volatile f)(void)) { return f() + 1; }
 int main(void) { return dispatch(0) + 1; }
-"#;
+";
 
-pub(super) const INLINED: &str = r#"
+pub(super) const INLINED: &str = r"
 static inline __attribute__((always_inline)) int deepest(int *p) { return *p; }
 static inline __attribute__((always_inline)) int middle(int *p) { return deepest(p) + 1; }
 __attribute__((noinline)) int outer(int *p) { return middle(p) * 2; }
 int main(int argc, char **argv) { (void)argv; return outer((int *)(long)(argc - 1)); }
-"#;
+";
 
-pub(super) const QSORT: &str = r#"
+pub(super) const QSORT: &str = r"
 #include <stdlib.h>
 static int compare(const void *a, const void *b) { (void)a; (void)b; return *(volatile int *)8; }
 int main(void) { int all[] = {3, 1, 2}; qsort(all, 3, sizeof *all, compare); return all[0]; }
-"#;
+";
