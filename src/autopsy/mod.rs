@@ -39,6 +39,7 @@ mod shelf;
 mod signal_frame;
 mod space;
 mod symbols;
+pub mod tools;
 mod unwind;
 
 pub use error::Error;

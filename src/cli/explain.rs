@@ -1,22 +1,32 @@
-//! `explain`: the story of a core.
+//! `explain`: the story of a core, or of a trial.
 
 use super::error::CliError;
 use super::exit::Exit;
+use super::experiment::run_and_trial;
+use crate::autopsy::processor::flags_of_model;
+use crate::autopsy::tools::{self, Tool};
 use crate::autopsy::{Error, Examiner, Settings};
-use crate::report::story::story;
+use crate::exec::STORY;
+use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId};
+use crate::report::story::{Told, story, trial_story};
+use crate::store::{self, Folder, default_root};
 use crate::sys::host;
 use crate::term;
 use clap::Args;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-/// Tell what a core file says: who died, where, of what, and how it got there
+/// Tell what a core file says: who died, where, of what, and how it got there; or what was
+/// seen of a trial that failed
 ///
 /// The program and its libraries are taken from where they were; for a core from a
 /// container or another machine name a copy of its root. No debugger is needed.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// The core file
-    core: PathBuf,
+    /// A core file, or a trial as RUN#TRIAL: last#17
+    #[arg(value_name = "CORE|RUN#TRIAL")]
+    what: PathBuf,
     /// The program, if it is no longer where it was
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -26,6 +36,12 @@ pub(super) struct Explain {
     /// What was / for the program: a container's root, or a copy of one
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// The processor that it ran on, if not this one: a model of QEMU's, such as SandyBridge
+    #[arg(long, value_name = "MODEL", value_parser = model)]
+    cpu: Option<BTreeSet<String>>,
+    /// Also what these say, unchanged: gdb, eu-stack, pystack, py-spy
+    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = tool)]
+    with: Vec<Tool>,
     /// Every register, and every thread in full
     #[arg(short, long)]
     verbose: bool,
@@ -36,23 +52,146 @@ pub(super) struct Explain {
 
 impl Explain {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let name = self.what.to_string_lossy();
+        if name.contains('#') && !self.what.exists() {
+            return self.trial(&name);
+        }
+        let autopsy = self.read(&self.what)?;
+        self.say(&autopsy, || story(&autopsy, self.verbose))
+    }
+
+    fn read(&self, core: &Path) -> Result<Autopsy, CliError> {
         let mut settings = Settings {
-            root: self.root,
-            program: self.program,
-            processor: host::processor_flags(),
+            root: self.root.clone(),
+            program: self.program.clone(),
+            processor: self.cpu.clone().or_else(host::processor_flags),
             ..Settings::default()
         };
-        settings.debug_dirs.splice(0..0, self.debug_dir);
-        let autopsy = Examiner::new(settings).examine(&self.core)?;
+        settings
+            .debug_dirs
+            .splice(0..0, self.debug_dir.iter().cloned());
+        let mut autopsy = Examiner::new(settings).examine(core)?;
+        tools::ask_for_python(&mut autopsy, core);
+        let program = self.program.clone();
+        let program = program.unwrap_or_else(|| tools::program(&autopsy));
+        for tool in &self.with {
+            let name = tool.name();
+            if autopsy.tools.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            match tool.ask(core, &program) {
+                Some(said) => autopsy.tools.push((name.to_owned(), said)),
+                None => autopsy
+                    .gaps
+                    .push(format!("{name} had nothing to say, or is not there")),
+            }
+        }
+        Ok(autopsy)
+    }
+
+    fn trial(&self, name: &str) -> Result<Exit, CliError> {
+        let (run, id) = run_and_trial(name)?;
+        let folder = Folder::find(run, &default_root())?;
+        let mut known: Vec<(TrialId, Signature)> = Vec::new();
+        let mut found: Option<(Box<Observation>, Outcome)> = None;
+        let take = |event: &Event, _: &_| {
+            let Event::TrialFinished {
+                trial,
+                seen,
+                outcome,
+                ..
+            } = event
+            else {
+                return;
+            };
+            if let Some(failure) = outcome.failure() {
+                known.push((*trial, failure.signature.clone()));
+            }
+            if *trial == id {
+                found = Some((seen.clone(), outcome.clone()));
+            }
+        };
+        let state = store::read(&folder.journal(), |_| false, take)?;
+        let (seen, outcome) = found.ok_or_else(|| {
+            CliError::usage(anyhow::anyhow!(
+                "the run {} has no trial {id} that ended",
+                state.run
+            ))
+        })?;
+        let better = outcome.failure().and_then(|failure| {
+            let mine = (failure.signature.depth, failure.signature.id);
+            let mut others = known.iter();
+            let same = others.find(|(_, other)| other.also.contains(&mine));
+            same.map(|(trial, _)| *trial)
+        });
+        let stories = self.stories(&folder, id, &seen)?;
+        let told = Told {
+            trial: id,
+            outcome: &outcome,
+            seen: &seen,
+            limits: &state.plan.limits,
+            stories: &stories,
+            better,
+            verbose: self.verbose,
+        };
+        self.say(&stories, || trial_story(&told))
+    }
+
+    /// Returns what the cores of a trial say: as it was written down when they were fresh,
+    /// or, where another tool is asked for, read again.
+    fn stories(
+        &self,
+        folder: &Folder,
+        id: TrialId,
+        seen: &Observation,
+    ) -> Result<Vec<Autopsy>, CliError> {
+        let cores = seen.cores.iter();
+        let place = folder.trials().join(id.0.to_string());
+        if !self.with.is_empty() {
+            // The run may have been moved since.
+            let names = cores.filter_map(|core| Path::new(core.file.as_os_str()).file_name());
+            return names.map(|name| self.read(&place.join(name))).collect();
+        }
+        let written = fs::read(place.join(STORY)).ok();
+        let written = written.and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(written.unwrap_or_else(|| {
+            let short = cores.filter_map(|core| core.crash.as_deref());
+            let told = |crash: &crate::model::Crash| Autopsy {
+                crash: crash.clone(),
+                gaps: vec![
+                    "the core was not kept: this is what the journal holds of it".to_owned(),
+                ],
+                ..Autopsy::default()
+            };
+            short.map(told).collect()
+        }))
+    }
+
+    fn say<T: serde::Serialize>(
+        &self,
+        what: &T,
+        story: impl FnOnce() -> String,
+    ) -> Result<Exit, CliError> {
         let text = if self.json {
-            let json = serde_json::to_string_pretty(&autopsy).map_err(CliError::could_not)?;
+            let json = serde_json::to_string_pretty(what).map_err(CliError::could_not)?;
             format!("{json}\n")
         } else {
-            story(&autopsy, self.verbose)
+            story()
         };
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
+}
+
+fn model(name: &str) -> Result<BTreeSet<String>, String> {
+    flags_of_model(name).ok_or_else(|| {
+        format!("`{name}` is no processor that is known here; `qemu-x86_64 -cpu help` lists those that QEMU has")
+    })
+}
+
+fn tool(name: &str) -> Result<Tool, String> {
+    let known = Tool::ALL.into_iter().find(|tool| tool.name() == name);
+    known.ok_or_else(|| "write gdb, eu-stack, pystack or py-spy".to_owned())
 }
 
 impl From<Error> for CliError {

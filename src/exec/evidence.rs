@@ -5,7 +5,7 @@
 //! its session, shows that it is of this trial; never by its name or its place.
 
 use crate::autopsy::processor::flags_of_model;
-use crate::autopsy::{self, Examiner};
+use crate::autopsy::{self, Examiner, tools};
 use crate::model::{Autopsy, CoreSeen, Observation, Role, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::host;
@@ -114,7 +114,8 @@ impl Collector {
         }
         let mut examiner = self.examiner.lock().expect("no panic");
         match examiner.examine(Path::new(core.file.as_os_str())) {
-            Ok(story) => {
+            Ok(mut story) => {
+                tools::ask_for_python(&mut story, Path::new(core.file.as_os_str()));
                 core.crash = Some(Box::new(story.crash.clone()));
                 Some(story)
             }

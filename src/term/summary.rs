@@ -81,19 +81,37 @@ fn kinds(out: &mut String, variant: &Variant) {
             " [not the bug looked for]"
         };
         let trials = words::trials(&seen.trials, LISTED);
-        let what = what(variant, seen);
+        let same: Vec<_> = captured
+            .iter()
+            .filter(|one| seen.same_as.contains(&one.id))
+            .collect();
+        // Where captured trials showed the same, and one thing only, that is what it is.
+        let (what, known) = match same.as_slice() {
+            [one] => (what(variant, one), Some(&one.trials)),
+            _ => (what(variant, seen), None),
+        };
         let _ = writeln!(out, "    {}x {what}{aside}   {trials}", seen.count);
-        for same in captured.iter().filter(|one| seen.same_as.contains(&one.id)) {
-            caught(out, same);
+        match known {
+            Some(known) => {
+                let known = words::trials(known, LISTED);
+                let _ = writeln!(
+                    out,
+                    "       {}",
+                    style(format!(
+                        "known by the {}; its stack was caught in {known}, run for that",
+                        seen.depth
+                    ))
+                    .dim(),
+                );
+            }
+            None => same.iter().for_each(|one| caught(out, one)),
         }
     }
-    let linked = |id: &String| {
-        variant
-            .signatures
-            .iter()
-            .any(|s| s.same_as.contains(id) || s.id == *id)
+    let linked = |one: &&SignatureSeen| {
+        let mut all = variant.signatures.iter();
+        all.any(|seen| seen.same_as.contains(&one.id) || seen.id == one.id)
     };
-    for other in captured.iter().filter(|one| !linked(&one.id)) {
+    for other in captured.iter().filter(|one| !linked(one)) {
         caught(out, other);
     }
     if variant.leaked_processes > 0 {
@@ -146,7 +164,7 @@ fn caught(out: &mut String, seen: &SignatureSeen) {
     let _ = writeln!(
         out,
         "       {} {}   {}  {}",
-        style("caught:").dim(),
+        style("caught besides:").dim(),
         style(words::sanitize(&seen.title)).red(),
         style(&seen.id).dim(),
         words::trials(&seen.trials, LISTED),
@@ -184,10 +202,25 @@ fn next(report: &Report) -> Option<String> {
         Some(file) => format!("provoke scenario {file} -n {clean} -x"),
         None => format!("provoke run -n {clean} -x -- {}", variant.command),
     };
+    let explained = explained(variant).map_or(String::new(), |trial| {
+        format!("\n  what happened: provoke explain {}#{trial}", report.run)
+    });
     Some(format!(
-        "a fix will need {}: {}\n  one again: provoke replay {}#{trial}",
+        "a fix will need {}: {}{explained}\n  one again: provoke replay {}#{trial}",
         words::plural(clean, "clean trial"),
         style(words::sanitize(&again)).bold(),
         report.run,
     ))
+}
+
+/// Returns the trial whose failure is known best, where there is more to say than how it ended.
+fn explained(variant: &Variant) -> Option<u64> {
+    let captured = variant
+        .captured
+        .iter()
+        .flat_map(|captured| &captured.signatures);
+    let all = variant.signatures.iter().chain(captured);
+    let deep = all.filter(|seen| seen.depth > Depth::Status);
+    let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
+    best.trials.first().copied()
 }

@@ -8,8 +8,10 @@ mod hang;
 mod lines;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use hang::hang_story;
+pub use trial::{Told, trial_story};
 
 use super::words::{plural, plural_of, sanitize, sanitize_lines};
 use crate::model::{Autopsy, Crash, Frame, Phase, Thread};

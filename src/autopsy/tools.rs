@@ -1,0 +1,149 @@
+//! Other programs that know more: each is used where it is there, and named.
+//!
+//! Only what they print is taken. Python's own frames need a reader of that very
+//! version of Python, which is better kept by those who make one.
+
+use crate::model::Autopsy;
+use crate::sys::tool;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A debugger takes seconds to read the symbols of a large program.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes that are taken of what a tool prints.
+const MOST: usize = 256 << 10;
+
+/// A program that reads cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// Python's frames.
+    PySpy,
+    /// Python's frames among those of C.
+    Pystack,
+    /// The debugger.
+    Gdb,
+    /// The stacks, by elfutils.
+    EuStack,
+}
+
+impl Tool {
+    /// Every tool.
+    pub const ALL: [Self; 4] = [Self::PySpy, Self::Pystack, Self::Gdb, Self::EuStack];
+
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PySpy => "py-spy",
+            Self::Pystack => "pystack",
+            Self::Gdb => "gdb",
+            Self::EuStack => "eu-stack",
+        }
+    }
+
+    /// Returns where it is, if it is there.
+    pub fn find(self) -> Option<PathBuf> {
+        let path = std::env::var_os("PATH")?;
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join(self.name()));
+        places.find(|place| place.is_file())
+    }
+
+    /// Returns what it says of a core; nothing where it fails.
+    pub fn ask(self, core: &Path, program: &Path) -> Option<String> {
+        let words: Vec<&OsStr> = match self {
+            Self::PySpy => vec!["dump".as_ref(), "--core".as_ref(), core.as_ref()],
+            Self::Pystack => vec![
+                "core".as_ref(),
+                "--native".as_ref(),
+                "--no-color".as_ref(),
+                core.as_ref(),
+                program.as_ref(),
+            ],
+            Self::Gdb => vec![
+                "-batch".as_ref(),
+                "-nx".as_ref(),
+                "-ex".as_ref(),
+                "thread apply all bt".as_ref(),
+                program.as_ref(),
+                core.as_ref(),
+            ],
+            Self::EuStack => vec![
+                "--inlines".as_ref(),
+                "--core".as_ref(),
+                core.as_ref(),
+                "--executable".as_ref(),
+                program.as_ref(),
+            ],
+        };
+        let said = tool::run(&self.find()?, &words, Instant::now() + PATIENCE, MOST).ok()?;
+        Some(said).filter(|said| !said.trim().is_empty())
+    }
+}
+
+/// Asks one who knows Python for its frames, where the program is one.
+pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path) {
+    let names = autopsy.modules.iter();
+    let mut names = names.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
+    if !names.any(|name| name.starts_with("libpython") || name.starts_with("python")) {
+        return;
+    }
+    let program = program(autopsy);
+    let mut tools = [Tool::PySpy, Tool::Pystack].into_iter();
+    let said = tools.find_map(|tool| Some((tool, tool.ask(core, &program)?)));
+    let Some((tool, text)) = said else {
+        let known = [Tool::PySpy, Tool::Pystack]
+            .iter()
+            .any(|tool| tool.find().is_some());
+        autopsy.gaps.push(if known {
+            "Python's own frames could not be read: the interpreter was gone, or is not known"
+                .to_owned()
+        } else {
+            "Python's own frames are not shown: `pip install py-spy`".to_owned()
+        });
+        return;
+    };
+    if tool == Tool::PySpy {
+        autopsy.crash.python = innermost(&text, autopsy.threads.first().map(|thread| thread.tid));
+    }
+    autopsy.tools.push((tool.name().to_owned(), text));
+}
+
+/// Returns the file of the program itself, as the core names it.
+pub fn program(autopsy: &Autopsy) -> PathBuf {
+    let lowest = autopsy.modules.iter().min_by_key(|module| module.base);
+    lowest
+        .map(|module| PathBuf::from(&module.path))
+        .unwrap_or_default()
+}
+
+/// Reads the innermost frame of a thread from what py-spy prints:
+/// `Thread 4711 (idle): "MainThread"`, then `    f (a.py:3)`.
+fn innermost(text: &str, tid: Option<i32>) -> Option<String> {
+    let tid = tid?.to_string();
+    let mut lines = text.lines();
+    lines.find(|line| {
+        let rest = line.strip_prefix("Thread ");
+        rest.is_some_and(|rest| rest.split(' ').next() == Some(&tid))
+    })?;
+    let frame = lines.next()?.strip_prefix("    ")?;
+    Some(frame.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_frame_is_that_of_the_thread_that_crashed() {
+        let text = "Process 7: python x.py\nPython v3.11.7\n\n\
+            Thread 7 (idle): \"MainThread\"\n    join (threading.py:1119)\n    <module> (x.py:9)\n\
+            Thread 9 (active): \"Thread-1\"\n    g (x.py:3)\n    run (threading.py:982)\n";
+        assert_eq!(innermost(text, Some(9)).as_deref(), Some("g (x.py:3)"));
+        assert_eq!(
+            innermost(text, Some(7)).as_deref(),
+            Some("join (threading.py:1119)")
+        );
+        assert_eq!(innermost(text, Some(8)), None);
+        assert_eq!(innermost("Thread 8 (idle)", Some(8)), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! The story of one trial: everything that was seen of its failure.
+
+use super::super::words::{plural_of, sanitize};
+use super::lines::Lines;
+use super::{hang_story, story};
+use crate::model::{Autopsy, Limit, Observation, Outcome, Signature, TrialId};
+use crate::oracle;
+
+/// What is told of a trial.
+pub struct Told<'a> {
+    /// Its number.
+    pub trial: TrialId,
+    /// How it was judged.
+    pub outcome: &'a Outcome,
+    /// What was seen of it.
+    pub seen: &'a Observation,
+    /// The limits that it ran under.
+    pub limits: &'a [Limit],
+    /// What the cores of its processes say.
+    pub stories: &'a [Autopsy],
+    /// Another trial that showed the same failure, and says more of it.
+    pub better: Option<TrialId>,
+    /// Every register, and every thread in full.
+    pub verbose: bool,
+}
+
+/// Returns the story of a trial.
+pub fn trial_story(told: &Told<'_>) -> String {
+    let mut lines = Lines::default();
+    let seen = told.seen;
+    match told.outcome {
+        Outcome::Pass => {
+            lines.line(&format!(
+                "{} passed: there is nothing to explain.",
+                told.trial
+            ));
+            return lines.finish();
+        }
+        Outcome::Void(void) => {
+            lines.line(&format!("{} says nothing: {void}.", told.trial));
+            return lines.finish();
+        }
+        Outcome::Fail(failure) | Outcome::Other(failure) => {
+            let title = sanitize(&failure.signature.title);
+            lines.line(&format!("{}: {title}", told.trial));
+            lines.line(&format!("  {}", known_by(&failure.signature)));
+            lines.line(&format!("  {}: {}", failure.kind, failure.kind.words()));
+        }
+    }
+    if let Some(killer) = oracle::killer(seen, told.limits) {
+        lines.prose("  killed by: ", &killer);
+    }
+    for casualty in &seen.casualties {
+        let name = match casualty.program.as_str() {
+            "" => String::new(),
+            name => format!(" ({})", sanitize(name)),
+        };
+        let signal = casualty
+            .signal
+            .map_or("a signal".to_owned(), |signal| signal.to_string());
+        lines.line(&format!(
+            "  process {}{name} died of {signal}",
+            casualty.pid
+        ));
+    }
+    for actor in &seen.actors {
+        for said in actor.telling.iter().chain(Some(&actor.last_words)) {
+            if !said.is_empty() {
+                lines.prose("  it said: ", &sanitize(said));
+                break;
+            }
+        }
+    }
+    for line in &seen.kernel {
+        lines.prose("  the kernel logged: ", &sanitize(&line.text));
+    }
+    let mut out = lines.finish();
+    let mut add = |text: &str| {
+        out.push('\n');
+        out.push_str(text);
+    };
+    if let Some(hang) = &seen.hang {
+        add(&hang_story(hang));
+    }
+    // What a hung process was doing has been told, thread by thread.
+    let told_already = |autopsy: &&Autopsy| seen.hang.is_none() || autopsy.crash.signal.is_some();
+    for autopsy in told
+        .stories
+        .iter()
+        .filter(|one| told.verbose || told_already(one))
+    {
+        add(&story(autopsy, told.verbose));
+    }
+    if !seen.residue.leaked.is_empty() {
+        add(&left(seen));
+    }
+    let cores = seen
+        .cores
+        .iter()
+        .filter(|core| !core.file.as_os_str().is_empty());
+    for core in cores {
+        let unread = core.unread.as_ref();
+        let unread = unread.map_or(String::new(), |why| format!(" (not read: {why})"));
+        add(&sanitize(&format!("core: {}{unread}", core.file)));
+        add("");
+    }
+    if let Some(better) = told.better {
+        add(&format!(
+            "The same failure left more in {better}: explain that one.\n"
+        ));
+    }
+    out
+}
+
+fn known_by(signature: &Signature) -> String {
+    format!(
+        "signature {}, known by the {}",
+        signature.id, signature.depth
+    )
+}
+
+fn left(seen: &Observation) -> String {
+    let mut lines = Lines::default();
+    let all = seen.residue.leaked.len() as u64 + seen.residue.unlisted;
+    lines.line(&format!(
+        "Left behind: {}",
+        plural_of(all, "process", "processes")
+    ));
+    for process in &seen.residue.leaked {
+        let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();
+        let waiting = match process.waiting.as_str() {
+            "" => process.state.to_string(),
+            waiting => waiting.to_owned(),
+        };
+        lines.prose(
+            &format!("  {} ", process.pid),
+            &sanitize(&format!(
+                "{}: {} MiB, {} threads, in {waiting}, {:.1} s old",
+                command.join(" "),
+                process.rss_kib.div_ceil(1024),
+                process.threads,
+                process.age.as_secs_f64(),
+            )),
+        );
+        if !process.ancestors.is_empty() {
+            lines.prose(
+                "      below ",
+                &sanitize(&process.ancestors.join(", below ")),
+            );
+        }
+    }
+    lines.finish()
+}
