@@ -5,5 +5,5 @@ mod debugger;
 mod explain;
 mod living;
 mod native;
-mod python;
-mod victims;
+pub(crate) mod python;
+pub(crate) mod victims;

@@ -37,13 +37,13 @@ PyMODINIT_FUNC PyInit_boom(void) { return PyModule_Create(&module); }
 "#;
 
 /// An interpreter, and the extension compiled for it.
-pub(super) struct Extension {
+pub(crate) struct Extension {
     lab: Lab,
-    pub(super) interpreter: PathBuf,
+    pub(crate) interpreter: PathBuf,
 }
 
 impl Extension {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let ask =
             "import sys, sysconfig\nprint(sys.executable)\nprint(sysconfig.get_path('include'))";
         let said = Command::new("python3").args(["-c", ask]).output().unwrap();
@@ -61,7 +61,12 @@ impl Extension {
         }
     }
 
-    pub(super) fn core(&self, code: &str, farewell: bool) -> PathBuf {
+    /// Where the extension is.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.lab.path("")
+    }
+
+    pub(crate) fn core(&self, code: &str, farewell: bool) -> PathBuf {
         let code = format!("import boom; {code}");
         let folder = self.lab.path("");
         let mut env = vec![("PYTHONPATH", folder.to_str().unwrap())];

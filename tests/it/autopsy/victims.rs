@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A folder with programs and cores in it.
-pub(super) struct Lab {
+pub(crate) struct Lab {
     folder: tempfile::TempDir,
 }
 
 impl Lab {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Compiles one source file; the language is that of the file's name.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         &self,
         program: &str,
         file: &str,
@@ -43,13 +43,13 @@ impl Lab {
         self.path(program)
     }
 
-    pub(super) fn run(&self, program: &str, args: &[&str]) {
+    pub(crate) fn run(&self, program: &str, args: &[&str]) {
         let mut command = Command::new(program);
         succeed(command.args(args).current_dir(self.folder.path()));
     }
 
     /// Lets a program crash, and returns its core.
-    pub(super) fn core(&self, program: &Path, args: &[&str], env: &[(&str, &str)]) -> PathBuf {
+    pub(crate) fn core(&self, program: &Path, args: &[&str], env: &[(&str, &str)]) -> PathBuf {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
         let plain = !pattern.contains('/') && !pattern.contains('|');
@@ -91,12 +91,12 @@ fn succeed(command: &mut Command) {
     assert!(said.status.success(), "{command:?}: {stderr}");
 }
 
-pub(super) fn examined(core: &Path) -> Autopsy {
+pub(crate) fn examined(core: &Path) -> Autopsy {
     Examiner::new(Settings::default()).examine(core).unwrap()
 }
 
 /// The functions of these frames; a place in a file where there is no name.
-pub(super) fn functions(frames: &[Frame]) -> Vec<String> {
+pub(crate) fn functions(frames: &[Frame]) -> Vec<String> {
     let name = |frame: &Frame| match (&frame.function, &frame.module) {
         (Some(function), _) => function.clone(),
         (None, Some(module)) => format!("{module}+{:#x}", frame.offset),
@@ -106,12 +106,12 @@ pub(super) fn functions(frames: &[Frame]) -> Vec<String> {
 }
 
 /// True if these functions are called one by the other, innermost first.
-pub(super) fn calls(frames: &[Frame], wanted: &[&str]) -> bool {
+pub(crate) fn calls(frames: &[Frame], wanted: &[&str]) -> bool {
     let functions = functions(frames);
     functions.windows(wanted.len()).any(|part| part == wanted)
 }
 
-pub(super) const TWO_THREADS: &str = r"
+pub(crate) const TWO_THREADS: &str = r"
 #include <pthread.h>
 #include <unistd.h>
 struct thing { long a, b, c; };
@@ -124,18 +124,18 @@ int main(void) {
 }
 ";
 
-pub(super) const OVERFLOW: &str = r"
+pub(crate) const OVERFLOW: &str = r"
 __attribute__((noinline)) int rec(volatile int *n) { volatile int m = *n + 1; return rec(&m) + 1; }
 int main(void) { volatile int n = 0; return rec(&n); }
 ";
 
-pub(super) const DOUBLE_FREE: &str = r"
+pub(crate) const DOUBLE_FREE: &str = r"
 #include <stdlib.h>
 __attribute__((noinline)) static void twice(char *p) { free(p); free(p); }
 int main(void) { twice(malloc(4000)); twice(malloc(40)); return 0; }
 ";
 
-pub(super) const THROW: &str = r#"
+pub(crate) const THROW: &str = r#"
 #include <stdexcept>
 namespace app { struct Engine {
     __attribute__((noinline)) void run(int depth) {
@@ -146,7 +146,7 @@ namespace app { struct Engine {
 int main() { app::Engine().run(0); }
 "#;
 
-pub(super) const TEMPLATES: &str = r"
+pub(crate) const TEMPLATES: &str = r"
 #include <vector>
 namespace app {
 template <typename T> struct Box { T *value; inline T get() const { return *value; } };
@@ -162,7 +162,7 @@ int main() {
 }
 ";
 
-pub(super) const RUST: &str = r#"
+pub(crate) const RUST: &str = r#"
 mod engine {
     #[inline(never)]
     pub fn run(fuel: &[u32], at: usize) -> u32 { fuel[at] }
@@ -171,7 +171,7 @@ fn main() { println!("{}", engine::run(&[1, 2], std::env::args().count() + 5)); 
 "#;
 
 /// A farewell that raises again, like those of many runtimes.
-pub(super) const HANDLER: &str = r#"
+pub(crate) const HANDLER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,30 +200,30 @@ int main(int argc, char **argv) {
 }
 "#;
 
-pub(super) const AT_EXIT: &str = r"
+pub(crate) const AT_EXIT: &str = r"
 #include <stdlib.h>
 static void goodbye(void) { *(volatile int *)0 = 1; }
 int main(void) { atexit(goodbye); return 0; }
 ";
 
-pub(super) const BEFORE_MAIN: &str = r"
+pub(crate) const BEFORE_MAIN: &str = r"
 __attribute__((constructor)) static void early(void) { *(volatile int *)0 = 1; }
 int main(void) { return 0; }
 ";
 
-pub(super) const NULL_CALL: &str = r"
+pub(crate) const NULL_CALL: &str = r"
 __attribute__((noinline)) static int dispatch(int (*volatile f)(void)) { return f() + 1; }
 int main(void) { return dispatch(0) + 1; }
 ";
 
-pub(super) const INLINED: &str = r"
+pub(crate) const INLINED: &str = r"
 static inline __attribute__((always_inline)) int deepest(int *p) { return *p; }
 static inline __attribute__((always_inline)) int middle(int *p) { return deepest(p) + 1; }
 __attribute__((noinline)) int outer(int *p) { return middle(p) * 2; }
 int main(int argc, char **argv) { (void)argv; return outer((int *)(long)(argc - 1)); }
 ";
 
-pub(super) const QSORT: &str = r"
+pub(crate) const QSORT: &str = r"
 #include <stdlib.h>
 static int compare(const void *a, const void *b) { (void)a; (void)b; return *(volatile int *)8; }
 int main(void) { int all[] = {3, 1, 2}; qsort(all, 3, sizeof *all, compare); return all[0]; }

@@ -1,0 +1,411 @@
+//! From an exit status to the line that did it: what is said of real crashes and hangs.
+
+use super::support::Sandbox;
+use crate::autopsy::python::Extension;
+use serde_json::Value;
+use std::process::Command;
+
+/// Compiles a program in the sandbox and returns its path.
+fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str]) -> String {
+    let file = sandbox.write(&format!("{name}.c"), source);
+    let program = sandbox.path(name);
+    let mut cc = Command::new("cc");
+    cc.args(flags).arg("-w").arg(file).arg("-o").arg(&program);
+    assert!(cc.status().unwrap().success());
+    program.to_str().unwrap().to_owned()
+}
+
+/// The titles of the signatures that were measured, and of those that were caught.
+fn titles(report: &Value) -> (Vec<String>, Vec<String>) {
+    let list = |signatures: &Value| -> Vec<String> {
+        let all = signatures.as_array().into_iter().flatten();
+        let mut all: Vec<String> = all
+            .map(|seen| seen["title"].as_str().unwrap().to_owned())
+            .collect();
+        all.sort();
+        all
+    };
+    let variant = &report["variants"][0];
+    (
+        list(&variant["signatures"]),
+        list(&variant["captured"]["signatures"]),
+    )
+}
+
+fn alive(pid: &str) -> bool {
+    std::path::Path::new("/proc").join(pid).exists()
+}
+
+const NULL: &str = r#"
+    #include <stdlib.h>
+    struct thing { long a, b, c; };
+    __attribute__((noinline)) long conv(struct thing *p) { return p->c + 1; }
+    __attribute__((noinline)) long forward(struct thing *p) { return conv(p) * 2; }
+    int main(void) { return atoi(getenv("PROVOKE_TRIAL")) % 4 ? 0 : forward(0) + 1; }
+"#;
+
+#[test]
+fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let (report, said) = sandbox.report(&["-n", "20", "--", &program]);
+    let variant = &report["variants"][0];
+    let [low, high] = [0, 1].map(|end| variant["rate"]["cp"][end].as_f64().unwrap());
+    assert!(low < 0.25 && 0.25 < high, "{said}");
+    assert_eq!(variant["failing_trials"].as_array().unwrap().len(), 5);
+    let (measured, caught) = titles(&report);
+    assert_eq!(measured.len(), 1, "{said}");
+    let title = "SIGSEGV, null pointer + 0x10, in conv < forward < main";
+    assert_eq!(caught, [title]);
+    assert!(said.stdout.contains(&format!("5x {title}")), "{said}");
+
+    // Both are the same bug, and a run that looks for it finds it under either name.
+    let [measured, caught] = ["/signatures/0", "/captured/signatures/0"]
+        .map(|path| variant.pointer(path).unwrap()["id"].as_str().unwrap());
+    assert_eq!(variant["signatures"][0]["same_as"][0], caught);
+    for id in [measured, caught] {
+        let only = format!("sig:{id}");
+        let (report, said) = sandbox.report(&["-n", "8", "--only", &only, "--", &program]);
+        assert_eq!(report["variants"][0]["failures"], 2, "{said}");
+        assert_eq!(report["capture"], "on");
+    }
+    let (report, _) = sandbox.report(&["-n", "8", "--only", "sig:00000000", "--", &program]);
+    let variant = &report["variants"][0];
+    assert_eq!([&variant["failures"], &variant["other"]], [0, 2]);
+
+    let told = sandbox.provoke(&["explain", "last#4"]);
+    let wanted = ["null pointer", "conv  ", "mov rax, [rdi+0x10]", "null.c:4"];
+    assert!(
+        wanted.iter().all(|word| told.stdout.contains(word)),
+        "{told}"
+    );
+}
+
+const HEAP: &str = r#"
+    #include <assert.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    __attribute__((noinline)) void close_handle(int how) {
+        char *p = malloc(2000);
+        malloc(16);
+        if (how == 0) { free(p); free(p); }
+        if (how == 1) free(p + 8);
+        assert(how != 2);
+    }
+    int main(void) {
+        freopen("/dev/null", "w", stderr);
+        close_handle(atoi(getenv("PROVOKE_TRIAL")) % 3);
+        return 0;
+    }
+"#;
+
+#[test]
+fn three_bugs_in_one_function_are_three_though_nobody_saw_what_they_said() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "heap", HEAP, &["-g", "-O0"]);
+    for strip in [false, true] {
+        if strip {
+            assert!(
+                Command::new("strip")
+                    .arg(&program)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        let (report, said) = sandbox.report(&["-n", "6", "--capture", "on", "--", &program]);
+        let (all, _) = titles(&report);
+        let kinds = ["assertion", "double free", "bad free"];
+        assert_eq!(all.len(), 3, "{said}");
+        for kind in kinds {
+            assert!(
+                all.iter().any(|title| title.contains(kind)),
+                "{kind}: {all:?}"
+            );
+        }
+        let counts = report["variants"][0]["signatures"].as_array().unwrap();
+        assert!(counts.iter().all(|seen| seen["count"] == 2), "{said}");
+        assert!(said.stdout.contains("found the heap damaged"), "{said}");
+    }
+}
+
+const DAEMON: &str = r#"
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    int main(void) {
+        int n = atoi(getenv("PROVOKE_TRIAL"));
+        if (n % 3) return 0;
+        const char *list = getenv("LIST");
+        if (fork() == 0) {
+            setsid();
+            if (fork()) _exit(0);
+            FILE *file = fopen(list, "a");
+            fprintf(file, "%d\n", (int) getpid());
+            fclose(file);
+            clearenv();
+            for (int fd = 3; fd < 64; fd++) close(fd);
+            for (;;) pause();
+        }
+        return 1;
+    }
+"#;
+
+#[test]
+fn a_daemon_that_a_failing_task_forgets_is_found_and_ended() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "daemon", DAEMON, &[]);
+    let list = format!("LIST={}", sandbox.path("pids").display());
+    let args = [
+        "-n",
+        "9",
+        "--leak-grace",
+        "100ms",
+        "-e",
+        &list,
+        "--",
+        &program,
+    ];
+    let (report, said) = sandbox.report(&args);
+    let variant = &report["variants"][0];
+    assert_eq!(variant["failing_trials"], serde_json::json!([3, 6, 9]));
+    assert_eq!(variant["leaking_trials"], 3, "{said}");
+    let pids = sandbox.read("pids");
+    assert_eq!(pids.lines().count(), 3);
+    for pid in pids.lines() {
+        assert!(!alive(pid), "{pid} lives");
+    }
+}
+
+const AVX2: &str = r#"
+    #include <immintrin.h>
+    #include <stdio.h>
+    __attribute__((noinline, target("avx2"))) int search(const int *p) {
+        __m256i sum = _mm256_add_epi32(_mm256_loadu_si256((void *) p), _mm256_loadu_si256((void *) (p + 8)));
+        return _mm256_extract_epi32(sum, 0);
+    }
+    __attribute__((noinline)) int trap(void) { __builtin_trap(); }
+    int main(int count, char **words) {
+        int data[16] = {0};
+        puts("index built ok");
+        fflush(stdout);
+        return count > 1 ? trap() : search(data);
+    }
+"#;
+
+#[test]
+fn an_instruction_that_the_processor_lacks_is_named_and_a_deliberate_trap_is_not() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "index", AVX2, &["-g", "-O1", "-static"]);
+    // The emulated processor has AVX, so that only the newer instruction is missing.
+    let run = |more: &[&str]| {
+        let emulator = ["qemu-x86_64", "-cpu", "SandyBridge", &program];
+        let args = [&["-n", "1", "--capture", "on", "--"], &emulator[..], more].concat();
+        sandbox.report(&args)
+    };
+    let (report, said) = run(&[]);
+    let (titles_of_index, _) = titles(&report);
+    assert!(
+        titles_of_index[0].contains("needs AVX2"),
+        "{titles_of_index:?} {said}"
+    );
+    let told = sandbox.provoke(&["explain", "last#1"]);
+    assert!(told.stdout.contains("vpaddd"), "{told}");
+    assert!(
+        sandbox
+            .read("provoke-out/last/trials/1/stdout")
+            .contains("index built ok")
+    );
+
+    let (report, said) = run(&["trap"]);
+    let (titles_of_trap, _) = titles(&report);
+    assert!(
+        !titles_of_trap[0].contains("CPU"),
+        "{titles_of_trap:?} {said}"
+    );
+    assert!(
+        titles_of_trap[0].contains("deliberate trap"),
+        "{titles_of_trap:?}"
+    );
+}
+
+const DEADLOCK: &str = r#"
+    #include <pthread.h>
+    #include <stdlib.h>
+    static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_barrier_t both;
+    __attribute__((noinline)) static void *deposit(void *x) {
+        pthread_mutex_lock(&a); pthread_barrier_wait(&both); pthread_mutex_lock(&b);
+        return x;
+    }
+    __attribute__((noinline)) static void *withdraw(void *x) {
+        pthread_mutex_lock(&b); pthread_barrier_wait(&both); pthread_mutex_lock(&a);
+        return x;
+    }
+    int main(void) {
+        if (atoi(getenv("PROVOKE_TRIAL")) % 3) return 0;
+        pthread_t one, other;
+        pthread_barrier_init(&both, 0, 2);
+        pthread_create(&one, 0, deposit, 0);
+        pthread_create(&other, 0, withdraw, 0);
+        pthread_join(one, 0);
+        pthread_join(other, 0);
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_deadlock_is_named_by_the_two_functions_that_wait_for_each_other() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "bank", DEADLOCK, &["-g", "-O1", "-pthread"]);
+    // Long enough for the two threads to meet, however busy the machine is.
+    let (report, said) = sandbox.report(&["-n", "6", "-t", "2s", "--", &program]);
+    let (measured, _) = titles(&report);
+    assert_eq!(measured, ["hang: deadlock, deposit <-> withdraw"], "{said}");
+    assert_eq!(
+        report["variants"][0]["failing_trials"],
+        serde_json::json!([3, 6])
+    );
+    let told = sandbox.provoke(&["explain", "last#3"]);
+    assert!(told.stdout.contains("Deadlock: thread "), "{told}");
+    for event in sandbox.events() {
+        for actor in event["trial_finished"]["seen"]["actors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let pid = actor["pid"].to_string();
+            assert!(!alive(&pid), "{pid} lives");
+        }
+    }
+}
+
+#[test]
+fn a_crash_in_a_thread_of_an_extension_is_blamed_on_it_whatever_python_says() {
+    let sandbox = Sandbox::new();
+    let extension = Extension::new();
+    let interpreter = extension.interpreter.to_str().unwrap();
+    let path = format!("PYTHONPATH={}", extension.folder().display());
+    let run = |handler: &str| {
+        let handler = format!("PYTHONFAULTHANDLER={handler}");
+        let (report, said) = sandbox.report(&[
+            "-n",
+            "1",
+            "--capture",
+            "on",
+            "-e",
+            &path,
+            "-e",
+            &handler,
+            "--",
+            interpreter,
+            "-c",
+            "import boom; boom.in_thread()",
+        ]);
+        let seen = report["variants"][0]["signatures"][0].clone();
+        let title = seen["title"].as_str().unwrap().to_owned();
+        assert!(title.contains("boom.so!c_inner < worker"), "{title} {said}");
+        seen["id"].clone()
+    };
+    assert_eq!(run(""), run("1"));
+}
+
+#[test]
+fn a_crash_that_the_exit_code_hides_is_a_failure_unless_nobody_cares() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let line = format!("{program}; true");
+    let (report, said) = sandbox.report(&["-n", "4", "--capture", "on", "--shell", &line]);
+    let variant = &report["variants"][0];
+    assert_eq!(variant["failing_trials"], serde_json::json!([4]), "{said}");
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1);
+    let title = variant["signatures"][0]["title"].as_str().unwrap();
+    assert!(title.contains("null pointer + 0x10, in conv"), "{title}");
+    let args = ["-n", "4", "--ignore-child-crashes", "--shell", &line];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 0, "{said}");
+}
+
+#[test]
+fn only_so_many_cores_of_each_signature_are_kept() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let always = ["-e", "PROVOKE_TRIAL=4"];
+    let args = ["-n", "5", "--capture", "on", "--keep-per-sig", "2"];
+    sandbox.report(&[&args[..], &always, &["--", &program]].concat());
+    let trials = sandbox.path("provoke-out/last/trials");
+    let mut kept: Vec<String> = std::fs::read_dir(trials)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["1", "2"]);
+    assert!(
+        !sandbox.path("core").exists(),
+        "those that are not kept are removed"
+    );
+    let told = sandbox.provoke(&["explain", "last#5"]);
+    assert!(told.stdout.contains("the core was not kept"), "{told}");
+    assert!(told.stdout.contains("conv"), "{told}");
+}
+
+#[test]
+fn a_core_of_another_run_is_left_alone() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let foreign = format!("ulimit -c unlimited; PROVOKE_TRIAL=4 {program}; true");
+    sandbox.any("sh", &["-c", &foreign]).status().unwrap();
+    assert!(sandbox.path("core").exists());
+    let args = [
+        "-n",
+        "1",
+        "--capture",
+        "on",
+        "--",
+        "sh",
+        "-c",
+        "kill -SEGV $$",
+    ];
+    // What the trial leaves is not taken for the other, nor the other for it.
+    let (report, said) = sandbox.report(&args);
+    let title = report["variants"][0]["signatures"][0]["title"]
+        .as_str()
+        .unwrap();
+    assert!(!title.contains("conv"), "{title} {said}");
+}
+
+#[test]
+fn without_root_the_same_is_known() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let folder = sandbox.path("");
+    assert!(
+        Command::new("chown")
+            .arg("-R")
+            .arg("65534:65534")
+            .arg(&folder)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let args = [
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        super::support::PROVOKE,
+        "run",
+        "-q",
+        "-n",
+        "8",
+        "--export-json",
+        "report.json",
+        "--",
+        &program,
+    ];
+    let done = sandbox.any("setpriv", &args).output().unwrap();
+    let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+    let (_, caught) = titles(&report);
+    let title = "SIGSEGV, null pointer + 0x10, in conv < forward < main";
+    assert_eq!(caught, [title], "{}", String::from_utf8_lossy(&done.stderr));
+}
