@@ -20,6 +20,8 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
 //! | `autopsy` | what a core file says | model, tells | object, framehop, addr2line, gimli, iced_x86, rustc_demangle |
+//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, serde, serde_json |
+//! | `doctor` | what this machine can capture, and what to change | survey, sys | serde |
 //! | `tells` | what programs say when they give up | | regex |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
@@ -30,7 +32,7 @@
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, stats, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, state, policy, report | console, indicatif |
+//! | `term` | what a person sees | model, stats, state, policy, report, survey, doctor | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, tokio, jiff, shlex |
 //!
@@ -38,6 +40,7 @@
 
 pub mod autopsy;
 pub mod cli;
+pub mod doctor;
 pub mod driver;
 pub mod exec;
 pub mod model;
@@ -49,6 +52,7 @@ pub mod slot;
 pub mod state;
 pub mod stats;
 pub mod store;
+pub mod survey;
 pub mod sys;
 pub mod tells;
 pub mod term;

@@ -121,6 +121,7 @@ impl Made {
             run: "20251121-060000-a1b2".to_owned(),
             plan: Box::new(plan),
             host,
+            survey: crate::model::Survey::default(),
             at: 1_763_704_800,
         });
         made
