@@ -5,8 +5,8 @@ use super::exit::Exit;
 use crate::policy::{Policy as _, Repeat};
 use crate::state::State;
 use crate::store::{self, Folder, default_root};
-use crate::survey::{Difference, Group, Side, differences};
-use crate::term::{self, Compared, Run};
+use crate::survey::{Compared, Difference, Group, Run, Side, differences};
+use crate::term;
 use clap::Args;
 
 /// Show what differs between the surroundings of two runs, the most suspicious first
@@ -39,14 +39,13 @@ impl Diff {
             .collect();
         let matters = found.iter().any(|one| one.group != Group::Trifle);
         let compared = Compared {
-            format: 1,
+            format: Compared::FORMAT,
             left: about(&left),
             right: about(&right),
             differences: found,
         };
         let text = if self.json {
-            let json = serde_json::to_string_pretty(&compared).map_err(CliError::could_not)?;
-            json + "\n"
+            compared.json()
         } else {
             term::differences(&compared, self.all)
         };

@@ -24,7 +24,7 @@ impl Doctor {
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
         let found = checkup(&Machine::look(&here, crash(&ourselves)));
         let text = if self.json {
-            serde_json::to_string_pretty(&found).map_err(CliError::could_not)? + "\n"
+            found.json()
         } else {
             term::checkup(&found)
         };

@@ -62,10 +62,21 @@ pub struct Checkup {
     pub checks: Vec<Check>,
 }
 
+impl Checkup {
+    /// The version of the format.
+    pub const FORMAT: u32 = 1;
+
+    /// Returns it for programs.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("names and words can be written") + "\n"
+    }
+}
+
 /// Judges what was seen.
 pub fn checkup(machine: &Machine) -> Checkup {
     Checkup {
-        format: 1,
+        format: Checkup::FORMAT,
         can: Can {
             cores: matches!(machine.proof, Proof::Core(_)),
             stacks_of_hangs: machine.may_trace(),

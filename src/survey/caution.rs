@@ -131,7 +131,7 @@ fn hidden(command: &[Text]) -> Option<String> {
             }
             Then::Next | Then::Background if !strict && before.iter().any(is_program) => {
                 return Some(format!(
-                    "the exit code is that of `{name}`, the last command, not that of what runs before it: `code=$?; {name} ...; exit $code`"
+                    "the exit code is that of `{name}`, the last command, and what runs before it may crash unseen: `PROGRAM; code=$?; {name} ...; exit $code`"
                 ));
             }
             _ => {}

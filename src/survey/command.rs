@@ -88,7 +88,7 @@ fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     let line = start[..length].strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n').next()?;
     let mut words = line
-        .split(|byte| byte.is_ascii_whitespace())
+        .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
         .map(OsStr::from_bytes);
     let path = PathBuf::from(words.next()?);
@@ -159,8 +159,16 @@ fn version_of_libc(file: &Path) -> Option<String> {
     let bytes = fs::read(file).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let (_, rest) = text.split_once("GNU C Library ")?;
-    let (version, _) = rest.split_once(".\n")?;
-    (version.len() < 200).then(|| version.to_owned())
+    let (about, _) = rest.split_once(".\n")?;
+    let (name, version) = about.split_once(") ")?;
+    let (name, version) = (name.trim_start_matches('('), version.rsplit(' ').next()?);
+    // Of distributions the name holds the version, and more.
+    let whole = if name.contains(version) {
+        name.to_owned()
+    } else {
+        format!("{name} {version}")
+    };
+    (whole.len() < 100).then_some(whole)
 }
 
 /// Returns what tells contents apart, as long as the budget of bytes to read lasts.

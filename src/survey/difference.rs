@@ -5,6 +5,45 @@ use crate::model::{Host, Plan, Role, Survey, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Two runs and what differs between their surroundings; `provoke diff --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// The version of this format; it changes when a field changes its name or its meaning.
+    pub format: u32,
+    /// The first run.
+    pub left: Run,
+    /// The second.
+    pub right: Run,
+    /// What differs, the most suspicious first.
+    pub differences: Vec<Difference>,
+}
+
+/// A run in a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Its name.
+    pub run: String,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// The machine's name.
+    pub host: String,
+    /// Facts about its surroundings were recorded.
+    pub surveyed: bool,
+}
+
+impl Compared {
+    /// The version of the format.
+    pub const FORMAT: u32 = 1;
+
+    /// Returns it for programs.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("names and numbers can be written") + "\n"
+    }
+}
+
 /// What is known of one of two runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {

@@ -22,7 +22,7 @@ mod shell;
 mod tests;
 
 pub use caution::cautions;
-pub use difference::{Difference, Group, Side, differences};
+pub use difference::{Compared, Difference, Group, Run, Side, differences};
 pub use elf::Elf;
 pub use influence::influence;
 pub use loader::{Library, libraries};

@@ -1,45 +1,22 @@
 //! What differs between two runs, in two columns.
 
 use crate::report::words;
-use crate::survey::{Difference, Group};
-use console::{Term, measure_text_width, pad_str, style, truncate_str};
-use serde::Serialize;
+use crate::survey::{Compared, Difference, Group, Run};
+use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 use std::fmt::Write as _;
 
 /// Differences of one kind that are shown, unless all are wanted.
 const SHOWN: usize = 20;
 /// The widest column of names.
 const NAMES: usize = 34;
+/// The widest column of the first run's values, where lines may be of any length.
+const LEFT: usize = 48;
+/// Narrower than this nothing can be read.
+const NARROWEST: usize = 8;
+/// Blanks before and between the columns.
+const MARGINS: usize = 8;
 /// What stands where there is nothing.
 const NOTHING: &str = "-";
-
-/// Two runs and what differs between their surroundings; `provoke diff --json` prints it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Compared {
-    /// The version of this format; it changes when a field changes its name or its meaning.
-    pub format: u32,
-    /// The first run.
-    pub left: Run,
-    /// The second.
-    pub right: Run,
-    /// What differs, the most suspicious first.
-    pub differences: Vec<Difference>,
-}
-
-/// A run in a comparison.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// Its name.
-    pub run: String,
-    /// Trials that showed the bug.
-    pub failures: u64,
-    /// Trials that count.
-    pub trials: u64,
-    /// The machine's name.
-    pub host: String,
-    /// Facts about its surroundings were recorded.
-    pub surveyed: bool,
-}
 
 /// Returns a comparison as people read it.
 pub fn differences(compared: &Compared, all: bool) -> String {
@@ -52,12 +29,12 @@ pub fn differences(compared: &Compared, all: bool) -> String {
 fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let mut out = String::new();
     let Compared { left, right, .. } = compared;
-    let tally = |run: &Run| format!("{}/{} failed", run.failures, run.trials);
-    let headline = [tally(left), tally(right)].join(" against ");
+    let tally = |run: &Run| format!("{}/{}", run.failures, run.trials);
+    let headline = format!("{} failed, against {}", tally(left), tally(right));
     let _ = writeln!(out, "  {}", style(headline).bold());
     for (place, run) in [("left ", left), ("right", right)] {
         let (name, host) = (words::sanitize(&run.run), words::sanitize(&run.host));
-        let _ = writeln!(out, "  {place}  {name}   {}   on {host}", tally(run));
+        let _ = writeln!(out, "  {place}  {name}   {} failed   on {host}", tally(run));
     }
     for run in [left, right].into_iter().filter(|run| !run.surveyed) {
         let name = words::sanitize(&run.run);
@@ -96,8 +73,9 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
         }
         let _ = writeln!(out, "\n  {}", style(group[0].group.title()).bold());
         let shown = if all { group.len() } else { SHOWN };
+        let columns = Columns::of(group, names, width);
         for one in group.iter().take(shown) {
-            row(&mut out, one, names, width);
+            row(&mut out, one, &columns);
         }
         if group.len() > shown {
             let _ = writeln!(out, "    and {} more: --all", group.len() - shown);
@@ -106,50 +84,65 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     out
 }
 
-fn row(out: &mut String, one: &Difference, names: usize, width: Option<usize>) {
-    let cell = |value: &Option<String>| match value {
+/// Where the columns are.
+struct Columns {
+    names: usize,
+    /// The first run's values; those of the second take what is left.
+    left: usize,
+    /// Of the terminal; nothing where lines may be of any length.
+    width: Option<usize>,
+}
+
+impl Columns {
+    fn of(group: &[Difference], names: usize, width: Option<usize>) -> Self {
+        let longest = group
+            .iter()
+            .map(|one| measure_text_width(&cell(one.left.as_ref())));
+        let longest = longest.max().unwrap_or(0);
+        let most = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
+        Self {
+            names,
+            left: longest.min(most.max(NARROWEST)),
+            width,
+        }
+    }
+}
+
+/// Returns a value as it is shown.
+fn cell(value: Option<&String>) -> String {
+    match value {
         Some(value) if value.is_empty() => "(empty)".to_owned(),
         Some(value) => words::sanitize(value),
         None => NOTHING.to_owned(),
-    };
-    let (left, right) = (cell(&one.left), cell(&one.right));
-    let name = words::sanitize(&one.name);
-    let cut = |text: &str, to: usize| truncate_str(text, to, "…").into_owned();
-    let line = match width {
-        // As much for the one as for the other, or what the other leaves.
-        Some(width) => {
-            let room = width.saturating_sub(names + 4 + 2 + 2).max(16);
-            let [ours, theirs] = [&left, &right].map(|text| measure_text_width(text));
-            let ours = ours.min((room / 2).max(room.saturating_sub(theirs)));
-            let theirs = theirs.min(room - ours);
-            let left = cut(&left, ours.max(1));
-            let name = cut(&name, names);
-            let column = (room / 2).max(ours);
-            format!(
-                "{}  {}  {}",
-                pad_str(&name, names, console::Alignment::Left, None),
-                pad_str(
-                    &left,
-                    column.min(room - theirs),
-                    console::Alignment::Left,
-                    None
-                ),
-                cut(&right, theirs.max(1)),
-            )
-        }
-        None => format!(
-            "{}  {left}  {right}",
-            pad_str(&name, names, console::Alignment::Left, None)
-        ),
-    };
-    let _ = writeln!(out, "    {line}");
-    if let Some(note) = &one.note {
-        let note = format!("    {}", words::sanitize(note));
-        let note = match width {
-            Some(width) => cut(&note, width.saturating_sub(2).max(16)),
-            None => note,
+    }
+}
+
+fn row(out: &mut String, one: &Difference, columns: &Columns) {
+    let Columns { names, left, width } = *columns;
+    let padded = |text: &str, to| {
+        let text = match width {
+            Some(_) => truncate_str(text, to, "…"),
+            None => text.into(),
         };
-        let _ = writeln!(out, "  {}", style(note).dim());
+        pad_str(&text, to, Alignment::Left, None).into_owned()
+    };
+    let cut = |text: &str, before: usize| match width {
+        Some(width) => {
+            let room = width.saturating_sub(before).max(NARROWEST);
+            truncate_str(text, room, "…").into_owned()
+        }
+        None => text.to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "    {}  {}  {}",
+        padded(&words::sanitize(&one.name), names),
+        padded(&cell(one.left.as_ref()), left),
+        cut(&cell(one.right.as_ref()), names + left + MARGINS),
+    );
+    if let Some(note) = &one.note {
+        let note = cut(&words::sanitize(note), 6);
+        let _ = writeln!(out, "      {}", style(note).dim());
     }
 }
 
@@ -204,7 +197,24 @@ mod tests {
             difference(Group::Trifle, "OLDPWD", Some("/x"), None),
         ]);
         let text = laid_out(&all, false, Some(80));
-        insta::assert_snapshot!(console::strip_ansi_codes(&text), @"");
+        insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
+          3/30 failed, against 0/30
+          left   a   3/30 failed   on tower
+          right  b   0/30 failed   on tower
+
+          program
+            program.build_id  012345678901234567890123456…  123456789012345678901234567…
+
+          variables
+            X                 -        \x1b[31mred
+            Y                 (empty)  012345678901234567890123456789012345678901234567…
+
+          processor
+            cpu.flags         avx2  -
+              programs use avx2
+
+          what hardly matters: OLDPWD (--all shows them)
+        ");
         assert!(
             text.lines().all(|line| measure_text_width(line) <= 80),
             "{text}"
@@ -230,7 +240,7 @@ mod tests {
     #[test]
     fn where_nothing_differs_a_sentence_says_so() {
         let text = laid_out(&compared(Vec::new()), false, None);
-        assert!(text.contains("3/30 failed against 0/30 failed"));
+        assert!(text.contains("3/30 failed, against 0/30"));
         assert!(text.contains("nothing differs that may matter"));
     }
 }

@@ -10,7 +10,7 @@ mod summary;
 mod ticks;
 
 pub use checkup::checkup;
-pub use differences::{Compared, Run, differences};
+pub use differences::differences;
 pub use live::Live;
 pub use summary::summary;
 pub use ticks::Ticks;

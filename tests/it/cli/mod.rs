@@ -8,3 +8,4 @@ mod stopping;
 mod storage;
 mod support;
 mod surroundings;
+mod where_it_runs;
