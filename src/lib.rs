@@ -20,7 +20,7 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
 //! | `autopsy` | what a core file says | model, tells | object, framehop, addr2line, gimli, iced_x86, rustc_demangle |
-//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, serde, serde_json |
+//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, serde, serde_json |
 //! | `doctor` | what this machine can capture, and what to change | survey, sys | serde, serde_json |
 //! | `tells` | what programs say when they give up | | regex |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |

@@ -67,14 +67,14 @@ pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
 
 /// A line for the shell, and how the shell was told to take it.
 #[derive(Default)]
-struct Line {
-    text: String,
+pub(super) struct Line {
+    pub(super) text: String,
     pipefail: bool,
     stops_at_failure: bool,
 }
 
 /// Returns the line that a command hands to a shell.
-fn line(command: &[Text]) -> Option<Line> {
+pub(super) fn line(command: &[Text]) -> Option<Line> {
     let is = |at: usize, names: &[&str]| {
         let word = command.get(at).map(|word| Path::new(word.as_os_str()));
         word.is_some_and(|word| is_one_of(word, names))
@@ -173,12 +173,14 @@ fn is_tidy(pipeline: &Pipeline) -> bool {
 
 /// True when a pipeline is more than preparation.
 fn is_program(pipeline: &Pipeline) -> bool {
-    pipeline.commands.iter().any(|words| {
-        let name = words[0].as_str();
-        !TIDY.contains(&name)
-            && !PREPARING.contains(&name)
-            && !words.iter().all(|w| w.contains('='))
-    })
+    pipeline.commands.iter().any(|words| runs_a_program(words))
+}
+
+/// True when a command is more than preparation or tidying up.
+pub(super) fn runs_a_program(words: &[String]) -> bool {
+    let name = words[0].as_str();
+    let known = TIDY.contains(&name) || PREPARING.contains(&name);
+    !known && !words.iter().all(|word| word.contains('='))
 }
 
 /// True when a program stands before a pipe.

@@ -2,8 +2,9 @@
 //! and the packages of its language.
 
 use super::loader::{self, Library};
-use super::{Around, cargo, elf, node, python};
+use super::{Around, cargo, caution, elf, node, python, shell};
 use crate::model::{Survey, Text};
+use regex::bytes::Regex;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -45,16 +46,17 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         };
         identify(&mut all, &name, interpreter);
     }
-    let mut arguments = &command[1..];
-    if is_one_of(&program, &LAUNCHERS)
-        && let Some((at, launched)) = launched(around, arguments)
-    {
-        identify(&mut all, "program.launched", &launched);
-        chain.extend(self::chain(around, &launched));
-        arguments = &arguments[at + 1..];
+    let launched = launched(around, &program, command);
+    if let Some(launched) = &launched {
+        identify(&mut all, "program.launched", &launched.file);
+        chain.extend(self::chain(around, &launched.file));
     }
+    let (arguments, cwd) = match &launched {
+        Some(launched) => (&launched.arguments[..], launched.cwd.as_path()),
+        None => (&command[1..], around.cwd),
+    };
     if chain.iter().any(|file| is_one_of(file, &INTERPRETERS))
-        && let Some(script) = script(around, arguments)
+        && let Some(script) = script(cwd, arguments)
     {
         identify(&mut all, "program.script", &script);
     }
@@ -101,21 +103,70 @@ fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     around.find(words.find(|word| !setting(word))?)
 }
 
-/// Returns the program among the arguments of a launcher, and which of them it is: the
-/// first that can be found. A number or a setting is no program.
-fn launched(around: &Around<'_>, arguments: &[Text]) -> Option<(usize, PathBuf)> {
-    let mut words = arguments.iter().map(Text::as_os_str).enumerate();
+/// A program that another one only starts.
+struct Launched {
+    file: PathBuf,
+    arguments: Vec<Text>,
+    cwd: PathBuf,
+}
+
+/// Returns what a launcher or the line of a shell starts.
+fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
+    if let Some(line) = caution::line(command) {
+        return first_in(around, &line.text);
+    }
+    if !is_one_of(program, &LAUNCHERS) {
+        return None;
+    }
+    // The first argument that can be found: a number or a setting is no program.
+    let mut words = command.iter().enumerate().skip(1);
     words.find_map(|(at, word)| {
         let option = word.as_bytes().starts_with(b"-");
-        Some((at, around.find(word).filter(|_| !option)?))
+        Some(Launched {
+            file: around.find(word.as_os_str()).filter(|_| !option)?,
+            arguments: command[at + 1..].to_vec(),
+            cwd: around.cwd.to_owned(),
+        })
+    })
+}
+
+/// Returns the first program in a line for the shell that does more than to prepare.
+fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
+    let mut cwd = around.cwd.to_owned();
+    let pipelines = shell::outline(line)?;
+    let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
+    commands.find_map(|words| {
+        if let [name, folder] = &words[..]
+            && name == "cd"
+        {
+            cwd.push(folder);
+        }
+        if !caution::runs_a_program(words) {
+            return None;
+        }
+        let plain = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let setting = |word: &&String| {
+            let name = word.split_once('=').map(|(name, _)| name);
+            name.is_some_and(|name| name.chars().all(plain))
+        };
+        let first = words.iter().take_while(setting).count();
+        let there = Around {
+            cwd: &cwd,
+            ..around.clone()
+        };
+        Some(Launched {
+            file: there.find(OsStr::new(words.get(first)?))?,
+            arguments: words[first + 1..].iter().map(Text::from).collect(),
+            cwd: cwd.clone(),
+        })
     })
 }
 
 /// Returns the file that an interpreter is to run, unless an option says what to run.
-fn script(around: &Around<'_>, arguments: &[Text]) -> Option<PathBuf> {
+fn script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
     let mut words = arguments.iter().map(Text::as_os_str);
     let word = words.find(|word| !word.as_bytes().starts_with(b"-"))?;
-    let file = around.cwd.join(word);
+    let file = cwd.join(word);
     file.is_file().then_some(file)
 }
 
@@ -154,21 +205,18 @@ fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
     }
 }
 
-/// Returns how the C library of GNU names itself.
+/// Returns how the C library of GNU names itself, which is somewhere in its data.
 fn version_of_libc(file: &Path) -> Option<String> {
+    let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
     let bytes = fs::read(file).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (_, rest) = text.split_once("GNU C Library ")?;
-    let (about, _) = rest.split_once(".\n")?;
-    let (name, version) = about.split_once(") ")?;
-    let (name, version) = (name.trim_start_matches('('), version.rsplit(' ').next()?);
+    let found = banner.expect("a fixed pattern").captures(&bytes)?;
+    let [name, version] = [1, 2].map(|part| String::from_utf8_lossy(&found[part]).into_owned());
     // Of distributions the name holds the version, and more.
-    let whole = if name.contains(version) {
-        name.to_owned()
+    Some(if name.contains(&version) {
+        name
     } else {
         format!("{name} {version}")
-    };
-    (whole.len() < 100).then_some(whole)
+    })
 }
 
 /// Returns what tells contents apart, as long as the budget of bytes to read lasts.
@@ -179,20 +227,36 @@ fn hash(file: &Path, budget: &mut u64) -> Option<String> {
     }
     *budget -= about.len();
     let mut contents = File::open(file).ok()?;
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut hash = START;
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match contents.read(&mut buffer).ok()? {
-            0 => return Some(format!("fnv64:{hash:016x}")),
-            length => hash = fnv(hash, &buffer[..length]),
+        let mut filled = 0;
+        // The last piece may be of any length, and no other.
+        while filled < buffer.len() {
+            match contents.read(&mut buffer[filled..]).ok()? {
+                0 => break,
+                length => filled += length,
+            }
+        }
+        hash = hashed(hash, &buffer[..filled]);
+        if filled < buffer.len() {
+            return Some(format!("hash:{hash:016x}"));
         }
     }
 }
 
-/// The hash of Fowler, Noll and Vo: short, quick, and nobody tries to deceive us.
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+/// The basis and the prime of Fowler, Noll and Vo.
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// Takes bytes into a hash as Fowler, Noll and Vo did, but eight at a time: programs are
+/// large, and nobody tries to deceive us. The rotation lets high bits reach low ones.
+fn hashed(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
+    all.fold(hash, |hash, word| {
+        (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
     })
 }
 
@@ -218,12 +282,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_that_of_everybody() {
-        let start = 0xcbf2_9ce4_8422_2325;
-        assert_eq!(fnv(start, b""), start);
-        assert_eq!(fnv(start, b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv(start, b"foobar"), 0x8594_4171_f739_67e8);
-        assert_eq!(fnv(fnv(start, b"foo"), b"bar"), fnv(start, b"foobar"));
+    fn contents_that_differ_anywhere_have_another_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let hash_of = |bytes: &[u8]| {
+            fs::write(&file, bytes).unwrap();
+            hash(&file, &mut LARGEST.clone()).unwrap()
+        };
+        let whole = vec![7; (1 << 16) + 13];
+        let mut all = vec![hash_of(&whole), hash_of(&whole[1..]), hash_of(b"")];
+        for at in [0, 5, 8, (1 << 16) - 1, 1 << 16, whole.len() - 1] {
+            let mut other = whole.clone();
+            other[at] = 8;
+            all.push(hash_of(&other));
+        }
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_read() {
+        let file = std::env::current_exe().unwrap();
+        let mut budget = 1;
+        assert_eq!(hash(&file, &mut budget), None);
+        assert_eq!(budget, 1, "what is not read costs nothing");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, ELFCLASS64, FileHeader32,
-    FileHeader64, NT_GNU_BUILD_ID, PT_LOAD,
+    FileHeader64, NT_GNU_BUILD_ID, NT_GO_BUILD_ID, PT_LOAD,
 };
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 use object::{Endianness, ReadCache, ReadRef as _};
@@ -18,7 +18,7 @@ const ENTRIES: usize = 4096;
 /// What matters of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// The number that the linker gave this very build, in hexadecimal.
+    /// What the linker, or that of Go, named this very build: mostly hexadecimal digits.
     pub build_id: Option<String>,
     /// The libraries that it asks for, by name.
     pub needed: Vec<String>,
@@ -61,8 +61,12 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
         }
         if let Ok(Some(mut notes)) = segment.notes(endian, data) {
             while let Ok(Some(note)) = notes.next() {
-                if note.name() == b"GNU" && note.n_type(endian) == NT_GNU_BUILD_ID {
-                    elf.build_id = Some(hex(note.desc()));
+                match (note.name(), note.n_type(endian)) {
+                    (b"GNU", NT_GNU_BUILD_ID) => elf.build_id = Some(hex(note.desc())),
+                    (b"Go", NT_GO_BUILD_ID) if elf.build_id.is_none() => {
+                        elf.build_id = Some(String::from_utf8_lossy(note.desc()).into_owned());
+                    }
+                    _ => {}
                 }
             }
         }

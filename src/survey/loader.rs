@@ -23,58 +23,74 @@ pub struct Library {
     pub elf: Elf,
 }
 
+/// A library that something asks for.
+struct Wanted {
+    name: String,
+    /// Where to look before all else.
+    first: Vec<PathBuf>,
+    /// Where to look after `LD_LIBRARY_PATH`.
+    then: Vec<PathBuf>,
+}
+
 /// Returns every library of a program by the name that it is asked for.
 pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
     let mut found = BTreeMap::new();
-    let Some(root) = elf::read(program) else {
+    let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    // A static program loads nothing.
+    let Some(root) = elf::read(&real).filter(|elf| elf.interpreter.is_some()) else {
         return found;
     };
     let loader = Loader {
         machine: root.machine,
         by_variable: around.list("LD_LIBRARY_PATH"),
         by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
-        rpath: folders(&root.rpath, program),
+        by_program: first(&root, &real),
     };
-    if root.interpreter.is_none() {
-        // A static program loads nothing.
-        return found;
-    }
     let preloaded = around.get("LD_PRELOAD").unwrap_or_default();
     let preloaded = preloaded.to_string_lossy().into_owned();
     let preloaded = preloaded
         .split([' ', ':'])
-        .filter(|name| !name.is_empty() && !name.contains('$'));
-    let mut queue: VecDeque<(String, Vec<PathBuf>)> = preloaded
-        .map(|name| (name.to_owned(), Vec::new()))
-        .chain(wanted(&root, program))
-        .collect();
-    while let Some((name, runpath)) = queue.pop_front() {
-        if found.contains_key(&name) || found.len() >= LIBRARIES {
+        .filter(|name| !name.is_empty() && !name.contains('$'))
+        .map(|name| Wanted {
+            name: name.to_owned(),
+            first: Vec::new(),
+            then: Vec::new(),
+        });
+    let mut queue: VecDeque<Wanted> = preloaded.chain(wanted(&root, &real)).collect();
+    while let Some(wanted_now) = queue.pop_front() {
+        if found.contains_key(&wanted_now.name) || found.len() >= LIBRARIES {
             continue;
         }
-        let library = loader.find(&name, &runpath);
+        let library = loader.find(&wanted_now);
         if let Some(file) = &library.file {
             queue.extend(wanted(&library.elf, file));
         }
-        found.insert(name, library);
+        found.insert(wanted_now.name, library);
     }
     found
 }
 
 /// Returns what a file asks for, with where it wants that looked for.
-fn wanted(elf: &Elf, file: &Path) -> Vec<(String, Vec<PathBuf>)> {
-    let mut runpath = folders(&elf.runpath, file);
+fn wanted<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
+    elf.needed.iter().map(|name| Wanted {
+        name: name.clone(),
+        first: first(elf, file),
+        then: folders(&elf.runpath, file),
+    })
+}
+
+/// Returns where a file wants libraries looked for before all else.
+fn first(elf: &Elf, file: &Path) -> Vec<PathBuf> {
     if elf.runpath.is_empty() {
-        runpath = folders(&elf.rpath, file);
+        folders(&elf.rpath, file)
+    } else {
+        Vec::new()
     }
-    let needed = elf.needed.iter();
-    needed.map(|name| (name.clone(), runpath.clone())).collect()
 }
 
 /// Fills in what a RUNPATH may refer to.
 fn folders(list: &[String], file: &Path) -> Vec<PathBuf> {
-    let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
+    let origin = file.parent().unwrap_or(Path::new("/")).to_string_lossy();
     let list = list.iter().filter(|folder| !folder.is_empty());
     list.map(|folder| {
         let folder = folder
@@ -91,17 +107,19 @@ struct Loader {
     machine: (u8, u16),
     by_variable: Vec<PathBuf>,
     by_settings: Vec<PathBuf>,
-    /// That of the program counts for its libraries too.
-    rpath: Vec<PathBuf>,
+    /// Where the program wants them looked for; it counts for its libraries too.
+    by_program: Vec<PathBuf>,
 }
 
 impl Loader {
-    fn find(&self, name: &str, runpath: &[PathBuf]) -> Library {
+    fn find(&self, wanted: &Wanted) -> Library {
+        let name = &wanted.name;
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![PathBuf::from(name)]
         } else {
             let ends = DEFAULT.iter().map(Path::new);
-            let folders = self.rpath.iter().chain(&self.by_variable).chain(runpath);
+            let folders = wanted.first.iter().chain(&self.by_program);
+            let folders = folders.chain(&self.by_variable).chain(&wanted.then);
             let folders = folders.chain(&self.by_settings).map(PathBuf::as_path);
             folders
                 .chain(ends)

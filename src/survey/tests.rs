@@ -121,6 +121,20 @@ fn what_a_launcher_starts_and_what_an_interpreter_runs_is_looked_at() {
 }
 
 #[test]
+fn of_a_line_for_the_shell_the_program_is_looked_at() {
+    let place = Place::new();
+    let program = place.program("in/program", "#!/bin/sh\n");
+    let line = "export A=1; cd in && B=/x ./program x | tee log";
+    let found = place.survey(&["sh", "-c", line]);
+    let known = fs::canonicalize(found.get("program.launched.path").unwrap());
+    assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
+    for line in ["for i in 1; do ./in/program; done", "./no/such/program", ""] {
+        let found = place.survey(&["sh", "-c", line]);
+        assert_eq!(found.get("program.launched.path"), None, "{line}");
+    }
+}
+
+#[test]
 fn a_program_that_is_not_there_is_said_to_be_missing() {
     let found = Place::new().survey(&["no-such-program"]);
     assert_eq!(
