@@ -1,10 +1,10 @@
 //! Facts about one main command: which build of which program it is, what that loads,
 //! and the packages of its language.
 
+use super::build::{LARGEST_OF_LIBRARIES, build_of, hash, size, version_of_libc};
 use super::loader::{self, Library};
-use super::{Around, cargo, caution, elf, node, python, shell};
+use super::{Around, cargo, caution, node, python, shell};
 use crate::model::{Survey, Text};
-use regex::bytes::Regex;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -13,11 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// Interpreters of interpreters are followed so far.
 const DEEP: usize = 4;
-/// Contents beyond this many bytes are not read to tell builds apart.
-const LARGEST: u64 = 64 << 20;
-/// The same of all files without a build ID together, since there may be many.
-const LARGEST_OF_LIBRARIES: u64 = 32 << 20;
-
 /// Programs that only start another one, which is among their arguments.
 pub(super) const LAUNCHERS: [&str; 12] = [
     "chrt", "env", "ionice", "nice", "nohup", "numactl", "setarch", "setsid", "stdbuf", "taskset",
@@ -30,26 +25,24 @@ const INTERPRETERS: [&str; 12] = [
 
 pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
     let mut all = Survey::default();
-    let Some(name) = command.first() else {
+    // Another program in each trial cannot be known.
+    let Some(name) = command
+        .first()
+        .filter(|name| !name.as_bytes().contains(&b'{'))
+    else {
         return all;
     };
     let Some(program) = around.find(name.as_os_str()) else {
         all.set("program.path", format!("{name} (not found)"));
         return all;
     };
-    identify(&mut all, "program", &program);
     let mut chain = chain(around, &program);
-    for (depth, interpreter) in (1..).zip(&chain[1..]) {
-        let name = match depth {
-            1 => "program.interpreter".to_owned(),
-            depth => format!("program.interpreter{depth}"),
-        };
-        identify(&mut all, &name, interpreter);
-    }
+    identify_all(&mut all, "program", &chain);
     let launched = launched(around, &program, command);
     if let Some(launched) = &launched {
-        identify(&mut all, "program.launched", &launched.file);
-        chain.extend(self::chain(around, &launched.file));
+        let launched = self::chain(around, &launched.file);
+        identify_all(&mut all, "program.launched", &launched);
+        chain.extend(launched);
     }
     let (arguments, cwd) = match &launched {
         Some(launched) => (&launched.arguments[..], launched.cwd.as_path()),
@@ -177,12 +170,22 @@ pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
     names.contains(&name)
 }
 
+/// Adds which build of a program it is, and of its interpreters.
+fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
+    for (depth, file) in chain.iter().enumerate() {
+        match depth {
+            0 => identify(all, name, file),
+            1 => identify(all, &format!("{name}.interpreter"), file),
+            depth => identify(all, &format!("{name}.interpreter{depth}"), file),
+        }
+    }
+}
+
 /// Adds where a file is, and which build of it.
 fn identify(all: &mut Survey, name: &str, file: &Path) {
     all.set(format!("{name}.path"), file.to_string_lossy());
-    match elf::read(file).and_then(|elf| elf.build_id) {
-        Some(id) => all.set(format!("{name}.build_id"), id),
-        None => all.set_if(format!("{name}.hash"), hash(file, &mut LARGEST.clone())),
+    if let Some((what, build)) = build_of(file) {
+        all.set(format!("{name}.{what}"), build);
     }
 }
 
@@ -205,66 +208,6 @@ fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
     }
 }
 
-/// Returns how the C library of GNU names itself, which is somewhere in its data.
-fn version_of_libc(file: &Path) -> Option<String> {
-    let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
-    let bytes = fs::read(file).ok()?;
-    let found = banner.expect("a fixed pattern").captures(&bytes)?;
-    let [name, version] = [1, 2].map(|part| String::from_utf8_lossy(&found[part]).into_owned());
-    // Of distributions the name holds the version, and more.
-    Some(if name.contains(&version) {
-        name
-    } else {
-        format!("{name} {version}")
-    })
-}
-
-/// Returns what tells contents apart, as long as the budget of bytes to read lasts.
-fn hash(file: &Path, budget: &mut u64) -> Option<String> {
-    let about = fs::metadata(file).ok()?;
-    if !about.is_file() || about.len() > *budget {
-        return None;
-    }
-    *budget -= about.len();
-    let mut contents = File::open(file).ok()?;
-    let mut hash = START;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let mut filled = 0;
-        // The last piece may be of any length, and no other.
-        while filled < buffer.len() {
-            match contents.read(&mut buffer[filled..]).ok()? {
-                0 => break,
-                length => filled += length,
-            }
-        }
-        hash = hashed(hash, &buffer[..filled]);
-        if filled < buffer.len() {
-            return Some(format!("hash:{hash:016x}"));
-        }
-    }
-}
-
-/// The basis and the prime of Fowler, Noll and Vo.
-const START: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
-
-/// Takes bytes into a hash as Fowler, Noll and Vo did, but eight at a time: programs are
-/// large, and nobody tries to deceive us. The rotation lets high bits reach low ones.
-fn hashed(hash: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
-    all.fold(hash, |hash, word| {
-        (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
-    })
-}
-
-fn size(file: &Path) -> String {
-    let size = fs::metadata(file).map_or(0, |about| about.len());
-    format!("{size} bytes")
-}
-
 /// Returns the names in a folder, at most so many, in the order of the alphabet.
 pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -280,35 +223,6 @@ pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn contents_that_differ_anywhere_have_another_hash() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
-        let hash_of = |bytes: &[u8]| {
-            fs::write(&file, bytes).unwrap();
-            hash(&file, &mut LARGEST.clone()).unwrap()
-        };
-        let whole = vec![7; (1 << 16) + 13];
-        let mut all = vec![hash_of(&whole), hash_of(&whole[1..]), hash_of(b"")];
-        for at in [0, 5, 8, (1 << 16) - 1, 1 << 16, whole.len() - 1] {
-            let mut other = whole.clone();
-            other[at] = 8;
-            all.push(hash_of(&other));
-        }
-        let count = all.len();
-        all.sort();
-        all.dedup();
-        assert_eq!(all.len(), count);
-    }
-
-    #[test]
-    fn what_is_too_large_is_not_read() {
-        let file = std::env::current_exe().unwrap();
-        let mut budget = 1;
-        assert_eq!(hash(&file, &mut budget), None);
-        assert_eq!(budget, 1, "what is not read costs nothing");
-    }
 
     #[test]
     fn versions_in_names_do_not_matter() {

@@ -1,5 +1,6 @@
 //! What differs between the surroundings of two runs, the most suspicious first.
 
+use super::weight::{Group, group_of, group_of_variable, is_secret, is_used};
 use super::{Around, main_name};
 use crate::model::{Host, Plan, Role, Survey, Text};
 use serde::Serialize;
@@ -53,47 +54,6 @@ pub struct Side<'a> {
     pub host: &'a Host,
     /// What else is known of it; empty in runs of old.
     pub survey: &'a Survey,
-}
-
-/// What a difference is about. The order is that of suspicion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// The command, and which build of the program it is.
-    Program,
-    /// A library that the program loads.
-    Library,
-    /// A package of its language.
-    Package,
-    /// A variable of the environment.
-    Variable,
-    /// How trials were run.
-    Run,
-    /// A limit, or a setting of the kernel.
-    Setting,
-    /// The processor.
-    Processor,
-    /// Anything else about the machine.
-    Machine,
-    /// What hardly ever matters, such as the folder that a shell was in before.
-    Trifle,
-}
-
-impl Group {
-    /// Returns what stands above differences of this kind.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Program => "program",
-            Self::Library => "libraries",
-            Self::Package => "packages",
-            Self::Variable => "variables",
-            Self::Run => "how it was run",
-            Self::Setting => "limits and settings",
-            Self::Processor => "processor",
-            Self::Machine => "machine",
-            Self::Trifle => "what hardly matters",
-        }
-    }
 }
 
 /// One thing that differs.
@@ -240,103 +200,10 @@ fn typed(command: &[Text]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn group_of(name: &str) -> Group {
-    let section = name.split(['.', '[']).next().unwrap_or_default();
-    match section {
-        "program" => Group::Program,
-        "library" => Group::Library,
-        "python" | "node" | "cargo" => Group::Package,
-        "limits" | "cgroup" | "container" => Group::Setting,
-        "kernel" if name != "kernel.release" => Group::Setting,
-        "cpu" => Group::Processor,
-        _ => Group::Machine,
-    }
-}
-
-/// Variables that say where and how somebody sits, not what a program does.
-const TRIFLES: [&str; 24] = [
-    "COLORTERM",
-    "COLUMNS",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "GPG_TTY",
-    "HISTFILE",
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "LESS",
-    "LINES",
-    "LS_COLORS",
-    "MAIL",
-    "OLDPWD",
-    "PAGER",
-    "PS1",
-    "PWD",
-    "SHLVL",
-    "STY",
-    "TERM",
-    "TMUX",
-    "TMUX_PANE",
-    "WINDOWID",
-    "XDG_SESSION_ID",
-    "XDG_VTNR",
-    "_",
-];
-/// The same by how they begin.
-const TRIFLING: [&str; 4] = ["PROVOKE_", "SSH_", "TERM_", "VSCODE_"];
-
-fn group_of_variable(name: &str) -> Group {
-    let trifle = TRIFLES.contains(&name) || TRIFLING.iter().any(|prefix| name.starts_with(prefix));
-    if trifle {
-        Group::Trifle
-    } else {
-        Group::Variable
-    }
-}
-
-/// Instructions for which programs are built, or which they choose when they start.
-const INSTRUCTIONS: [&str; 24] = [
-    "abm",
-    "adx",
-    "aes",
-    "amx_",
-    "asimd",
-    "avx",
-    "bmi",
-    "f16c",
-    "fma",
-    "gfni",
-    "movbe",
-    "pclmulqdq",
-    "popcnt",
-    "rtm",
-    "sha_ni",
-    "sse3",
-    "sse4",
-    "sse4a",
-    "ssse3",
-    "sve",
-    "vaes",
-    "vpclmulqdq",
-    "xop",
-    "xsave",
-];
-
-/// What is in names of variables whose values are nobody's business.
-const SECRETS: [&str; 7] = [
-    "TOKEN",
-    "SECRET",
-    "PASSW",
-    "CREDENTIAL",
-    "_KEY",
-    "APIKEY",
-    "AUTH",
-];
-
 impl Difference {
     /// True when its value may be a secret, which is not for reports that are handed on.
     pub fn is_secret(&self) -> bool {
-        let name = self.name.to_ascii_uppercase();
-        matches!(self.group, Group::Variable | Group::Trifle)
-            && SECRETS.iter().any(|part| name.contains(part))
+        matches!(self.group, Group::Variable | Group::Trifle) && is_secret(&self.name)
     }
 
     /// Puts something else in place of values that may be secrets.
@@ -372,7 +239,7 @@ impl Difference {
         };
         (self.left, self.right) = (only(&left, &right), only(&right, &left));
         let used = left.symmetric_difference(&right);
-        let used = used.filter(|flag| INSTRUCTIONS.iter().any(|known| flag.starts_with(known)));
+        let used = used.filter(|flag| is_used(flag));
         let used: Vec<&str> = used.map(String::as_str).collect();
         self.note = (!used.is_empty()).then(|| {
             let used = used.join(" ");

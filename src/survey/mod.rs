@@ -7,6 +7,7 @@
 //! Nothing is started for it, and the trials are not touched: everything is read from
 //! files, no more of them than a bound allows.
 
+mod build;
 mod cargo;
 mod caution;
 mod command;
@@ -20,13 +21,15 @@ mod python;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 pub use caution::cautions;
-pub use difference::{Compared, Difference, Group, Run, Side, differences};
+pub use difference::{Compared, Difference, Run, Side, differences};
 pub use elf::Elf;
 pub use influence::influence;
 pub use loader::{Library, libraries};
 pub use machine::container;
+pub use weight::Group;
 
 use crate::model::{ActorPlan, Plan, Role, Survey, Text, VariantPlan};
 use std::collections::BTreeMap;
