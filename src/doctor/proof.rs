@@ -22,6 +22,8 @@ pub enum Proof {
     Core(PathBuf),
     /// It crashed, and no core was found; and whether the kernel says that it dumped one.
     NoCore(bool),
+    /// No crash was made: its core would have overwritten this one.
+    InTheWay(PathBuf),
     /// It did not crash, for this reason.
     NoCrash(String),
 }
@@ -43,6 +45,11 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
         (place.unwrap_or_else(|| folder.to_owned()), template)
     });
     let before = place.as_ref().map(|(place, _)| names(place));
+    if let Some((place, template)) = &place
+        && let Some(file) = overwritten(place, template)
+    {
+        return Ok(Proof::InTheWay(file));
+    }
     limits::allow_core_dumps();
     let mut child = Command::new(provoke)
         .args(["victim", "segv"])
@@ -79,6 +86,14 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
     })
 }
 
+/// Returns a core of somebody's that ours would take the place of.
+fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
+    let mut names = names(place).into_iter();
+    let same = names.find(|name| template.fits(&name.to_string_lossy()));
+    same.filter(|_| !template.has_pid)
+        .map(|name| place.join(name))
+}
+
 /// Returns the file that came into being, by its name and that of the process.
 fn core(
     place: &Path,
@@ -99,4 +114,38 @@ fn core(
 fn names(folder: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobodys_core_is_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let template = |pattern| {
+            let destination = core_pattern::parse(pattern, false);
+            destination.template().cloned().unwrap()
+        };
+        let file = place.path().join("core");
+        assert_eq!(overwritten(place.path(), &template("core")), None);
+        fs::write(&file, "evidence").unwrap();
+        fs::write(place.path().join("core.7"), "evidence").unwrap();
+        assert_eq!(overwritten(place.path(), &template("core")), Some(file));
+        assert_eq!(overwritten(place.path(), &template("core.%p")), None);
+    }
+
+    #[test]
+    fn of_files_only_a_new_one_of_this_process_is_its_core() {
+        let place = tempfile::tempdir().unwrap();
+        let destination = core_pattern::parse("core.%p", false);
+        let template = destination.template().unwrap();
+        fs::write(place.path().join("core.12"), "old").unwrap();
+        let before = names(place.path());
+        assert_eq!(core(place.path(), template, &before, 12), None);
+        fs::write(place.path().join("core.34"), "another's").unwrap();
+        assert_eq!(core(place.path(), template, &before, 35), None);
+        let ours = place.path().join("core.34");
+        assert_eq!(core(place.path(), template, &before, 34), Some(ours));
+    }
 }

@@ -26,6 +26,15 @@ pub(super) fn crash(machine: &Machine) -> Check {
             "a victim crashed and left no core",
             "see `core-limit` and `core-pattern`",
         ),
+        Proof::InTheWay(file) => not(
+            State::Bad,
+            name,
+            format!(
+                "no crash was made: its core would overwrite {}",
+                file.display()
+            ),
+            format!("move it away: mv {0} {0}.kept", file.display()),
+        ),
         Proof::NoCrash(why) => not(
             State::Bad,
             name,
