@@ -73,6 +73,7 @@ fn main() {
         run: folder.name(),
         plan: Box::new(plan),
         host: Host::default(),
+        survey: provoke::model::Survey::default(),
         at: 0,
     };
     journal

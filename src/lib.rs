@@ -20,6 +20,8 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
 //! | `autopsy` | what a core file says | model, sys | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
+//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, serde, serde_json |
+//! | `doctor` | what this machine can capture, and what to change | survey, sys | serde, serde_json |
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
@@ -30,7 +32,7 @@
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, oracle, state, policy, report | console, indicatif |
+//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde_json, tokio, jiff, shlex |
 //!
@@ -38,6 +40,7 @@
 
 pub mod autopsy;
 pub mod cli;
+pub mod doctor;
 pub mod driver;
 pub mod exec;
 pub mod model;
@@ -49,6 +52,7 @@ pub mod slot;
 pub mod state;
 pub mod stats;
 pub mod store;
+pub mod survey;
 pub mod sys;
 pub mod tells;
 pub mod term;

@@ -8,10 +8,11 @@ use crate::driver::{Driver, drive};
 use crate::exec::Local;
 use crate::model::{Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId};
 use crate::policy::{Policy as _, Repeat};
-use crate::report::{Format, Report};
+use crate::report::{Format, Report, words};
 use crate::scenario::{DEFAULT_DURATION, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
+use crate::survey;
 use crate::sys::signals::is_ignored;
 use crate::sys::{core_pattern, host};
 use crate::term::{self, Live, Ticks};
@@ -57,6 +58,7 @@ impl<'a> Experiment<'a> {
         let folder = Folder::create(output.out.as_deref(), &root)?;
         let mut journal = Journal::open(&folder.journal())?;
         let facts = host::facts();
+        let survey = survey::survey(&plan);
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -65,6 +67,7 @@ impl<'a> Experiment<'a> {
                 .as_ref()
                 .map_or_else(|| folder.name(), |out| out.display().to_string()),
             plan: Box::new(plan),
+            survey,
             host: Host {
                 name: facts.name,
                 kernel: facts.kernel,
@@ -77,12 +80,21 @@ impl<'a> Experiment<'a> {
         };
         journal.add(&started)?;
         let state = State::begin(started).expect("a journal begins with this event");
-        Ok(Self {
+        let mut experiment = Self {
             state,
             folder,
             journal,
             output,
-        })
+        };
+        experiment.caution();
+        Ok(experiment)
+    }
+
+    /// Says, and writes down, what the plan itself gives reason to be careful about.
+    fn caution(&mut self) {
+        for (level, text) in survey::cautions(&self.state.plan) {
+            self.note(level, words::sanitize(&text));
+        }
     }
 
     /// Runs trials until the question is answered or the run is broken off.
@@ -216,11 +228,16 @@ impl<'a> Experiment<'a> {
     }
 
     fn warn(&mut self, text: String) {
-        term::say(&format!("warning: {text}"));
-        let note = Event::Note {
-            level: Level::Warning,
-            text,
-        };
+        self.note(Level::Warning, text);
+    }
+
+    fn note(&mut self, level: Level, text: String) {
+        match level {
+            Level::Warning => term::say(&format!("warning: {text}")),
+            Level::Info if self.output.talk.quiet => {}
+            Level::Info => term::say(&format!("note: {text}")),
+        }
+        let note = Event::Note { level, text };
         self.journal.event(&note, &self.state);
         self.journal.settle(&self.state);
         self.state.apply(&note, |_| false);

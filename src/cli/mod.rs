@@ -2,6 +2,8 @@
 
 mod args;
 mod baseline;
+mod diff;
+mod doctor;
 mod error;
 mod exit;
 mod experiment;
@@ -50,6 +52,8 @@ enum Command {
     Replay(replay::Replay),
     Explain(explain::Explain),
     List(list::List),
+    Diff(diff::Diff),
+    Doctor(doctor::Doctor),
     Plan(plan::Planner),
     /// A program that misbehaves on demand, to try provoke on
     Victim(crate::victim::VictimArgs),
@@ -94,6 +98,8 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Replay(replay) => replay.execute(),
         Command::Explain(explain) => explain.execute(),
         Command::List(list) => list.execute(),
+        Command::Diff(diff) => diff.execute(),
+        Command::Doctor(doctor) => doctor.execute(),
         Command::Plan(planner) => planner.execute(),
         Command::Victim(args) => return crate::victim::run(args),
         Command::Completions { shell } => {

@@ -1,4 +1,4 @@
-use super::{Host, Observation, Outcome, Plan, Signal, Trial, TrialId, micros};
+use super::{Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ pub enum Event {
         plan: Box<Plan>,
         /// The machine.
         host: Host,
+        /// What else about it may make a difference.
+        #[serde(default, skip_serializing_if = "is_default")]
+        survey: Survey,
         /// Seconds since 1970.
         at: i64,
     },

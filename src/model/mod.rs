@@ -14,6 +14,7 @@ mod outcome;
 mod plan;
 mod rules;
 mod signal;
+mod survey;
 mod text;
 mod trial;
 
@@ -31,6 +32,7 @@ pub use plan::{
 };
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
+pub use survey::Survey;
 pub use text::Text;
 pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};
 

@@ -62,7 +62,7 @@ fn died(ending: Ending, words: &str) -> Observation {
 }
 
 /// A failure known by its exit status alone.
-fn failure(kind: Kind) -> Box<Failure> {
+fn failure(kind: Kind) -> Failure {
     let title = kind.name();
     let id = SignatureId(
         title
@@ -77,11 +77,11 @@ fn failure(kind: Kind) -> Box<Failure> {
         also,
         family,
     };
-    Box::new(Failure { kind, signature })
+    Failure { kind, signature }
 }
 
 fn fail(kind: Kind) -> Outcome {
-    Outcome::Fail(failure(kind))
+    Outcome::Fail(Box::new(failure(kind)))
 }
 
 fn passed() -> (Observation, Outcome) {
@@ -121,6 +121,7 @@ impl Made {
             run: "20251121-060000-a1b2".to_owned(),
             plan: Box::new(plan),
             host,
+            survey: crate::model::Survey::default(),
             at: 1_763_704_800,
         });
         made
@@ -214,7 +215,7 @@ fn zoo() -> Made {
         5,
         (
             died(Ending::Exited(3), "error: 3"),
-            Outcome::Other(failure(Kind::Exit { code: 3 })),
+            Outcome::Other(Box::new(failure(Kind::Exit { code: 3 }))),
         ),
     );
     let stuck = Ending::TimedOut {

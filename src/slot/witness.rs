@@ -10,6 +10,7 @@ use crate::sys::child::Status;
 use crate::sys::exits::{Event, Exits, What};
 use crate::sys::kernel_log::{KernelLog, Line};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ pub(super) struct Witness {
     log: Option<KernelLog>,
     /// Nothing where it was refused; not asked for before somebody wants it, for while
     /// anybody listens, every process of the machine starts and ends a little slower.
-    exits: Option<Option<Exits>>,
+    exits: OnceCell<Option<Exits>>,
     /// A trial is under way, and none of its processes was killed by us.
     listening: bool,
     orphans: Vec<Casualty>,
@@ -42,7 +43,7 @@ impl Witness {
     pub(super) fn new() -> Self {
         Self {
             log: KernelLog::open(),
-            exits: None,
+            exits: OnceCell::new(),
             listening: false,
             orphans: Vec::new(),
             account: Account::default(),
@@ -52,7 +53,7 @@ impl Witness {
     /// A trial begins. Whether children crash is only asked where it matters.
     pub(super) fn begin(&mut self, children: bool) {
         if children {
-            self.exits.get_or_insert_with(Exits::open);
+            self.exits.get_or_init(Exits::open);
         }
         self.orphans.clear();
         self.account = Account::default();
@@ -105,13 +106,13 @@ impl Witness {
     }
 
     fn events(&self) -> impl Iterator<Item = Event> {
-        let exits = self.exits.iter().flatten();
+        let exits = self.exits.get().into_iter().flatten();
         exits.flat_map(|exits| std::iter::from_fn(|| exits.next()))
     }
 
     fn wait(&self, timeout: Duration) {
         let timeout = rustix::fs::Timespec::try_from(timeout).unwrap_or_default();
-        let fds = self.exits.iter().flatten();
+        let fds = self.exits.get().into_iter().flatten();
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let _ = poll(&mut fds, Some(&timeout));
     }

@@ -14,8 +14,8 @@ mod tally;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Trial, TrialId,
-    VariantId, Void,
+    Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Survey, Trial,
+    TrialId, VariantId, Void,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,6 +57,8 @@ pub struct State {
     pub run: String,
     /// The machine.
     pub host: Host,
+    /// What else about it may make a difference.
+    pub survey: Survey,
     /// When it was begun, in seconds since 1970.
     pub begun: i64,
     /// Working time so far.
@@ -140,6 +142,7 @@ impl State {
             version,
             run,
             host,
+            survey,
             at,
             ..
         } = event
@@ -163,6 +166,7 @@ impl State {
             version,
             run,
             host,
+            survey,
             begun: at,
             worked: Duration::ZERO,
             budget_spent: false,

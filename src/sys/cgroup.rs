@@ -99,6 +99,48 @@ fn present() -> Option<(PathBuf, &'static str)> {
     None
 }
 
+/// The versions of control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller, or for some.
+    One,
+    /// One hierarchy for all.
+    Two,
+}
+
+/// Returns the version that counts memory here, or would if it were passed on.
+pub fn version() -> Option<Version> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let memory = |options: &str| options.split(',').any(|o| o == "memory");
+    if mount(&mounts, "cgroup", memory).is_some() {
+        return Some(Version::One);
+    }
+    let two = own.lines().any(|line| line.starts_with("0::"));
+    (two && mount(&mounts, "cgroup2", |_| true).is_some()).then_some(Version::Two)
+}
+
+/// Returns how much memory the group of this process may use, as the kernel says it.
+pub fn memory_limit() -> Option<String> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (root, file) = if controllers.split(',').any(|name| name == "memory") {
+            let memory = |options: &str| options.split(',').any(|o| o == "memory");
+            (mount(&mounts, "cgroup", memory)?, "memory.limit_in_bytes")
+        } else if controllers.is_empty() {
+            (mount(&mounts, "cgroup2", |_| true)?, "memory.max")
+        } else {
+            return None;
+        };
+        let group = root.join(path.trim_start_matches('/'));
+        let limit = fs::read_to_string(group.join(file)).ok()?;
+        Some(limit.trim().to_owned())
+    })
+}
+
 /// Returns where a file system of this type is mounted whose options please.
 fn mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {

@@ -60,6 +60,16 @@ pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
     Destination::File(Template::new(pattern, uses_pid))
 }
 
+impl Destination {
+    /// Returns where cores will be, and under which names, if that is known.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Self::File(template) => Some(template),
+            Self::Helper { leaves, .. } => leaves.as_ref(),
+        }
+    }
+}
+
 impl Template {
     fn new(pattern: &str, uses_pid: bool) -> Self {
         let (folder, name) = match pattern.rsplit_once('/') {

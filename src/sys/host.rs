@@ -1,6 +1,8 @@
 //! Facts about this machine.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 /// Facts about this machine, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +61,40 @@ pub fn kernel_version() -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+/// Returns the real user and group of this process.
+pub fn user() -> (u32, u32) {
+    (
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    )
+}
+
+/// Returns the bytes that anybody may still write to the file system of this folder.
+pub fn free_space(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+/// True when this process may make files in a folder.
+pub fn may_write(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// True when messages of the kernel can be read.
+pub fn kernel_log_is_readable() -> bool {
+    fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/kmsg")
+        .is_ok()
+}
+
 fn field(file: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
+    field_of(&fs::read_to_string(file).ok()?, name)
+}
+
+/// Returns the value of a field in lines such as `model name : …`, the first one's.
+pub fn field_of(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
 }

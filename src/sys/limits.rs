@@ -33,6 +33,49 @@ pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// A limit's name, its soft and its hard value; unlimited without a number.
+pub type Limit = (&'static str, Option<u64>, Option<u64>);
+
+/// Returns every limit of this process.
+pub fn all() -> impl Iterator<Item = Limit> {
+    ALL.into_iter().map(|(name, resource)| {
+        let limit = getrlimit(resource);
+        (name, limit.current, limit.maximum)
+    })
+}
+
+const ALL: [(&str, Resource); 16] = [
+    ("as", Resource::As),
+    ("core", Resource::Core),
+    ("cpu", Resource::Cpu),
+    ("data", Resource::Data),
+    ("fsize", Resource::Fsize),
+    ("locks", Resource::Locks),
+    ("memlock", Resource::Memlock),
+    ("msgqueue", Resource::Msgqueue),
+    ("nice", Resource::Nice),
+    ("nofile", Resource::Nofile),
+    ("nproc", Resource::Nproc),
+    ("rss", Resource::Rss),
+    ("rtprio", Resource::Rtprio),
+    ("rttime", Resource::Rttime),
+    ("sigpending", Resource::Sigpending),
+    ("stack", Resource::Stack),
+];
+
+/// Lets the children to come dump core, as far as the hard limit allows.
+pub fn allow_core_dumps() {
+    let maximum = getrlimit(Resource::Core).maximum;
+    // A soft limit may always be raised to the hard one.
+    let _ = setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
+}
+
 /// Returns the kernel's number for a limit by its name in `ulimit` or `prlimit`.
 pub fn number(name: &str) -> Option<u32> {
     Some(match name {

@@ -3,10 +3,14 @@
 //! The only user of `indicatif` and `console`. Standard output is for results,
 //! standard error for talk. Nothing here fails: when nobody listens, nothing is said.
 
+mod checkup;
+mod differences;
 mod live;
 mod summary;
 mod ticks;
 
+pub use checkup::checkup;
+pub use differences::differences;
 pub use live::Live;
 pub use summary::summary;
 pub use ticks::Ticks;

@@ -45,6 +45,7 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
         run: "test".to_owned(),
         plan: Box::new(plan),
         host: Host::default(),
+        survey: provoke::model::Survey::default(),
         at: 0,
     };
     (event.clone(), State::begin(event).unwrap())

@@ -9,3 +9,4 @@ mod stopping;
 mod storage;
 mod support;
 mod surroundings;
+mod where_it_runs;

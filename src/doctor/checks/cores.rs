@@ -1,0 +1,208 @@
+//! Checks of core files: whether they come to be, where, and how large they may be.
+
+use super::{not, ok};
+use crate::doctor::{Check, Machine, Proof, State};
+use crate::sys::core_pattern::Destination;
+
+/// The largest core that is kept unless told otherwise: twice as much should be free.
+const LARGE_CORE: u64 = 2 << 30;
+
+pub(super) fn crash(machine: &Machine) -> Check {
+    let name = "crash";
+    match &machine.proof {
+        Proof::Core(file) => ok(
+            name,
+            format!("a victim crashed, and its core was at {}", file.display()),
+        ),
+        Proof::NoCore(true) => not(
+            State::Bad,
+            name,
+            "a victim crashed, the kernel says it dumped core, and the core was not found",
+            "see `core-pattern`: where it goes is decided there",
+        ),
+        Proof::NoCore(false) => not(
+            State::Bad,
+            name,
+            "a victim crashed and left no core",
+            "see `core-limit` and `core-pattern`",
+        ),
+        Proof::InTheWay(file) => not(
+            State::Bad,
+            name,
+            format!(
+                "no crash was made: its core would overwrite {}",
+                file.display()
+            ),
+            format!("move it away: mv {0} {0}.kept", file.display()),
+        ),
+        Proof::NoCrash(why) => not(
+            State::Bad,
+            name,
+            format!("no crash could be made: {why}"),
+            "set TMPDIR to a folder that can be written: export TMPDIR=$HOME",
+        ),
+    }
+}
+
+pub(super) fn core_limit(machine: &Machine) -> Check {
+    let name = "core-limit";
+    match machine.core_limit {
+        Some(0) => not(
+            State::Bad,
+            name,
+            "the hard limit for core files is 0",
+            "as root, before provoke: `ulimit -Hc unlimited`; in a service `LimitCORE=infinity`; `docker run --ulimit core=-1`",
+        ),
+        Some(bytes) if bytes < LARGE_CORE => not(
+            State::Better,
+            name,
+            format!(
+                "the hard limit for core files is {bytes} bytes: larger ones are cut, and lose their stacks"
+            ),
+            "as root, before provoke: `ulimit -Hc unlimited`",
+        ),
+        _ => ok(
+            name,
+            "the hard limit for core files is high enough; provoke raises the soft one",
+        ),
+    }
+}
+
+pub(super) fn core_pattern(machine: &Machine) -> Check {
+    let name = "core-pattern";
+    let to_files = "sysctl kernel.core_pattern=core.%p";
+    let Some((pattern, destination)) = machine
+        .core_pattern
+        .as_ref()
+        .zip(machine.destination.as_ref())
+    else {
+        return not(
+            State::Bad,
+            name,
+            "the kernel does not say where cores go",
+            "mount /proc",
+        );
+    };
+    match destination {
+        Destination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => not(
+            State::Bad,
+            name,
+            format!("cores go to a program that is not there: {pattern}"),
+            to_files,
+        ),
+        Destination::Helper { leaves: None, .. } => not(
+            State::Bad,
+            name,
+            format!("cores go to a program that is not known here: {pattern}"),
+            to_files,
+        ),
+        Destination::Helper { .. } => not(
+            State::Better,
+            name,
+            format!(
+                "cores go to {pattern}, which takes its time at each crash, also where no core is wanted"
+            ),
+            format!("to have plain files while you look for a bug: {to_files}"),
+        ),
+        Destination::File(template) => match (&template.folder, &machine.core_folder) {
+            (Some(_), Some(folder)) if !folder.exists => not(
+                State::Bad,
+                name,
+                format!(
+                    "cores go into {}, which is not there",
+                    folder.path.display()
+                ),
+                format!("mkdir -p -m 1777 {}", folder.path.display()),
+            ),
+            (Some(_), Some(folder)) if !folder.writable => not(
+                State::Bad,
+                name,
+                format!(
+                    "cores go into {}, which you cannot write",
+                    folder.path.display()
+                ),
+                format!("chmod 1777 {}", folder.path.display()),
+            ),
+            (Some(_), Some(folder)) => ok(name, format!("cores go into {}", folder.path.display())),
+            (None, Some(folder)) if !folder.writable => not(
+                State::Bad,
+                name,
+                "cores go into the folder where a program runs, and this one you cannot write",
+                "run it in another one: provoke run --cwd DIR",
+            ),
+            _ => ok(
+                name,
+                format!("cores are files in the folder where a program runs: {pattern}"),
+            ),
+        },
+    }
+}
+
+pub(super) fn core_names(machine: &Machine) -> Check {
+    let name = "core-names";
+    match &machine.destination {
+        Some(Destination::File(template)) if !template.has_pid => not(
+            State::Better,
+            name,
+            "all cores have one name: of two crashes in one folder, the first core is lost",
+            "sysctl kernel.core_uses_pid=1",
+        ),
+        _ => ok(name, "each core has a name of its own"),
+    }
+}
+
+pub(super) fn core_space(machine: &Machine) -> Check {
+    space(
+        "core-space",
+        "where cores go",
+        machine.space,
+        "--cores light",
+    )
+}
+
+pub(super) fn core_suid(machine: &Machine) -> Check {
+    let name = "core-suid";
+    match machine.suid_dumpable.as_deref() {
+        Some("0") => ok(
+            name,
+            "programs that change their rights leave no core, as is usual",
+        ),
+        Some(other) => ok(
+            name,
+            format!(
+                "programs that change their rights leave cores too (fs.suid_dumpable is {other})"
+            ),
+        ),
+        None => ok(name, "the kernel does not say what setuid programs leave"),
+    }
+}
+
+pub(super) fn shared_memory(machine: &Machine) -> Check {
+    space(
+        "shared-memory",
+        "in /dev/shm",
+        machine.shared_space,
+        "docker run --shm-size 8g",
+    )
+}
+
+fn space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check {
+    let Some(free) = free else {
+        return not(
+            State::Better,
+            name,
+            format!("it is not known how much is free {place}"),
+            fix,
+        );
+    };
+    #[expect(clippy::cast_precision_loss, reason = "for the eye")]
+    let seen = format!(
+        "{:.1} GiB are free {place}",
+        free as f64 / f64::from(1 << 30)
+    );
+    if free < 2 * LARGE_CORE {
+        let seen = format!("{seen}; twice the memory of the largest program is wanted");
+        return not(State::Better, name, seen, fix);
+    }
+    ok(name, seen)
+}

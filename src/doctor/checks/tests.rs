@@ -1,0 +1,140 @@
+//! Made-up machines, and what the checks say of them.
+
+use super::ALL;
+use crate::doctor::machine::TOOLS;
+use crate::doctor::{CoreFolder, Machine, Proof, State, checkup};
+use crate::sys::cgroup::Version;
+use crate::sys::core_pattern::parse;
+use std::path::PathBuf;
+
+/// A machine on which all is well.
+fn well() -> Machine {
+    Machine {
+        core_limit: None,
+        core_pattern: Some("core.%p".to_owned()),
+        destination: Some(parse("core.%p", true)),
+        core_folder: Some(CoreFolder {
+            path: PathBuf::from("/cores"),
+            exists: true,
+            writable: true,
+        }),
+        helper_exists: false,
+        proof: Proof::Core(PathBuf::from("/cores/core.1")),
+        container: None,
+        init: Some("systemd".to_owned()),
+        space: Some(100 << 30),
+        shared_space: Some(100 << 30),
+        suid_dumpable: Some("0".to_owned()),
+        ptrace_scope: Some(1),
+        cap_ptrace: false,
+        kernel_log: true,
+        memory_group: true,
+        cgroup: Some(Version::Two),
+        tools: TOOLS.map(|(name, _)| name).to_vec(),
+        libc_symbols: Some(true),
+        distribution: "debian".to_owned(),
+        influences: Vec::new(),
+        lists_children: true,
+    }
+}
+
+/// Returns the checks that say something else than that all is well.
+fn complaints(change: impl Fn(&mut Machine)) -> Vec<(&'static str, State)> {
+    let mut machine = well();
+    change(&mut machine);
+    let checks = checkup(&machine).checks.into_iter();
+    let complaints = checks.filter(|check| check.state != State::Ok);
+    let complaints = complaints.inspect(|check| assert!(check.fix.is_some(), "{check:?}"));
+    complaints.map(|check| (check.name, check.state)).collect()
+}
+
+fn pattern(machine: &mut Machine, pattern: &str) {
+    machine.core_pattern = Some(pattern.to_owned());
+    machine.destination = Some(parse(pattern, false));
+}
+
+#[test]
+fn where_all_is_well_there_is_nothing_to_do() {
+    assert_eq!(complaints(|_| {}), []);
+    let checks = checkup(&well()).checks;
+    assert!(checks.iter().all(|check| check.fix.is_none()));
+    let mut names: Vec<&str> = checks.iter().map(|check| check.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ALL.len(), "each has a name of its own");
+}
+
+#[test]
+fn what_keeps_cores_from_being_written_is_bad() {
+    let bad = |name| vec![(name, State::Bad)];
+    assert_eq!(complaints(|m| m.core_limit = Some(0)), bad("core-limit"));
+    let missing = |m: &mut Machine| {
+        pattern(m, "/cores/core.%p");
+        m.core_folder.as_mut().unwrap().exists = false;
+    };
+    assert_eq!(complaints(missing), bad("core-pattern"));
+    let closed = |m: &mut Machine| m.core_folder.as_mut().unwrap().writable = false;
+    assert_eq!(complaints(closed), bad("core-pattern"));
+    assert_eq!(
+        complaints(|m| pattern(m, "|/no/helper %p")),
+        bad("core-pattern")
+    );
+    let unknown = |m: &mut Machine| {
+        pattern(m, "|/usr/bin/other %p");
+        m.helper_exists = true;
+    };
+    assert_eq!(complaints(unknown), bad("core-pattern"));
+    assert_eq!(complaints(|m| m.proof = Proof::NoCore(false)), bad("crash"));
+}
+
+#[test]
+fn what_costs_something_could_be_better() {
+    let better = |name| vec![(name, State::Better)];
+    assert_eq!(complaints(|m| pattern(m, "core")), better("core-names"));
+    let systemd = |m: &mut Machine| {
+        pattern(m, "|/lib/systemd/systemd-coredump %P");
+        m.helper_exists = true;
+    };
+    assert_eq!(complaints(systemd), better("core-pattern"));
+    assert_eq!(complaints(|m| m.kernel_log = false), better("kernel-log"));
+    assert_eq!(
+        complaints(|m| m.memory_group = false),
+        better("memory-group")
+    );
+    assert_eq!(complaints(|m| m.space = Some(1)), better("core-space"));
+    assert_eq!(
+        complaints(|m| m.tools.retain(|tool| *tool != "gdb")),
+        better("gdb")
+    );
+    let set = |m: &mut Machine| m.influences = vec![("LD_PRELOAD".to_owned(), "x")];
+    assert_eq!(complaints(set), better("variables"));
+}
+
+#[test]
+fn tracing_depends_on_the_scope_and_on_rights() {
+    let scope =
+        |scope, cap| complaints(move |m| (m.ptrace_scope, m.cap_ptrace) = (Some(scope), cap));
+    assert_eq!(scope(0, false), []);
+    assert_eq!(scope(2, false), [("ptrace", State::Bad)]);
+    assert_eq!(scope(3, true), []);
+}
+
+#[test]
+fn in_a_container_the_host_and_the_first_process_matter() {
+    let inside = |m: &mut Machine| {
+        m.container = Some("docker".to_owned());
+        m.cap_ptrace = true;
+    };
+    assert_eq!(complaints(inside), []);
+    let shell = |m: &mut Machine| {
+        inside(m);
+        m.init = Some("sh".to_owned());
+    };
+    assert_eq!(complaints(shell), [("init", State::Better)]);
+    let helper = |m: &mut Machine| {
+        inside(m);
+        pattern(m, "|/usr/lib/systemd/systemd-coredump %P");
+    };
+    let found = complaints(helper);
+    assert!(found.contains(&("container", State::Bad)), "{found:?}");
+}

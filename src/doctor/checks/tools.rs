@@ -1,0 +1,108 @@
+//! Checks of other witnesses: the kernel's log, tracing, tools that take stacks, symbols.
+
+use super::{not, ok};
+use crate::doctor::machine::TOOLS;
+use crate::doctor::{Check, Machine, State};
+
+pub(super) fn kernel_log(machine: &Machine) -> Check {
+    let name = "kernel-log";
+    if machine.kernel_log {
+        return ok(
+            name,
+            "what the kernel logs of crashes and kills can be read",
+        );
+    }
+    not(
+        State::Better,
+        name,
+        "what the kernel logs of crashes and kills cannot be read",
+        "run provoke as root, or: sysctl kernel.dmesg_restrict=0; in a container also --cap-add SYSLOG --device /dev/kmsg",
+    )
+}
+
+pub(super) fn ptrace(machine: &Machine) -> Check {
+    let name = "ptrace";
+    if !machine.may_trace() {
+        return not(
+            State::Bad,
+            name,
+            "nobody but root may trace processes: no stacks of hangs",
+            "sysctl kernel.yama.ptrace_scope=1",
+        );
+    }
+    match (machine.cap_ptrace, &machine.container) {
+        (false, Some(_)) => not(
+            State::Better,
+            name,
+            "processes of trials may be traced, others not: CAP_SYS_PTRACE is missing",
+            "docker run --cap-add SYS_PTRACE",
+        ),
+        _ => ok(
+            name,
+            "processes of trials may be traced: stacks of hangs can be taken",
+        ),
+    }
+}
+
+fn tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
+    let adds = TOOLS.iter().find(|(known, _)| *known == name);
+    let adds = adds.map_or("", |(_, adds)| adds);
+    if machine.tools.contains(&name) {
+        return ok(name, format!("it is there: {adds}"));
+    }
+    not(
+        State::Better,
+        name,
+        format!("it is not there; it adds {adds}"),
+        fix,
+    )
+}
+
+pub(super) fn gdb(machine: &Machine) -> Check {
+    tool(machine, "gdb", &install(machine, "gdb"))
+}
+
+pub(super) fn eu_stack(machine: &Machine) -> Check {
+    tool(machine, "eu-stack", &install(machine, "elfutils"))
+}
+
+pub(super) fn py_spy(machine: &Machine) -> Check {
+    tool(machine, "py-spy", "pip install py-spy")
+}
+
+pub(super) fn pystack(machine: &Machine) -> Check {
+    tool(machine, "pystack", "pip install pystack")
+}
+
+/// Returns how a package is installed here.
+fn install(machine: &Machine, package: &str) -> String {
+    match machine.distribution.as_str() {
+        "debian" | "ubuntu" => format!("apt install {package}"),
+        "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => format!("dnf install {package}"),
+        "arch" => format!("pacman -S {package}"),
+        "alpine" => format!("apk add {package}"),
+        _ => format!("install {package}"),
+    }
+}
+
+pub(super) fn symbols(machine: &Machine) -> Check {
+    let name = "libc-symbols";
+    match machine.libc_symbols {
+        Some(true) => ok(name, "the C library's debug symbols are there"),
+        Some(false) => not(
+            State::Better,
+            name,
+            "the C library's debug symbols are not there: its frames have fewer names",
+            match machine.distribution.as_str() {
+                "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => {
+                    "dnf debuginfo-install glibc".to_owned()
+                }
+                _ => install(machine, "libc6-dbg"),
+            },
+        ),
+        None => ok(
+            name,
+            "the C library cannot be told apart from others of its kind",
+        ),
+    }
+}

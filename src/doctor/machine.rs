@@ -1,0 +1,186 @@
+//! What is seen of a machine; nothing is judged here.
+
+use super::Proof;
+use crate::survey::{self, Around};
+use crate::sys::cgroup::{self, MemoryGroup, Version};
+use crate::sys::core_pattern::{self, Destination};
+use crate::sys::host::{self, field_of};
+use crate::sys::limits;
+use crate::sys::spawn;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Programs that take stacks, and what each adds.
+pub(super) const TOOLS: [(&str, &str); 4] = [
+    ("gdb", "stacks of anything, in most detail"),
+    (
+        "eu-stack",
+        "stacks of processes that hang, quicker than gdb",
+    ),
+    ("py-spy", "the Python lines of a process or a core"),
+    (
+        "pystack",
+        "the Python lines of a core, together with those in C",
+    ),
+];
+
+/// The bit of the right to trace any process.
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// What is seen of a machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The hard limit for core files, in bytes.
+    pub core_limit: Option<u64>,
+    /// The kernel's setting for core files as it stands.
+    pub core_pattern: Option<String>,
+    /// What that setting means.
+    pub destination: Option<Destination>,
+    /// The folder of core files.
+    pub core_folder: Option<CoreFolder>,
+    /// The program that core files are handed to is there.
+    pub helper_exists: bool,
+    /// What happened to a real crash.
+    pub proof: Proof,
+    /// What kind of container this is.
+    pub container: Option<String>,
+    /// The name of the first process.
+    pub init: Option<String>,
+    /// Free bytes where core files go.
+    pub space: Option<u64>,
+    /// Free bytes in `/dev/shm`.
+    pub shared_space: Option<u64>,
+    /// Whether programs with other rights than their user's may dump core.
+    pub suid_dumpable: Option<String>,
+    /// Who may trace whom.
+    pub ptrace_scope: Option<u8>,
+    /// We may trace any process.
+    pub cap_ptrace: bool,
+    /// We can read what the kernel logs.
+    pub kernel_log: bool,
+    /// We can make memory groups.
+    pub memory_group: bool,
+    /// The version of control groups.
+    pub cgroup: Option<Version>,
+    /// Those tools that are there.
+    pub tools: Vec<&'static str>,
+    /// There are debug symbols of the C library; nothing where it has no build ID.
+    pub libc_symbols: Option<bool>,
+    /// The distribution's short name.
+    pub distribution: String,
+    /// Variables that change how programs run, with what they do.
+    pub influences: Vec<(String, &'static str)>,
+    /// The kernel lists the children of a process.
+    pub lists_children: bool,
+}
+
+/// A folder for core files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreFolder {
+    /// Where.
+    pub path: PathBuf,
+    /// It is there.
+    pub exists: bool,
+    /// We may write in it.
+    pub writable: bool,
+}
+
+impl Machine {
+    /// Looks at this machine, from this folder. `proof` is what a real crash left.
+    pub fn look(cwd: &Path, proof: Proof) -> Self {
+        let destination = core_pattern::read().ok();
+        let core_folder = destination.as_ref().map(|destination| {
+            let template = destination.template();
+            let folder = template.and_then(|template| template.folder.clone());
+            CoreFolder::new(folder.unwrap_or_else(|| cwd.to_owned()))
+        });
+        let helper_exists = matches!(&destination, Some(Destination::Helper { command, .. })
+            if Path::new(command.split(' ').next().unwrap_or_default()).exists());
+        let space = core_folder.as_ref().map(|folder| folder.path.as_path());
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let rights = field_of(&status, "CapEff").unwrap_or_default();
+        let rights = u64::from_str_radix(rights.trim(), 16).unwrap_or(0);
+        Self {
+            core_limit: limits::all()
+                .find(|(name, ..)| *name == "core")
+                .map_or(Some(0), |(_, _, hard)| hard),
+            core_pattern: line("/proc/sys/kernel/core_pattern"),
+            helper_exists,
+            proof,
+            container: survey::container(),
+            init: line("/proc/1/comm"),
+            space: space.and_then(host::free_space),
+            shared_space: host::free_space(Path::new("/dev/shm")),
+            suid_dumpable: line("/proc/sys/fs/suid_dumpable"),
+            ptrace_scope: line("/proc/sys/kernel/yama/ptrace_scope")
+                .and_then(|text| text.parse().ok()),
+            cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
+            kernel_log: host::kernel_log_is_readable(),
+            memory_group: MemoryGroup::enter(&format!("provoke-doctor-{}", std::process::id()))
+                .is_some(),
+            cgroup: cgroup::version(),
+            tools: TOOLS
+                .map(|(name, _)| name)
+                .into_iter()
+                .filter(|name| is_there(name))
+                .collect(),
+            libc_symbols: libc_symbols(),
+            distribution: fs::read_to_string("/etc/os-release")
+                .ok()
+                .and_then(|text| field_of(&text, "ID="))
+                .map_or(String::new(), |id| id.trim_matches('"').to_owned()),
+            influences: influences(),
+            lists_children: Path::new("/proc/thread-self/children").exists(),
+            core_folder,
+            destination,
+        }
+    }
+
+    /// True when we may trace the processes of a trial.
+    pub fn may_trace(&self) -> bool {
+        self.cap_ptrace || self.ptrace_scope.is_none_or(|scope| scope < 2)
+    }
+}
+
+impl CoreFolder {
+    fn new(path: PathBuf) -> Self {
+        Self {
+            exists: path.is_dir(),
+            writable: host::may_write(&path),
+            path,
+        }
+    }
+}
+
+fn line(file: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn is_there(name: &str) -> bool {
+    let path = std::env::var_os("PATH");
+    spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).is_ok()
+}
+
+/// Returns whether the debug symbols of the C library are installed, for that very build.
+fn libc_symbols() -> Option<bool> {
+    let libraries = survey::libraries(Path::new("/bin/sh"), &Around::default());
+    let id = libraries.get("libc.so.6")?.elf.build_id.as_ref()?;
+    let (folder, name) = id.split_at_checked(2)?;
+    let file = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");
+    Some(Path::new(&file).exists())
+}
+
+fn influences() -> Vec<(String, &'static str)> {
+    let names = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    let mut known: Vec<(String, &'static str)> = names
+        .filter_map(|(name, _)| {
+            let name = name.into_string().ok()?;
+            let what = survey::influence(&name)?;
+            Some((name, what))
+        })
+        .collect();
+    known.sort();
+    known
+}

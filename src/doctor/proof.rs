@@ -1,0 +1,151 @@
+//! A crash for real: the only proof that a core can be had.
+
+use crate::sys::core_pattern::{self, Destination, Template};
+use crate::sys::limits;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A helper is given this long to write down what it got.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What came of the crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A core appeared here.
+    Core(PathBuf),
+    /// It crashed, and no core was found; and whether the kernel says that it dumped one.
+    NoCore(bool),
+    /// No crash was made: its core would have overwritten this one.
+    InTheWay(PathBuf),
+    /// It did not crash, for this reason.
+    NoCrash(String),
+}
+
+/// Has a victim crash in a folder of its own, as far as its limit for cores can be raised,
+/// and looks for the core. What came into being is removed again, but for what a helper
+/// keeps. `provoke` is the program whose victim it is.
+pub fn crash(provoke: &Path) -> Proof {
+    let folder = std::env::temp_dir().join(format!("provoke-doctor-{}", std::process::id()));
+    let proof = fs::create_dir(&folder).and_then(|()| crash_in(&folder, provoke));
+    let _ = fs::remove_dir_all(&folder);
+    proof.unwrap_or_else(|error| Proof::NoCrash(error.to_string()))
+}
+
+fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
+    let destination = core_pattern::read()?;
+    let place = destination.template().map(|template| {
+        let place = template.folder.clone();
+        (place.unwrap_or_else(|| folder.to_owned()), template)
+    });
+    let before = place.as_ref().map(|(place, _)| names(place));
+    if let Some((place, template)) = &place
+        && let Some(file) = overwritten(place, template)
+    {
+        return Ok(Proof::InTheWay(file));
+    }
+    limits::allow_core_dumps();
+    let mut child = Command::new(provoke)
+        .args(["victim", "segv"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pid = child.id();
+    let status = child.wait()?;
+    if status.signal().is_none() {
+        return Ok(Proof::NoCrash(format!("the victim ended with {status}")));
+    }
+    let (Some((place, template)), Some(before)) = (place, before) else {
+        return Ok(Proof::NoCore(status.core_dumped()));
+    };
+    let handed_over = matches!(destination, Destination::Helper { .. });
+    let begun = Instant::now();
+    let found = loop {
+        let found = core(&place, template, &before, pid);
+        if found.is_some() || !handed_over || begun.elapsed() > PATIENCE {
+            break found;
+        }
+        sleep(Duration::from_millis(50));
+    };
+    Ok(match found {
+        Some(file) => {
+            if !handed_over {
+                let _ = fs::remove_file(&file);
+            }
+            Proof::Core(file)
+        }
+        None => Proof::NoCore(status.core_dumped()),
+    })
+}
+
+/// Returns a core of somebody's that ours would take the place of.
+fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
+    let mut names = names(place).into_iter();
+    let same = names.find(|name| template.fits(&name.to_string_lossy()));
+    same.filter(|_| !template.has_pid)
+        .map(|name| place.join(name))
+}
+
+/// Returns the file that came into being, by its name and that of the process.
+fn core(
+    place: &Path,
+    template: &Template,
+    before: &BTreeSet<OsString>,
+    pid: u32,
+) -> Option<PathBuf> {
+    let new = names(place)
+        .into_iter()
+        .filter(|name| !before.contains(name));
+    let mut ours = new.filter(|name| {
+        let name = name.to_string_lossy();
+        template.fits(&name) && (!template.has_pid || name.contains(&pid.to_string()))
+    });
+    ours.next().map(|name| place.join(name))
+}
+
+fn names(folder: &Path) -> BTreeSet<OsString> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobodys_core_is_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let template = |pattern| {
+            let destination = core_pattern::parse(pattern, false);
+            destination.template().cloned().unwrap()
+        };
+        let file = place.path().join("core");
+        assert_eq!(overwritten(place.path(), &template("core")), None);
+        fs::write(&file, "evidence").unwrap();
+        fs::write(place.path().join("core.7"), "evidence").unwrap();
+        assert_eq!(overwritten(place.path(), &template("core")), Some(file));
+        assert_eq!(overwritten(place.path(), &template("core.%p")), None);
+    }
+
+    #[test]
+    fn of_files_only_a_new_one_of_this_process_is_its_core() {
+        let place = tempfile::tempdir().unwrap();
+        let destination = core_pattern::parse("core.%p", false);
+        let template = destination.template().unwrap();
+        fs::write(place.path().join("core.12"), "old").unwrap();
+        let before = names(place.path());
+        assert_eq!(core(place.path(), template, &before, 12), None);
+        fs::write(place.path().join("core.34"), "another's").unwrap();
+        assert_eq!(core(place.path(), template, &before, 35), None);
+        let ours = place.path().join("core.34");
+        assert_eq!(core(place.path(), template, &before, 34), Some(ours));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which build of a file it is: its build ID, or what tells its contents apart.
+
+use super::elf;
+use regex::bytes::Regex;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
+
+/// Contents beyond this many bytes are not read to tell builds apart.
+const LARGEST: u64 = 64 << 20;
+/// The same of all files without a build ID together, since there may be many.
+pub(super) const LARGEST_OF_LIBRARIES: u64 = 32 << 20;
+
+/// Returns the name of a fact about a build, and its value, where it can be had.
+pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
+    match elf::read(file).and_then(|elf| elf.build_id) {
+        Some(id) => Some(("build_id", id)),
+        None => Some(("hash", hash(file, &mut LARGEST.clone())?)),
+    }
+}
+
+/// Returns how the C library of GNU names itself, which is somewhere in its data.
+pub(super) fn version_of_libc(file: &Path) -> Option<String> {
+    let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
+    let bytes = fs::read(file).ok()?;
+    let found = banner.expect("a fixed pattern").captures(&bytes)?;
+    let [name, version] = [1, 2].map(|part| String::from_utf8_lossy(&found[part]).into_owned());
+    // Of distributions the name holds the version, and more.
+    Some(if name.contains(&version) {
+        name
+    } else {
+        format!("{name} {version}")
+    })
+}
+
+/// Returns what tells contents apart, as long as the budget of bytes to read lasts.
+pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
+    let about = fs::metadata(file).ok()?;
+    if !about.is_file() || about.len() > *budget {
+        return None;
+    }
+    *budget -= about.len();
+    let mut contents = File::open(file).ok()?;
+    let mut hash = START;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let mut filled = 0;
+        // The last piece may be of any length, and no other.
+        while filled < buffer.len() {
+            match contents.read(&mut buffer[filled..]).ok()? {
+                0 => break,
+                length => filled += length,
+            }
+        }
+        hash = hashed(hash, &buffer[..filled]);
+        if filled < buffer.len() {
+            return Some(format!("hash:{hash:016x}"));
+        }
+    }
+}
+
+/// The basis and the prime of Fowler, Noll and Vo.
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// Takes bytes into a hash as Fowler, Noll and Vo did, but eight at a time: programs are
+/// large, and nobody tries to deceive us. The rotation lets high bits reach low ones.
+fn hashed(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
+    all.fold(hash, |hash, word| {
+        (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
+    })
+}
+
+pub(super) fn size(file: &Path) -> String {
+    let size = fs::metadata(file).map_or(0, |about| about.len());
+    format!("{size} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_that_differ_anywhere_have_another_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let hash_of = |bytes: &[u8]| {
+            fs::write(&file, bytes).unwrap();
+            hash(&file, &mut LARGEST.clone()).unwrap()
+        };
+        let whole = vec![7; (1 << 16) + 13];
+        let mut all = vec![hash_of(&whole), hash_of(&whole[1..]), hash_of(b"")];
+        for at in [0, 5, 8, (1 << 16) - 1, 1 << 16, whole.len() - 1] {
+            let mut other = whole.clone();
+            other[at] = 8;
+            all.push(hash_of(&other));
+        }
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_read() {
+        let file = std::env::current_exe().unwrap();
+        let mut budget = 1;
+        assert_eq!(hash(&file, &mut budget), None);
+        assert_eq!(budget, 1, "what is not read costs nothing");
+    }
+}

@@ -1,0 +1,76 @@
+//! The packages that a Rust program was built from, as its lock file says.
+
+use super::Around;
+use super::command::is_one_of;
+use crate::model::Survey;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A lock file is smaller than this many bytes.
+const LARGEST: u64 = 8 << 20;
+
+pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+    let Some(folder) = folder(chain, around) else {
+        return;
+    };
+    let mut locks = folder.ancestors().map(|folder| folder.join("Cargo.lock"));
+    let Some(lock) = locks.find(|file| file.is_file()) else {
+        return;
+    };
+    let small = fs::metadata(&lock).is_ok_and(|about| about.len() < LARGEST);
+    let text = fs::read_to_string(&lock).ok().filter(|_| small);
+    for (name, versions) in packages(&text.unwrap_or_default()) {
+        all.set(format!("cargo.{name}"), versions.join(", "));
+    }
+}
+
+/// Returns where to look from: where cargo runs, or where it built what runs.
+fn folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
+    if chain.iter().any(|file| is_one_of(file, &["cargo"])) {
+        return Some(around.cwd.to_owned());
+    }
+    let built = |file: &PathBuf| {
+        let mut folders = file.ancestors().skip(1);
+        folders
+            .find(|folder| folder.ends_with("target"))
+            .and_then(Path::parent)
+            .map(Path::to_owned)
+    };
+    chain.iter().find_map(built)
+}
+
+/// Returns every package of a lock file with its versions. These files are written by a
+/// program, one field a line, so that no more of their format matters.
+fn packages(lock: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut name = None;
+    for line in lock.lines() {
+        let field = |key: &str| {
+            let value = line.strip_prefix(key)?.strip_prefix(" = \"")?;
+            value.strip_suffix('"')
+        };
+        if line == "[[package]]" {
+            name = None;
+        } else if let Some(value) = field("name") {
+            name = Some(value);
+        } else if let (Some(name), Some(version)) = (name, field("version")) {
+            packages.entry(name).or_default().push(version);
+        }
+    }
+    packages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_says_every_version_of_every_package() {
+        let lock = "version = 4\n\n[[package]]\nname = \"rand\"\nversion = \"0.8.5\"\n\n[[package]]\nname = \"rand\"\nversion = \"0.9.0\"\ndependencies = [\n \"libc\",\n]\n\n[[package]]\nname = \"libc\"\nversion = \"0.2.1\"\n";
+        let found = packages(lock);
+        assert_eq!(found["rand"], ["0.8.5", "0.9.0"]);
+        assert_eq!(found["libc"], ["0.2.1"]);
+        assert_eq!(found.len(), 2);
+    }
+}

@@ -1,0 +1,236 @@
+//! Facts about one main command: which build of which program it is, what that loads,
+//! and the packages of its language.
+
+use super::build::{LARGEST_OF_LIBRARIES, build_of, hash, size, version_of_libc};
+use super::loader::{self, Library};
+use super::{Around, cargo, caution, node, python, shell};
+use crate::model::{Survey, Text};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Interpreters of interpreters are followed so far.
+const DEEP: usize = 4;
+/// Programs that only start another one, which is among their arguments.
+pub(super) const LAUNCHERS: [&str; 12] = [
+    "chrt", "env", "ionice", "nice", "nohup", "numactl", "setarch", "setsid", "stdbuf", "taskset",
+    "time", "timeout",
+];
+/// Programs whose first argument that is a file is what they run.
+const INTERPRETERS: [&str; 12] = [
+    "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
+];
+
+pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
+    let mut all = Survey::default();
+    // Another program in each trial cannot be known.
+    let Some(name) = command
+        .first()
+        .filter(|name| !name.as_bytes().contains(&b'{'))
+    else {
+        return all;
+    };
+    let Some(program) = around.find(name.as_os_str()) else {
+        all.set("program.path", format!("{name} (not found)"));
+        return all;
+    };
+    let mut chain = chain(around, &program);
+    identify_all(&mut all, "program", &chain);
+    let launched = launched(around, &program, command);
+    if let Some(launched) = &launched {
+        let launched = self::chain(around, &launched.file);
+        identify_all(&mut all, "program.launched", &launched);
+        chain.extend(launched);
+    }
+    let (arguments, cwd) = match &launched {
+        Some(launched) => (&launched.arguments[..], launched.cwd.as_path()),
+        None => (&command[1..], around.cwd),
+    };
+    if chain.iter().any(|file| is_one_of(file, &INTERPRETERS))
+        && let Some(script) = script(cwd, arguments)
+    {
+        identify(&mut all, "program.script", &script);
+    }
+    if let Some(last) = chain.last() {
+        libraries(&mut all, last, around);
+    }
+    python::survey(&mut all, &chain, around);
+    node::survey(&mut all, &chain, around);
+    cargo::survey(&mut all, &chain, around);
+    all
+}
+
+/// Returns a program, the interpreter its first line names, that one's, and so on.
+fn chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
+    let mut chain = vec![program.to_owned()];
+    while chain.len() < DEEP
+        && let Some(next) = interpreter(around, &chain[chain.len() - 1])
+    {
+        chain.push(next);
+    }
+    chain
+}
+
+/// Returns what a script is run by.
+fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
+    if let Some(real) = python::behind_shim(file, around) {
+        return Some(real);
+    }
+    let mut start = [0; 512];
+    let length = File::open(file).ok()?.read(&mut start).ok()?;
+    let line = start[..length].strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(OsStr::from_bytes);
+    let path = PathBuf::from(words.next()?);
+    if path.file_name() != Some(OsStr::new("env")) {
+        return Some(path);
+    }
+    // `env` looks in PATH; its options and settings come before.
+    let setting =
+        |word: &&OsStr| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'=');
+    around.find(words.find(|word| !setting(word))?)
+}
+
+/// A program that another one only starts.
+struct Launched {
+    file: PathBuf,
+    arguments: Vec<Text>,
+    cwd: PathBuf,
+}
+
+/// Returns what a launcher or the line of a shell starts.
+fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
+    if let Some(line) = caution::line(command) {
+        return first_in(around, &line.text);
+    }
+    if !is_one_of(program, &LAUNCHERS) {
+        return None;
+    }
+    // The first argument that can be found: a number or a setting is no program.
+    let mut words = command.iter().enumerate().skip(1);
+    words.find_map(|(at, word)| {
+        let option = word.as_bytes().starts_with(b"-");
+        Some(Launched {
+            file: around.find(word.as_os_str()).filter(|_| !option)?,
+            arguments: command[at + 1..].to_vec(),
+            cwd: around.cwd.to_owned(),
+        })
+    })
+}
+
+/// Returns the first program in a line for the shell that does more than to prepare.
+fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
+    let mut cwd = around.cwd.to_owned();
+    let pipelines = shell::outline(line)?;
+    let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
+    commands.find_map(|words| {
+        if let [name, folder] = &words[..]
+            && name == "cd"
+        {
+            cwd.push(folder);
+        }
+        if !caution::runs_a_program(words) {
+            return None;
+        }
+        let plain = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let setting = |word: &&String| {
+            let name = word.split_once('=').map(|(name, _)| name);
+            name.is_some_and(|name| name.chars().all(plain))
+        };
+        let first = words.iter().take_while(setting).count();
+        let there = Around {
+            cwd: &cwd,
+            ..around.clone()
+        };
+        Some(Launched {
+            file: there.find(OsStr::new(words.get(first)?))?,
+            arguments: words[first + 1..].iter().map(Text::from).collect(),
+            cwd: cwd.clone(),
+        })
+    })
+}
+
+/// Returns the file that an interpreter is to run, unless an option says what to run.
+fn script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
+    let mut words = arguments.iter().map(Text::as_os_str);
+    let word = words.find(|word| !word.as_bytes().starts_with(b"-"))?;
+    let file = cwd.join(word);
+    file.is_file().then_some(file)
+}
+
+/// True when a file is called like one of these, whatever version is in its name.
+pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
+    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    names.contains(&name)
+}
+
+/// Adds which build of a program it is, and of its interpreters.
+fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
+    for (depth, file) in chain.iter().enumerate() {
+        match depth {
+            0 => identify(all, name, file),
+            1 => identify(all, &format!("{name}.interpreter"), file),
+            depth => identify(all, &format!("{name}.interpreter{depth}"), file),
+        }
+    }
+}
+
+/// Adds where a file is, and which build of it.
+fn identify(all: &mut Survey, name: &str, file: &Path) {
+    all.set(format!("{name}.path"), file.to_string_lossy());
+    if let Some((what, build)) = build_of(file) {
+        all.set(format!("{name}.{what}"), build);
+    }
+}
+
+fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
+    let libraries = loader::libraries(program, around);
+    if let Some(Library {
+        file: Some(file), ..
+    }) = libraries.get("libc.so.6")
+    {
+        all.set_if("libc", version_of_libc(file));
+    }
+    let mut budget = LARGEST_OF_LIBRARIES;
+    for (name, library) in libraries {
+        let known = match (&library.elf.build_id, &library.file) {
+            (Some(id), _) => id.clone(),
+            (None, Some(file)) => hash(file, &mut budget).unwrap_or_else(|| size(file)),
+            (None, None) => "(missing)".to_owned(),
+        };
+        all.set(format!("library.{name}"), known);
+    }
+}
+
+/// Returns the names in a folder, at most so many, in the order of the alphabet.
+pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    let mut names: Vec<String> = names
+        .filter_map(|name: OsString| name.into_string().ok())
+        .take(at_most)
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_in_names_do_not_matter() {
+        for name in ["python", "python3", "/usr/bin/python3.11"] {
+            assert!(is_one_of(Path::new(name), &["python"]), "{name}");
+        }
+        for name in ["pythonw", "ipython3", ""] {
+            assert!(!is_one_of(Path::new(name), &["python"]), "{name}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the headers of an ELF file say: which build it is, and what it loads.
+//!
+//! Only headers are read, a page or two, however large the file is.
+
+use object::elf::{
+    DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, ELFCLASS64, FileHeader32,
+    FileHeader64, NT_GNU_BUILD_ID, NT_GO_BUILD_ID, PT_LOAD,
+};
+use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
+use object::{Endianness, ReadCache, ReadRef as _};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
+
+/// Entries of a list that are looked at: a broken file ends somewhere.
+const ENTRIES: usize = 4096;
+
+/// What matters of an ELF file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elf {
+    /// What the linker, or that of Go, named this very build: mostly hexadecimal digits.
+    pub build_id: Option<String>,
+    /// The libraries that it asks for, by name.
+    pub needed: Vec<String>,
+    /// Where it wants them looked for before all else; ignored where there is a RUNPATH.
+    pub rpath: Vec<String>,
+    /// Where it wants them looked for after `LD_LIBRARY_PATH`.
+    pub runpath: Vec<String>,
+    /// The program that loads it; nothing for a library or a static program.
+    pub interpreter: Option<String>,
+    /// For which machine it is: those that differ cannot be loaded together.
+    pub machine: (u8, u16),
+}
+
+type Cache = ReadCache<File>;
+
+/// Reads a file; nothing if it is no ELF file, or a broken one.
+pub(super) fn read(file: &Path) -> Option<Elf> {
+    let cache = ReadCache::new(File::open(file).ok()?);
+    let ident = (&cache).read_bytes_at(0, 5).ok()?;
+    match ident {
+        [0x7f, b'E', b'L', b'F', class] if *class == ELFCLASS64.0 => {
+            parse::<FileHeader64<Endianness>>(&cache)
+        }
+        [0x7f, b'E', b'L', b'F', _] => parse::<FileHeader32<Endianness>>(&cache),
+        _ => None,
+    }
+}
+
+fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
+    let header = H::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let mut elf = Elf {
+        machine: (u8::from(header.is_type_64()), header.e_machine(endian).0),
+        ..Elf::default()
+    };
+    for segment in segments {
+        if let Ok(Some(path)) = segment.interpreter(endian, data) {
+            elf.interpreter = Some(String::from_utf8_lossy(path).into_owned());
+        }
+        if let Ok(Some(mut notes)) = segment.notes(endian, data) {
+            while let Ok(Some(note)) = notes.next() {
+                match (note.name(), note.n_type(endian)) {
+                    (b"GNU", NT_GNU_BUILD_ID) => elf.build_id = Some(hex(note.desc())),
+                    (b"Go", NT_GO_BUILD_ID) if elf.build_id.is_none() => {
+                        elf.build_id = Some(String::from_utf8_lossy(note.desc()).into_owned());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Ok(Some(entries)) = segment.dynamic(endian, data) {
+            dynamic::<H>(&mut elf, endian, segments, entries, data);
+        }
+    }
+    Some(elf)
+}
+
+/// Reads the list of what the loader is to do.
+fn dynamic<H: FileHeader<Endian = Endianness>>(
+    elf: &mut Elf,
+    endian: Endianness,
+    segments: &[H::ProgramHeader],
+    entries: &[H::Dyn],
+    data: &Cache,
+) -> Option<()> {
+    let entries = || {
+        let entries = entries.iter().take(ENTRIES);
+        let entries = entries.map(|entry| (entry.tag(endian), entry.val(endian)));
+        entries.take_while(|(tag, _)| *tag != DT_NULL)
+    };
+    let value = |wanted| entries().find(|(tag, _)| *tag == wanted);
+    let (address, size) = (value(DT_STRTAB)?.1, value(DT_STRSZ)?.1);
+    // The loader knows addresses in memory; we look for the place in the file.
+    let strings = segments.iter().find_map(|segment| {
+        let (start, length) = (
+            segment.p_vaddr(endian).into(),
+            segment.p_filesz(endian).into(),
+        );
+        let inside = segment.p_type(endian) == PT_LOAD;
+        let offset = address.checked_sub(start)?;
+        (inside && offset < length).then(|| segment.p_offset(endian).into() + offset)
+    })?;
+    let end = strings.checked_add(size)?;
+    let string = |at: u64| {
+        let bytes = data.read_bytes_at_until(strings.checked_add(at)?..end, 0);
+        Some(String::from_utf8_lossy(bytes.ok()?).into_owned())
+    };
+    for (tag, value) in entries() {
+        let list = match tag {
+            DT_NEEDED => &mut elf.needed,
+            DT_RPATH => &mut elf.rpath,
+            DT_RUNPATH => &mut elf.runpath,
+            _ => continue,
+        };
+        let text = string(value)?;
+        match tag {
+            DT_NEEDED => list.push(text),
+            _ => list.extend(text.split(':').map(str::to_owned)),
+        }
+    }
+    Some(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_says_what_it_loads() {
+        let ourselves = std::env::current_exe().unwrap();
+        let elf = read(&ourselves).unwrap();
+        assert!(elf.machine.1 != 0);
+        assert_eq!(elf.interpreter.is_some(), !elf.needed.is_empty(), "{elf:?}");
+        if let Some(id) = elf.build_id {
+            assert!(id.len() >= 16 && id.chars().all(|c| c.is_ascii_hexdigit()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_and_what_is_cut_short_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        for bytes in [
+            &b""[..],
+            b"#!/bin/sh\n",
+            b"\x7fELF",
+            b"\x7fELF\x02\x01\x01",
+            &whole[..64],
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            let read = read(&file);
+            assert!(read.is_none_or(|elf| elf.needed.is_empty()), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Which libraries the loader will load, found as it finds them, without running it.
+
+use super::Around;
+use super::elf::{self, Elf};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Libraries that are followed.
+const LIBRARIES: usize = 512;
+/// Files of the loader's settings that are read.
+const SETTINGS: usize = 64;
+
+/// Where the loader looks in the end, beside its settings.
+const DEFAULT: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// A library as it will be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Where; nothing when it is missing.
+    pub file: Option<PathBuf>,
+    /// What its headers say.
+    pub elf: Elf,
+}
+
+/// A library that something asks for.
+struct Wanted {
+    name: String,
+    /// Where to look before all else.
+    first: Vec<PathBuf>,
+    /// Where to look after `LD_LIBRARY_PATH`.
+    then: Vec<PathBuf>,
+}
+
+/// Returns every library of a program by the name that it is asked for.
+pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
+    let mut found = BTreeMap::new();
+    let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    // A static program loads nothing.
+    let Some(root) = elf::read(&real).filter(|elf| elf.interpreter.is_some()) else {
+        return found;
+    };
+    let loader = Loader {
+        machine: root.machine,
+        by_variable: around.list("LD_LIBRARY_PATH"),
+        by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
+        by_program: first(&root, &real),
+    };
+    let preloaded = around.get("LD_PRELOAD").unwrap_or_default();
+    let preloaded = preloaded.to_string_lossy().into_owned();
+    let preloaded = preloaded
+        .split([' ', ':'])
+        .filter(|name| !name.is_empty() && !name.contains('$'))
+        .map(|name| Wanted {
+            name: name.to_owned(),
+            first: Vec::new(),
+            then: Vec::new(),
+        });
+    let mut queue: VecDeque<Wanted> = preloaded.chain(wanted(&root, &real)).collect();
+    while let Some(wanted_now) = queue.pop_front() {
+        if found.contains_key(&wanted_now.name) || found.len() >= LIBRARIES {
+            continue;
+        }
+        let library = loader.find(&wanted_now);
+        if let Some(file) = &library.file {
+            queue.extend(wanted(&library.elf, file));
+        }
+        found.insert(wanted_now.name, library);
+    }
+    found
+}
+
+/// Returns what a file asks for, with where it wants that looked for.
+fn wanted<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
+    elf.needed.iter().map(|name| Wanted {
+        name: name.clone(),
+        first: first(elf, file),
+        then: folders(&elf.runpath, file),
+    })
+}
+
+/// Returns where a file wants libraries looked for before all else.
+fn first(elf: &Elf, file: &Path) -> Vec<PathBuf> {
+    if elf.runpath.is_empty() {
+        folders(&elf.rpath, file)
+    } else {
+        Vec::new()
+    }
+}
+
+/// Fills in what a RUNPATH may refer to.
+fn folders(list: &[String], file: &Path) -> Vec<PathBuf> {
+    let origin = file.parent().unwrap_or(Path::new("/")).to_string_lossy();
+    let list = list.iter().filter(|folder| !folder.is_empty());
+    list.map(|folder| {
+        let folder = folder
+            .replace("${ORIGIN}", &origin)
+            .replace("$ORIGIN", &origin)
+            .replace("${LIB}", "lib")
+            .replace("$LIB", "lib");
+        PathBuf::from(folder)
+    })
+    .collect()
+}
+
+struct Loader {
+    machine: (u8, u16),
+    by_variable: Vec<PathBuf>,
+    by_settings: Vec<PathBuf>,
+    /// Where the program wants them looked for; it counts for its libraries too.
+    by_program: Vec<PathBuf>,
+}
+
+impl Loader {
+    fn find(&self, wanted: &Wanted) -> Library {
+        let name = &wanted.name;
+        let candidates: Vec<PathBuf> = if name.contains('/') {
+            vec![PathBuf::from(name)]
+        } else {
+            let ends = DEFAULT.iter().map(Path::new);
+            let folders = wanted.first.iter().chain(&self.by_program);
+            let folders = folders.chain(&self.by_variable).chain(&wanted.then);
+            let folders = folders.chain(&self.by_settings).map(PathBuf::as_path);
+            folders
+                .chain(ends)
+                .map(|folder| folder.join(name))
+                .collect()
+        };
+        let fitting = candidates.into_iter().find_map(|file| {
+            let elf = elf::read(&file).filter(|elf| elf.machine == self.machine)?;
+            Some((file, elf))
+        });
+        let (file, elf) = fitting.unzip();
+        Library {
+            file,
+            elf: elf.unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the folders that the machine's settings name, with the files they include.
+fn folders_of_settings(file: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let mut files = VecDeque::from([file.to_owned()]);
+    let mut read = 0;
+    while let Some(file) = files.pop_front() {
+        read += 1;
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        let lines = text.lines().map(|line| {
+            let line = line.split('#').next().unwrap_or_default();
+            line.trim()
+        });
+        for line in lines.filter(|line| !line.is_empty()) {
+            match line.strip_prefix("include") {
+                Some(pattern) if read < SETTINGS => files.extend(matching(pattern.trim())),
+                Some(_) => {}
+                None => folders.push(PathBuf::from(line)),
+            }
+        }
+    }
+    folders
+}
+
+/// Returns the files of a pattern whose last part may hold one asterisk, in their order.
+fn matching(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return vec![PathBuf::from(pattern)];
+    };
+    let (folder, prefix) = before.rsplit_once('/').unwrap_or((".", before));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let fits = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(after))
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(fits).collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_include_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("d/b.conf"), "/b # late\n").unwrap();
+        fs::write(path("d/a.conf"), "# nothing\n/a\n").unwrap();
+        fs::write(path("d/a.txt"), "/no\n").unwrap();
+        let main = path("ld.so.conf");
+        let include = format!("include {}/d/*.conf\n/own\n", folder.path().display());
+        fs::write(&main, include).unwrap();
+        let found = folders_of_settings(&main);
+        assert_eq!(found, ["/own", "/a", "/b"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn settings_that_include_themselves_come_to_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("main.conf");
+        fs::write(&main, format!("include {}\n", main.display())).unwrap();
+        assert!(folders_of_settings(&main).is_empty());
+    }
+
+    #[test]
+    fn the_origin_is_the_folder_of_the_file() {
+        let list = ["$ORIGIN/../lib", "${ORIGIN}", "", "/x"].map(str::to_owned);
+        let found = folders(&list, Path::new("/no/such/bin/program"));
+        let expected = ["/no/such/bin/../lib", "/no/such/bin", "/x"];
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
+}

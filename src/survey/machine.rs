@@ -1,0 +1,129 @@
+//! Facts about the machine: processor, kernel, memory, limits, container, graphics.
+
+use crate::model::Survey;
+
+use crate::sys::host::field_of;
+use crate::sys::{cgroup, host, limits};
+use std::fs;
+use std::path::Path;
+
+/// Facts that stand alone in a file of one line.
+const LINES: [(&str, &str); 7] = [
+    ("kernel.release", "/proc/sys/kernel/osrelease"),
+    ("kernel.aslr", "/proc/sys/kernel/randomize_va_space"),
+    ("kernel.core_pattern", "/proc/sys/kernel/core_pattern"),
+    ("kernel.core_uses_pid", "/proc/sys/kernel/core_uses_pid"),
+    ("kernel.ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope"),
+    ("kernel.overcommit", "/proc/sys/vm/overcommit_memory"),
+    ("gpu.nvidia", "/sys/module/nvidia/version"),
+];
+
+/// Facts that are fields of a file.
+const FIELDS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "/proc/cpuinfo",
+        &[
+            ("cpu.model", "model name"),
+            ("cpu.microcode", "microcode"),
+            ("cpu.flags", "flags"),
+            // On 64-bit Arm.
+            ("cpu.flags", "Features"),
+        ],
+    ),
+    (
+        "/proc/meminfo",
+        &[("memory.total", "MemTotal"), ("memory.swap", "SwapTotal")],
+    ),
+    ("/etc/os-release", &[("os", "PRETTY_NAME=")]),
+    ("/usr/lib/os-release", &[("os", "PRETTY_NAME=")]),
+];
+
+/// Graphics cards that are looked at.
+const CARDS: usize = 32;
+
+pub(super) fn survey(all: &mut Survey) {
+    for (name, file) in LINES {
+        all.set_if(name, line(file));
+    }
+    for (file, fields) in FIELDS {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        for (name, prefix) in fields {
+            if all.get(name).is_none() {
+                let value = field_of(&text, prefix);
+                all.set_if(*name, value.map(|value| value.trim_matches('"').to_owned()));
+            }
+        }
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    all.set("cpu.count", cpus.to_string());
+    all.set_if("kernel.thp", huge_pages());
+    for (name, soft, hard) in limits::all() {
+        let value = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
+        let both = format!("{}/{}", value(soft), value(hard));
+        all.set(format!("limits.{name}"), both);
+    }
+    all.set_if("cgroup.memory.max", cgroup::memory_limit());
+    all.set_if("container", container());
+    let (user, group) = host::user();
+    all.set("user", format!("{user}/{group}"));
+    graphics(all);
+}
+
+fn line(file: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Returns the setting that is in force, which stands in brackets among all.
+fn huge_pages() -> Option<String> {
+    let all = line("/sys/kernel/mm/transparent_hugepage/enabled")?;
+    let (chosen, _) = all.split_once('[')?.1.split_once(']')?;
+    Some(chosen.to_owned())
+}
+
+/// Returns what kind of container this is, if it is one that shows.
+pub fn container() -> Option<String> {
+    if let Ok(text) = fs::read_to_string("/run/.containerenv") {
+        let image = text.lines().find_map(|line| line.strip_prefix("image="));
+        let image = image.map(|image| image.trim_matches('"'));
+        return Some(match image.filter(|image| !image.is_empty()) {
+            Some(image) => format!("podman, image {image}"),
+            None => "podman".to_owned(),
+        });
+    }
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        return Some("kubernetes".to_owned());
+    }
+    Path::new("/.dockerenv")
+        .exists()
+        .then(|| "docker".to_owned())
+}
+
+/// Returns the machine's time zone by its name.
+pub(super) fn time_zone() -> Option<String> {
+    let link = fs::read_link("/etc/localtime").ok();
+    let name = link.and_then(|link| {
+        let link = link.to_str()?.to_owned();
+        Some(link.split_once("zoneinfo/")?.1.to_owned())
+    });
+    name.or_else(|| line("/etc/timezone"))
+}
+
+fn graphics(all: &mut Survey) {
+    let entries = fs::read_dir("/sys/class/drm").into_iter().flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    // `card0` is a card, `card0-HDMI-A-1` a socket of it.
+    let mut cards: Vec<String> = names
+        .filter(|name| name.starts_with("card") && !name.contains('-'))
+        .collect();
+    cards.sort();
+    for card in cards.iter().take(CARDS) {
+        let device = Path::new("/sys/class/drm").join(card).join("device");
+        let of = |file: &str| line(device.join(file)).unwrap_or_default();
+        let driver = fs::read_link(device.join("driver")).ok();
+        let driver = driver.and_then(|link| link.file_name()?.to_str().map(str::to_owned));
+        let about = [of("vendor"), of("device"), driver.unwrap_or_default()];
+        all.set(format!("gpu.{card}"), about.join(" ").trim());
+    }
+}

@@ -1,0 +1,175 @@
+//! Where trials run: the facts that may make a difference.
+//!
+//! "It works on my machine" is a difference between two machines. Each run records what
+//! is known to matter: processor, kernel, limits, the exact build of the program and of
+//! every library it loads, the packages of its language. [`differences`] compares two.
+//!
+//! Nothing is started for it, and the trials are not touched: everything is read from
+//! files, no more of them than a bound allows.
+
+mod build;
+mod cargo;
+mod caution;
+mod command;
+mod difference;
+mod elf;
+mod influence;
+mod loader;
+mod machine;
+mod node;
+mod python;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod weight;
+
+pub use caution::cautions;
+pub use difference::{Compared, Difference, Run, Side, differences};
+pub use elf::Elf;
+pub use influence::influence;
+pub use loader::{Library, libraries};
+pub use machine::container;
+pub use weight::Group;
+
+use crate::model::{ActorPlan, Plan, Role, Survey, Text, VariantPlan};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What a command is surrounded by: what decides which files it finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Around<'a> {
+    env: BTreeMap<&'a OsStr, &'a OsStr>,
+    cwd: &'a Path,
+}
+
+impl Default for Around<'_> {
+    /// Nothing: an empty environment, at the root.
+    fn default() -> Self {
+        Self {
+            env: BTreeMap::new(),
+            cwd: Path::new("/"),
+        }
+    }
+}
+
+impl<'a> Around<'a> {
+    /// Returns what surrounds an actor.
+    pub fn of(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
+        let all = plan.environment.iter();
+        let mut env: BTreeMap<&OsStr, &OsStr> = all
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+            .collect();
+        for (name, value) in &actor.env {
+            match value {
+                Some(value) => env.insert(name.as_os_str(), value.as_os_str()),
+                None => env.remove(name.as_os_str()),
+            };
+        }
+        Self {
+            env,
+            cwd: Path::new(actor.cwd.as_os_str()),
+        }
+    }
+
+    /// Returns a variable that is not empty.
+    fn get(&self, name: &str) -> Option<&'a OsStr> {
+        let value = self.env.get(OsStr::new(name)).copied();
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// Returns the folders, or files, of a list with colons between them.
+    fn list(&self, name: &str) -> Vec<PathBuf> {
+        let value = self.get(name).unwrap_or_default();
+        let parts = std::env::split_paths(value).filter(|part| !part.as_os_str().is_empty());
+        parts.map(|part| self.cwd.join(part)).collect()
+    }
+
+    /// Returns the file that a program's name means.
+    fn find(&self, name: &OsStr) -> Option<PathBuf> {
+        crate::sys::spawn::find(name, self.get("PATH"), self.cwd).ok()
+    }
+}
+
+/// Collects the facts about this machine, and about the main commands of a plan.
+pub fn survey(plan: &Plan) -> Survey {
+    let mut all = Survey::default();
+    machine::survey(&mut all);
+    let mains = || plan.variants.iter().flat_map(mains_of);
+    let Some((_, first)) = mains().next() else {
+        return all;
+    };
+    place_of(&Around::of(plan, first), &mut all);
+    // Variants mostly run the same program with other arguments.
+    let mut known: Vec<(Around, &[Text], Survey)> = Vec::new();
+    for (name, actor) in mains().take(MAINS) {
+        let around = Around::of(plan, actor);
+        let same = known
+            .iter()
+            .find(|(other, command, _)| *other == around && *command == actor.command);
+        let facts = match same {
+            Some((_, _, facts)) => facts.clone(),
+            None => {
+                let facts = command::survey(&around, &actor.command);
+                known.push((around, &actor.command, facts.clone()));
+                facts
+            }
+        };
+        match known.first() {
+            Some((_, _, first)) if known.len() > 1 => others(&mut all, &name, first, &facts),
+            _ => all.0.extend(facts.0),
+        }
+    }
+    all
+}
+
+/// Main commands that are looked at.
+const MAINS: usize = 64;
+/// What stands for a fact that another command has and this one has not.
+const ABSENT: &str = "(none)";
+
+fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)> {
+    let mains = variant.actors.iter();
+    let mains = mains.filter(|actor| actor.role == Role::Main);
+    mains.map(|actor| (main_name(variant, actor), actor))
+}
+
+/// Returns how a main command is called: by its variant, its actor, or both.
+fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
+    match (variant.name.as_str(), actor.name.as_str()) {
+        (name, "") | ("", name) => name.to_owned(),
+        (variant, actor) => format!("{variant}/{actor}"),
+    }
+}
+
+/// Adds what another command has otherwise than the first, under its name.
+fn others(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
+    let differing = facts
+        .0
+        .iter()
+        .filter(|(key, value)| first.get(key) != Some(value.as_str()));
+    for (key, value) in differing {
+        all.set(named(key, name), value);
+    }
+    for key in first.0.keys().filter(|key| facts.get(key).is_none()) {
+        all.set(named(key, name), ABSENT);
+    }
+}
+
+/// Returns `program[NAME].path` for `program.path`.
+fn named(key: &str, name: &str) -> String {
+    match key.split_once('.') {
+        Some((section, rest)) => format!("{section}[{name}].{rest}"),
+        None => format!("{key}[{name}]"),
+    }
+}
+
+/// Language and time zone as the environment and the machine set them.
+fn place_of(around: &Around, all: &mut Survey) {
+    let text = |value: &OsStr| value.to_string_lossy().into_owned();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let locale = locale.into_iter().find_map(|name| around.get(name));
+    all.set_if("locale", locale.map(text));
+    let zone = around.get("TZ").map(text).or_else(machine::time_zone);
+    all.set_if("timezone", zone);
+}

@@ -1,0 +1,56 @@
+//! The packages that a Node program sees.
+
+use super::Around;
+use super::command::{is_one_of, names_in};
+use crate::model::Survey;
+use serde::Deserialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Packages that are looked at.
+const PACKAGES: usize = 2_000;
+/// A package's description is smaller than this many bytes.
+const LARGEST: u64 = 1 << 20;
+
+const RUNTIMES: [&str; 4] = ["bun", "deno", "node", "nodejs"];
+
+pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+    if !chain.iter().any(|file| is_one_of(file, &RUNTIMES)) {
+        return;
+    }
+    let mut folders = around
+        .cwd
+        .ancestors()
+        .map(|folder| folder.join("node_modules"));
+    let Some(modules) = folders.find(|folder| folder.is_dir()) else {
+        return;
+    };
+    for name in packages(&modules) {
+        all.set_if(format!("node.{name}"), version(&modules.join(&name)));
+    }
+}
+
+/// Returns the names of the packages at the top, those of scopes with their scope.
+fn packages(modules: &Path) -> Vec<String> {
+    let names = names_in(modules, PACKAGES);
+    let names = names.into_iter().filter(|name| !name.starts_with('.'));
+    let all = names.flat_map(|name| {
+        if !name.starts_with('@') {
+            return vec![name];
+        }
+        let scope = names_in(&modules.join(&name), PACKAGES).into_iter();
+        scope.map(|inner| format!("{name}/{inner}")).collect()
+    });
+    all.take(PACKAGES).collect()
+}
+
+fn version(package: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Package {
+        version: Option<String>,
+    }
+    let file = package.join("package.json");
+    let size = fs::metadata(&file).ok()?.len();
+    let text = fs::read(&file).ok().filter(|_| size < LARGEST)?;
+    serde_json::from_slice::<Package>(&text).ok()?.version
+}

@@ -1,0 +1,232 @@
+//! The packages that a Python program sees, read from the names of folders.
+
+use super::Around;
+use super::command::{is_one_of, names_in};
+use crate::model::Survey;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Names in a folder of packages that are looked at.
+const NAMES: usize = 20_000;
+/// Metadata without a version in its name that is opened.
+const OPENED: usize = 100;
+
+pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+    let interpreter = chain
+        .iter()
+        .find(|file| is_one_of(file, &["python", "pypy"]) && !is_shim(file));
+    let Some(home) = interpreter.and_then(|file| Home::of(file)) else {
+        return;
+    };
+    all.set("python.version", &home.version);
+    let mut folders = around.list("PYTHONPATH");
+    folders.extend(home.folders(around));
+    let mut opened = 0;
+    for folder in folders {
+        for name in names_in(&folder, NAMES) {
+            let Some(stem) = name
+                .strip_suffix(".dist-info")
+                .or_else(|| name.strip_suffix(".egg-info"))
+            else {
+                continue;
+            };
+            let (package, version) = match split(stem) {
+                (package, Some(version)) => (package, version.to_owned()),
+                (package, None) if opened < OPENED => {
+                    opened += 1;
+                    match stated_version(&folder.join(&name)) {
+                        Some(version) => (package, version),
+                        None => continue,
+                    }
+                }
+                _ => continue,
+            };
+            let key = format!("python.{}", normal(package));
+            // What comes first in the path is what is imported.
+            if all.get(&key).is_none() {
+                all.set(key, version);
+            }
+        }
+    }
+}
+
+/// Splits `NAME-VERSION` or `NAME-VERSION-py3.11`.
+fn split(stem: &str) -> (&str, Option<&str>) {
+    match stem.split_once('-') {
+        Some((name, rest)) => (name, rest.split('-').next()),
+        None => (stem, None),
+    }
+}
+
+/// Returns a package's name as everybody writes it who compares names.
+fn normal(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let parts: Vec<&str> = name
+        .split(['-', '_', '.'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join("-")
+}
+
+/// Returns the version that metadata states which has none in its name.
+fn stated_version(metadata: &Path) -> Option<String> {
+    let text = fs::read_to_string(metadata.join("PKG-INFO"))
+        .or_else(|_| fs::read_to_string(metadata.join("METADATA")))
+        .ok()?;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Version:"))?;
+    Some(version.trim().to_owned())
+}
+
+/// Where an interpreter keeps its packages.
+struct Home {
+    /// The folder above `bin` and `lib`.
+    prefix: PathBuf,
+    /// Major and minor, as in the names of folders.
+    version: String,
+    environment: Option<Environment>,
+}
+
+/// A virtual environment around an interpreter.
+struct Environment {
+    prefix: PathBuf,
+    sees_system: bool,
+}
+
+impl Home {
+    fn of(interpreter: &Path) -> Option<Self> {
+        let real = fs::canonicalize(interpreter).ok()?;
+        let prefix = real.parent()?.parent()?.to_owned();
+        let stated = real.file_name()?.to_str()?;
+        let stated = stated.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let version = if stated.contains('.') {
+            stated.to_owned()
+        } else {
+            let libraries = names_in(&prefix.join("lib"), NAMES);
+            let mut versions = libraries.iter().filter_map(|name| {
+                let version = name.strip_prefix("python")?;
+                version.contains('.').then_some(version)
+            });
+            versions.next_back()?.to_owned()
+        };
+        let bin = interpreter.parent()?;
+        let environment = [Some(bin), bin.parent()].into_iter().flatten();
+        let environment = environment.filter_map(|prefix| {
+            let settings = fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
+            Some(Environment {
+                prefix: prefix.to_owned(),
+                sees_system: sees_system(&settings),
+            })
+        });
+        let environment = environment.into_iter().next();
+        Some(Self {
+            prefix,
+            version,
+            environment,
+        })
+    }
+
+    /// Returns the folders in which packages are looked for, in that order.
+    fn folders(&self, around: &Around<'_>) -> Vec<PathBuf> {
+        let site = |prefix: &Path| {
+            let name = format!("python{}/site-packages", self.version);
+            ["lib", "lib64"].map(|lib| prefix.join(lib).join(&name))
+        };
+        let mut folders = Vec::new();
+        if let Some(environment) = &self.environment {
+            folders.extend(site(&environment.prefix));
+            if !environment.sees_system {
+                return folders;
+            }
+        }
+        if around.get("PYTHONNOUSERSITE").is_none()
+            && let Some(home) = around.get("PYTHONUSERBASE").map(PathBuf::from).or_else(|| {
+                let home = around.get("HOME")?;
+                Some(Path::new(home).join(".local"))
+            })
+        {
+            folders.extend(site(&home));
+        }
+        folders.extend(site(&self.prefix));
+        // Debian keeps its own apart from those that pip installs.
+        let dist = format!("python{}/dist-packages", self.version);
+        if self.prefix == Path::new("/usr") {
+            folders.push(Path::new("/usr/local/lib").join(&dist));
+        }
+        folders.push(self.prefix.join("lib").join(dist));
+        folders.push(self.prefix.join("lib/python3/dist-packages"));
+        folders
+    }
+}
+
+fn sees_system(settings: &str) -> bool {
+    let pairs = settings.lines().filter_map(|line| line.split_once('='));
+    let mut pairs = pairs.map(|(name, value)| (name.trim(), value.trim()));
+    pairs.any(|(name, value)| {
+        name == "include-system-site-packages" && value.eq_ignore_ascii_case("true")
+    })
+}
+
+/// True for the scripts by which pyenv stands in for every interpreter.
+fn is_shim(file: &Path) -> bool {
+    let folder = file.parent();
+    folder.is_some_and(|folder| {
+        folder.ends_with("shims")
+            && folder
+                .parent()
+                .is_some_and(|root| root.join("versions").is_dir())
+    })
+}
+
+/// Returns the program that such a script will choose.
+pub(super) fn behind_shim(file: &Path, around: &Around<'_>) -> Option<PathBuf> {
+    if !is_shim(file) {
+        return None;
+    }
+    let root = file.parent()?.parent()?;
+    let chosen = around
+        .get("PYENV_VERSION")
+        .map(|value| value.to_string_lossy().into_owned());
+    let here = || {
+        let mut folders = around.cwd.ancestors();
+        folders.find_map(|folder| fs::read_to_string(folder.join(".python-version")).ok())
+    };
+    let chosen = chosen
+        .or_else(here)
+        .or_else(|| fs::read_to_string(root.join("version")).ok())?;
+    let versions = chosen.split([':', '\n', ' ']).map(str::trim);
+    let versions = versions.filter(|version| !version.is_empty());
+    let name = file.file_name()?;
+    let mut files =
+        versions.map(|version| root.join("versions").join(version).join("bin").join(name));
+    files.find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_versions() {
+        assert_eq!(split("numpy-1.26.4"), ("numpy", Some("1.26.4")));
+        assert_eq!(split("six-1.16.0-py3.11"), ("six", Some("1.16.0")));
+        assert_eq!(split("mine"), ("mine", None));
+    }
+
+    #[test]
+    fn names_are_compared_in_their_normal_form() {
+        for name in ["Foo.Bar", "foo_bar", "FOO-BAR", "foo__bar"] {
+            assert_eq!(normal(name), "foo-bar");
+        }
+    }
+
+    #[test]
+    fn an_environment_says_whether_it_sees_the_system() {
+        assert!(sees_system(
+            "home = /usr/bin\ninclude-system-site-packages = true\n"
+        ));
+        assert!(!sees_system("include-system-site-packages = false\n"));
+        assert!(!sees_system(""));
+    }
+}

@@ -1,0 +1,261 @@
+//! The outline of a line for the shell: its commands, and what stands between them.
+//!
+//! It is for warnings, so what it does not understand it does not judge: loops, groups,
+//! functions and here-documents are left alone.
+
+/// What follows a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The next one, or nothing: `;`, a line's end.
+    Next,
+    /// The next one if it succeeds: `&&`.
+    And,
+    /// The next one if it fails: `||`.
+    Or,
+    /// The next one at once: `&`.
+    Background,
+}
+
+/// Commands with pipes between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pipeline {
+    /// The words of each command, without their quotes.
+    pub(super) commands: Vec<Vec<String>>,
+    pub(super) then: Then,
+}
+
+/// Words at the beginning of a command that make it more than a command.
+const COMPOUND: [&str; 19] = [
+    "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "eval", "fi", "for", "function",
+    "if", "select", "then", "until", "while", "{", "}",
+];
+
+/// Returns the pipelines of a line, in order; nothing if it is beyond us.
+pub(super) fn outline(line: &str) -> Option<Vec<Pipeline>> {
+    let mut scanner = Scanner {
+        rest: line,
+        ..Scanner::default()
+    };
+    while scanner.step()? {}
+    scanner.end_pipeline(Then::Next)?;
+    Some(scanner.pipelines)
+}
+
+#[derive(Default)]
+struct Scanner<'a> {
+    rest: &'a str,
+    /// The word that is being read, if one is.
+    word: Option<String>,
+    command: Vec<String>,
+    commands: Vec<Vec<String>>,
+    pipelines: Vec<Pipeline>,
+}
+
+impl Scanner<'_> {
+    /// Takes in the next piece; false at the end, nothing if it is beyond us.
+    fn step(&mut self) -> Option<bool> {
+        for (operator, then) in [("&&", Then::And), ("||", Then::Or)] {
+            if self.take(operator) {
+                self.end_pipeline(then)?;
+                return Some(true);
+            }
+        }
+        if self.take("|&") || self.take("|") {
+            self.end_command()?;
+            return Some(true);
+        }
+        // Not in the background, but part of a redirection.
+        for redirection in ["&>", ">&", "<&", ">|"] {
+            if self.take(redirection) {
+                self.word().push_str(redirection);
+                return Some(true);
+            }
+        }
+        if self.rest.starts_with("<<") {
+            return None;
+        }
+        let Some(c) = self.rest.chars().next() else {
+            return Some(false);
+        };
+        self.rest = &self.rest[c.len_utf8()..];
+        match c {
+            '\n' if self.word.is_none() && self.command.is_empty() => {}
+            ';' | '\n' => self.end_pipeline(Then::Next)?,
+            '&' => self.end_pipeline(Then::Background)?,
+            '(' | ')' => return None,
+            '#' if self.word.is_none() => {
+                let end = self.rest.find('\n').unwrap_or(self.rest.len());
+                self.rest = &self.rest[end..];
+            }
+            c if c.is_whitespace() => self.end_word(),
+            '\\' => {
+                let escaped = self.rest.chars().next()?;
+                self.rest = &self.rest[escaped.len_utf8()..];
+                if escaped != '\n' {
+                    self.word().push(escaped);
+                }
+            }
+            '\'' => {
+                let (quoted, rest) = self.rest.split_once('\'')?;
+                self.word().push_str(quoted);
+                self.rest = rest;
+            }
+            '"' | '`' => {
+                let length = closing(self.rest, c)?;
+                let quoted = &self.rest[..length];
+                self.rest = &self.rest[length + 1..];
+                self.word().push_str(quoted);
+            }
+            '$' if self.rest.starts_with(['(', '{']) => {
+                let close = if self.rest.starts_with('(') { ')' } else { '}' };
+                let length = closing(&self.rest[1..], close)? + 2;
+                let substitution = &self.rest[..length];
+                self.rest = &self.rest[length..];
+                let word = self.word();
+                word.push('$');
+                word.push_str(substitution);
+            }
+            c => self.word().push(c),
+        }
+        Some(true)
+    }
+
+    fn take(&mut self, operator: &str) -> bool {
+        match self.rest.strip_prefix(operator) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn word(&mut self) -> &mut String {
+        self.word.get_or_insert_default()
+    }
+
+    fn end_word(&mut self) {
+        self.command.extend(self.word.take());
+    }
+
+    fn end_command(&mut self) -> Option<()> {
+        self.end_word();
+        let mut command = std::mem::take(&mut self.command);
+        if command.first().is_some_and(|word| word == "!") {
+            command.remove(0);
+        }
+        if command
+            .first()
+            .is_some_and(|word| COMPOUND.contains(&word.as_str()))
+        {
+            return None;
+        }
+        if !command.is_empty() {
+            self.commands.push(command);
+        }
+        Some(())
+    }
+
+    fn end_pipeline(&mut self, then: Then) -> Option<()> {
+        self.end_command()?;
+        let commands = std::mem::take(&mut self.commands);
+        if !commands.is_empty() {
+            self.pipelines.push(Pipeline { commands, then });
+        }
+        Some(())
+    }
+}
+
+/// Returns how far it is to the end of what was opened, with quotes and substitutions in it.
+fn closing(text: &str, close: char) -> Option<usize> {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        if c == close {
+            return Some(at);
+        }
+        let inside = at + c.len_utf8();
+        let nested = match c {
+            '\\' => inside + text[inside..].chars().next()?.len_utf8(),
+            '$' if text[inside..].starts_with('(') => {
+                inside + 1 + closing(&text[inside + 1..], ')')? + 1
+            }
+            // Within double quotes others mean nothing.
+            _ if close == '"' => inside,
+            '\'' if close != '`' => inside + text[inside..].find('\'')? + 1,
+            '"' => inside + closing(&text[inside..], '"')? + 1,
+            '(' if close == ')' => inside + closing(&text[inside..], ')')? + 1,
+            _ => inside,
+        };
+        at = nested;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes an outline as `a b | c && d`.
+    fn shown(line: &str) -> Option<String> {
+        let pipelines = outline(line)?;
+        let shown = pipelines.iter().map(|pipeline| {
+            let commands: Vec<String> = pipeline.commands.iter().map(|c| c.join(" ")).collect();
+            format!("{} {:?}", commands.join(" | "), pipeline.then)
+        });
+        Some(shown.collect::<Vec<_>>().join("; "))
+    }
+
+    #[test]
+    fn operators_part_commands() {
+        for (line, expected) in [
+            ("a b|c && d", "a b | c And; d Next"),
+            ("a |& b || c", "a | b Or; c Next"),
+            ("a & b;", "a Background; b Next"),
+            ("a\n\nb # | c\n", "a Next; b Next"),
+            ("a &&\n b", "a And; b Next"),
+            ("a > x 2>&1 &> y >| z", "a > x 2>&1 &> y >| z Next"),
+            ("! a", "a Next"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(line).as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_or_substituted_parts_nothing() {
+        for line in [
+            "echo 'a | b; c'",
+            r#"echo "a | b \" ; c""#,
+            "echo $(a | b; c)",
+            r#"echo $(a "$(b ')' | c)" | d)"#,
+            r#"echo "x $(a " | " b) y | z""#,
+            "echo `a | b`",
+            r"echo a\|b\;c",
+            "echo ${x:-a|b}",
+            "echo $((1 | 2))",
+        ] {
+            let found = outline(line).unwrap();
+            assert_eq!(found.len(), 1, "{line}: {found:?}");
+            assert_eq!(found[0].commands.len(), 1, "{line}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_us_is_not_judged() {
+        for line in [
+            "for i in 1 2; do x | y; done",
+            "if a; then b; fi",
+            "(a | b); c",
+            "{ a; b; }",
+            "f() { a; }",
+            "cat <<EOF\na | b\nEOF",
+            "[[ a || b ]]",
+            "echo 'unfinished",
+            "echo \"unfinished",
+            "echo $(unfinished",
+            "a \\",
+        ] {
+            assert_eq!(outline(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Surveys of made-up folders, and their comparison.
+
+use super::{Group, Side, differences, survey};
+use crate::model::{
+    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Host, Keep, Plan, Role, Rules, Stop, Survey,
+    Text, Timeout, VariantPlan,
+};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
+    let variants = commands
+        .iter()
+        .enumerate()
+        .map(|(index, command)| VariantPlan {
+            name: match commands.len() {
+                1 => String::new(),
+                _ => format!("v{index}"),
+            },
+            actors: vec![ActorPlan {
+                name: String::new(),
+                role: Role::Main,
+                command: command.iter().map(Text::from).collect(),
+                copies: 1,
+                env: Vec::new(),
+                cwd: cwd.into(),
+                stdin: None,
+            }],
+        });
+    Plan {
+        scenario: None,
+        variants: variants.collect(),
+        environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
+        hooks: Hooks::default(),
+        limits: Vec::new(),
+        scratch: false,
+        timeout: Timeout::Auto,
+        grace: Duration::ZERO,
+        settle: Duration::ZERO,
+        rules: Rules::default(),
+        stop: Stop::default(),
+        jobs: 1,
+        waves: false,
+        warmup: 0,
+        delay: Duration::ZERO,
+        alpha: Alpha::default(),
+        expect: Expect::default(),
+        seed: 1,
+        keep: Keep::default(),
+        keep_per_sig: 1,
+        capture: Capture::default(),
+        cores: Cores::default(),
+        no_cores: None,
+    }
+}
+
+/// A folder with files in it.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn program(&self, name: &str, text: &str) -> String {
+        let path = self.file(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn survey(&self, command: &[&str]) -> Survey {
+        survey(&plan(self.0.path(), &[command]))
+    }
+}
+
+#[test]
+fn a_script_is_known_by_its_contents_and_its_interpreter() {
+    let place = Place::new();
+    let script = place.program("run", "#!/bin/sh -e\ntrue\n");
+    let before = place.survey(&[&script]);
+    assert_eq!(before.get("program.path"), Some(script.as_str()));
+    assert_eq!(before.get("program.interpreter.path"), Some("/bin/sh"));
+    place.program("run", "#!/bin/sh -e\nfalse\n");
+    let after = place.survey(&[&script]);
+    assert_ne!(before.get("program.hash"), after.get("program.hash"));
+    let interpreter = "program.interpreter.path";
+    assert_eq!(before.get(interpreter), after.get(interpreter));
+}
+
+#[test]
+fn env_in_the_first_line_looks_in_path() {
+    let place = Place::new();
+    let script = place.program("run", "#!/usr/bin/env -S A=1 sh\n");
+    let found = place.survey(&[&script]);
+    let path = found.get("program.interpreter.path").unwrap();
+    assert!(path.ends_with("/sh"), "{path}");
+}
+
+#[test]
+fn what_a_launcher_starts_and_what_an_interpreter_runs_is_looked_at() {
+    let place = Place::new();
+    let script = place.file("x.sh", "true\n");
+    let found = place.survey(&["env", "A=1", "sh", "-e", "x.sh"]);
+    assert!(found.get("program.path").unwrap().ends_with("/env"));
+    assert!(found.get("program.launched.path").unwrap().ends_with("/sh"));
+    let known = found.get("program.script.path");
+    assert_eq!(known, script.to_str());
+}
+
+#[test]
+fn of_a_line_for_the_shell_the_program_is_looked_at() {
+    let place = Place::new();
+    let program = place.program("in/program", "#!/bin/sh\n");
+    let line = "export A=1; cd in && B=/x ./program x | tee log";
+    let found = place.survey(&["sh", "-c", line]);
+    let known = fs::canonicalize(found.get("program.launched.path").unwrap());
+    assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
+    for line in ["for i in 1; do ./in/program; done", "./no/such/program", ""] {
+        let found = place.survey(&["sh", "-c", line]);
+        assert_eq!(found.get("program.launched.path"), None, "{line}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said_to_be_missing() {
+    let found = Place::new().survey(&["no-such-program"]);
+    assert_eq!(
+        found.get("program.path"),
+        Some("no-such-program (not found)")
+    );
+}
+
+#[test]
+fn a_dynamic_program_has_its_libraries_by_build() {
+    let found = Place::new().survey(&["sh"]);
+    let libraries: Vec<_> = found
+        .0
+        .iter()
+        .filter(|(name, _)| name.starts_with("library."))
+        .collect();
+    for (name, build) in libraries {
+        assert_ne!(build, "(missing)", "{name}");
+    }
+}
+
+#[test]
+fn packages_of_a_virtual_environment_are_those_that_python_will_see() {
+    let place = Place::new();
+    let base = place.program("base/bin/python3.11", "");
+    place.file(
+        "base/lib/python3.11/site-packages/outer-1.0.dist-info/METADATA",
+        "",
+    );
+    place.file("venv/pyvenv.cfg", "include-system-site-packages = false\n");
+    let site = "venv/lib/python3.11/site-packages";
+    place.file(&format!("{site}/Foo_Bar-2.0.dist-info/METADATA"), "");
+    place.file(&format!("{site}/old-1.2-py3.11.egg-info"), "");
+    place.file(
+        &format!("{site}/mine.egg-info/PKG-INFO"),
+        "Name: mine\nVersion: 0.3\n",
+    );
+    fs::create_dir_all(place.path("venv/bin")).unwrap();
+    let python = place.path("venv/bin/python");
+    symlink(&base, &python).unwrap();
+    let script = format!("#!{}\n", python.display());
+    let script = place.program("venv/bin/tool", &script);
+    let packages = |found: &Survey| {
+        let all = found
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("python."));
+        all.map(|(name, version)| format!("{name} {version}"))
+            .collect::<Vec<_>>()
+    };
+    let expected = [
+        "python.foo-bar 2.0",
+        "python.mine 0.3",
+        "python.old 1.2",
+        "python.version 3.11",
+    ];
+    assert_eq!(
+        packages(&place.survey(&[python.to_str().unwrap()])),
+        expected
+    );
+    assert_eq!(packages(&place.survey(&[&script])), expected);
+    place.file("venv/pyvenv.cfg", "include-system-site-packages = true\n");
+    let found = packages(&place.survey(&[&script]));
+    assert!(found.contains(&"python.outer 1.0".to_owned()), "{found:?}");
+}
+
+#[test]
+fn what_comes_first_in_the_path_of_python_is_what_counts() {
+    let place = Place::new();
+    let python = place.program("base/bin/python3.11", "");
+    place.file(
+        "base/lib/python3.11/site-packages/a-1.0.dist-info/METADATA",
+        "",
+    );
+    let front = place.file("front/a-2.0.dist-info/METADATA", "");
+    let front = front.parent().unwrap().parent().unwrap();
+    let mut plan = plan(place.0.path(), &[&[&python]]);
+    plan.environment.push(("PYTHONPATH".into(), front.into()));
+    assert_eq!(survey(&plan).get("python.a"), Some("2.0"));
+}
+
+#[test]
+fn packages_of_node_are_those_of_the_nearest_folder() {
+    let place = Place::new();
+    let node = place.program("bin/node", "");
+    place.file("node_modules/far/package.json", r#"{"version":"9.0.0"}"#);
+    place.file(
+        "in/node_modules/near/package.json",
+        r#"{"version":"1.0.0"}"#,
+    );
+    place.file(
+        "in/node_modules/@scope/x/package.json",
+        r#"{"version":"2.0.0","x":[1]}"#,
+    );
+    place.file("in/node_modules/broken/package.json", "{");
+    place.file("in/node_modules/.bin/tool", "");
+    let found = survey(&plan(&place.path("in"), &[&[&node, "x.js"]]));
+    let packages: Vec<_> = found
+        .0
+        .iter()
+        .filter(|(name, _)| name.starts_with("node."))
+        .collect();
+    assert_eq!(packages.len(), 2, "{packages:?}");
+    assert_eq!(found.get("node.near"), Some("1.0.0"));
+    assert_eq!(found.get("node.@scope/x"), Some("2.0.0"));
+}
+
+#[test]
+fn what_cargo_built_has_the_packages_of_its_lock_file() {
+    let place = Place::new();
+    place.file(
+        "Cargo.lock",
+        "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n",
+    );
+    let program = place.program("target/debug/deps/a", "");
+    let found = survey(&plan(Path::new("/"), &[&[&program]]));
+    assert_eq!(found.get("cargo.a"), Some("1.0.0"));
+}
+
+#[test]
+fn other_commands_are_recorded_where_they_are_others() {
+    let place = Place::new();
+    let [one, two] = ["one", "two"].map(|name| place.program(name, name));
+    let found = survey(&plan(place.0.path(), &[&[&one], &[&two], &[&one, "x"]]));
+    assert_eq!(found.get("program.path"), Some(one.as_str()));
+    assert_eq!(found.get("program[v1].path"), Some(two.as_str()));
+    assert!(found.get("program[v1].hash").is_some());
+    assert!(
+        !found.0.keys().any(|name| name.contains("[v2]")),
+        "{found:?}"
+    );
+}
+
+/// Compares two runs of which the second was changed.
+fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
+    let mut survey = Survey::default();
+    for (name, value) in [
+        ("cpu.flags", "fpu avx2 old"),
+        ("program.build_id", "aa"),
+        ("library.libc.so.6", "bb"),
+        ("kernel.release", "6.1"),
+        ("kernel.aslr", "2"),
+    ] {
+        survey.set(name, value);
+    }
+    let plan = plan(Path::new("/"), &[&["a"]]);
+    let (mut other_plan, mut other_survey) = (plan.clone(), survey.clone());
+    change(&mut other_plan, &mut other_survey);
+    let host = Host::default();
+    let left = Side {
+        plan: &plan,
+        host: &host,
+        survey: &survey,
+    };
+    let right = Side {
+        plan: &other_plan,
+        host: &host,
+        survey: &other_survey,
+    };
+    let found = differences(left, right);
+    found.into_iter().map(|one| (one.group, one.name)).collect()
+}
+
+#[test]
+fn the_same_differs_in_nothing() {
+    assert_eq!(compare(|_, _| {}), []);
+}
+
+#[test]
+fn differences_come_in_the_order_of_suspicion() {
+    let found = compare(|plan, survey| {
+        survey.set("kernel.release", "6.2");
+        survey.set("kernel.aslr", "0");
+        survey.set("cpu.flags", "fpu new");
+        survey.set("library.libc.so.6", "cc");
+        survey.set("program.build_id", "dd");
+        survey.set("python.numpy", "2.0");
+        plan.environment.push(("OLDPWD".into(), "/x".into()));
+        plan.environment.push(("X".into(), "1".into()));
+        plan.jobs = 8;
+    });
+    let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+    let expected = [
+        "program.build_id",
+        "library.libc.so.6",
+        "python.numpy",
+        "X",
+        "jobs",
+        "kernel.aslr",
+        "cpu.flags",
+        "kernel.release",
+        "OLDPWD",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(found.last().unwrap().0, Group::Trifle);
+}
+
+#[test]
+fn of_flags_only_those_are_shown_that_differ() {
+    let mut one = Survey::default();
+    one.set("cpu.flags", "fpu sse avx2 fma");
+    let mut other = Survey::default();
+    other.set("cpu.flags", "fpu sse hypervisor");
+    let plan = plan(Path::new("/"), &[&["a"]]);
+    let host = Host::default();
+    let side = |survey| Side {
+        plan: &plan,
+        host: &host,
+        survey,
+    };
+    let found = differences(side(&one), side(&other));
+    assert_eq!(found[0].left.as_deref(), Some("avx2 fma"));
+    assert_eq!(found[0].right.as_deref(), Some("hypervisor"));
+    assert!(found[0].note.as_ref().unwrap().contains("avx2 fma"));
+}
+
+#[test]
+fn a_run_without_a_survey_differs_only_in_what_is_known_of_it() {
+    let found = compare(|_, survey| survey.0.clear());
+    assert_eq!(found, []);
+}
+
+#[test]
+fn what_may_be_a_secret_is_not_shown() {
+    let mut one = plan(Path::new("/"), &[&["a"]]);
+    let other = one.clone();
+    one.environment.push(("API_TOKEN".into(), "hunter2".into()));
+    let (host, survey) = (Host::default(), Survey::default());
+    let side = |plan| Side {
+        plan,
+        host: &host,
+        survey: &survey,
+    };
+    let found = differences(side(&one), side(&other)).remove(0).discreet();
+    assert_eq!(found.left.as_deref(), Some("(not shown)"));
+    assert_eq!(found.right, None);
+}

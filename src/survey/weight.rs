@@ -1,0 +1,148 @@
+//! How suspicious a difference is, by what it is about.
+
+use serde::Serialize;
+
+/// What a difference is about. The order is that of suspicion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// The command, and which build of the program it is.
+    Program,
+    /// A library that the program loads.
+    Library,
+    /// A package of its language.
+    Package,
+    /// A variable of the environment.
+    Variable,
+    /// How trials were run.
+    Run,
+    /// A limit, or a setting of the kernel.
+    Setting,
+    /// The processor.
+    Processor,
+    /// Anything else about the machine.
+    Machine,
+    /// What hardly ever matters, such as the folder that a shell was in before.
+    Trifle,
+}
+
+impl Group {
+    /// Returns what stands above differences of this kind.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Library => "libraries",
+            Self::Package => "packages",
+            Self::Variable => "variables",
+            Self::Run => "how it was run",
+            Self::Setting => "limits and settings",
+            Self::Processor => "processor",
+            Self::Machine => "machine",
+            Self::Trifle => "what hardly matters",
+        }
+    }
+}
+
+/// Returns what a recorded fact is about.
+pub(super) fn group_of(name: &str) -> Group {
+    let section = name.split(['.', '[']).next().unwrap_or_default();
+    match section {
+        "program" => Group::Program,
+        "library" => Group::Library,
+        "python" | "node" | "cargo" => Group::Package,
+        "limits" | "cgroup" | "container" => Group::Setting,
+        "kernel" if name != "kernel.release" => Group::Setting,
+        "cpu" => Group::Processor,
+        _ => Group::Machine,
+    }
+}
+
+/// Variables that say where and how somebody sits, not what a program does.
+const TRIFLES: [&str; 24] = [
+    "COLORTERM",
+    "COLUMNS",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "GPG_TTY",
+    "HISTFILE",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LESS",
+    "LINES",
+    "LS_COLORS",
+    "MAIL",
+    "OLDPWD",
+    "PAGER",
+    "PS1",
+    "PWD",
+    "SHLVL",
+    "STY",
+    "TERM",
+    "TMUX",
+    "TMUX_PANE",
+    "WINDOWID",
+    "XDG_SESSION_ID",
+    "XDG_VTNR",
+    "_",
+];
+/// The same by how they begin.
+const TRIFLING: [&str; 4] = ["PROVOKE_", "SSH_", "TERM_", "VSCODE_"];
+
+/// Returns what a variable is about.
+pub(super) fn group_of_variable(name: &str) -> Group {
+    let trifle = TRIFLES.contains(&name) || TRIFLING.iter().any(|prefix| name.starts_with(prefix));
+    if trifle {
+        Group::Trifle
+    } else {
+        Group::Variable
+    }
+}
+
+/// Instructions for which programs are built, or which they choose when they start.
+const INSTRUCTIONS: [&str; 24] = [
+    "abm",
+    "adx",
+    "aes",
+    "amx_",
+    "asimd",
+    "avx",
+    "bmi",
+    "f16c",
+    "fma",
+    "gfni",
+    "movbe",
+    "pclmulqdq",
+    "popcnt",
+    "rtm",
+    "sha_ni",
+    "sse3",
+    "sse4",
+    "sse4a",
+    "ssse3",
+    "sve",
+    "vaes",
+    "vpclmulqdq",
+    "xop",
+    "xsave",
+];
+
+/// What is in names of variables whose values are nobody's business.
+const SECRETS: [&str; 7] = [
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "CREDENTIAL",
+    "_KEY",
+    "APIKEY",
+    "AUTH",
+];
+
+/// True when programs use an instruction of this flag where they find it.
+pub(super) fn is_used(flag: &str) -> bool {
+    INSTRUCTIONS.iter().any(|known| flag.starts_with(known))
+}
+
+/// True when a variable's value may be a secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRETS.iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,246 @@
+//! What differs between two runs, in two columns.
+
+use crate::report::words;
+use crate::survey::{Compared, Difference, Group, Run};
+use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
+use std::fmt::Write as _;
+
+/// Differences of one kind that are shown, unless all are wanted.
+const SHOWN: usize = 20;
+/// The widest column of names.
+const NAMES: usize = 34;
+/// The widest column of the first run's values, where lines may be of any length.
+const LEFT: usize = 48;
+/// Narrower than this nothing can be read.
+const NARROWEST: usize = 8;
+/// Blanks before and between the columns.
+const MARGINS: usize = 8;
+/// What stands where there is nothing.
+const NOTHING: &str = "-";
+
+/// Returns a comparison as people read it.
+pub fn differences(compared: &Compared, all: bool) -> String {
+    let screen = Term::stdout();
+    let width = screen.is_term().then(|| usize::from(screen.size().1));
+    laid_out(compared, all, width)
+}
+
+/// Lays it out for a terminal of this width, or for a file of any.
+fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
+    let mut out = String::new();
+    let Compared { left, right, .. } = compared;
+    let tally = |run: &Run| format!("{}/{}", run.failures, run.trials);
+    let headline = format!("{} failed, against {}", tally(left), tally(right));
+    let _ = writeln!(out, "  {}", style(headline).bold());
+    for (place, run) in [("left ", left), ("right", right)] {
+        let (name, host) = (words::sanitize(&run.run), words::sanitize(&run.host));
+        let _ = writeln!(out, "  {place}  {name}   {} failed   on {host}", tally(run));
+    }
+    for run in [left, right].into_iter().filter(|run| !run.surveyed) {
+        let name = words::sanitize(&run.run);
+        let _ = writeln!(
+            out,
+            "  {name} has no record of its surroundings: only what is known of both is compared"
+        );
+    }
+    let matters: Vec<&Difference> = compared
+        .differences
+        .iter()
+        .filter(|one| one.group != Group::Trifle)
+        .collect();
+    if matters.is_empty() {
+        let _ = writeln!(
+            out,
+            "  nothing differs that may matter and is known: not the program, its libraries and packages, nor the environment, nor the machine"
+        );
+    }
+    let names = compared
+        .differences
+        .iter()
+        .filter(|one| all || one.group != Group::Trifle);
+    let names = names.map(|one| measure_text_width(&one.name)).max();
+    let names = names.unwrap_or(0).min(NAMES);
+    for group in compared.differences.chunk_by(|a, b| a.group == b.group) {
+        if group[0].group == Group::Trifle && !all {
+            let names: Vec<String> = group.iter().map(|one| words::sanitize(&one.name)).collect();
+            let names = names.join(" ");
+            let _ = writeln!(
+                out,
+                "\n  {}: {names} (--all shows them)",
+                Group::Trifle.title()
+            );
+            continue;
+        }
+        let _ = writeln!(out, "\n  {}", style(group[0].group.title()).bold());
+        let shown = if all { group.len() } else { SHOWN };
+        let columns = Columns::of(group, names, width);
+        for one in group.iter().take(shown) {
+            row(&mut out, one, &columns);
+        }
+        if group.len() > shown {
+            let _ = writeln!(out, "    and {} more: --all", group.len() - shown);
+        }
+    }
+    out
+}
+
+/// Where the columns are.
+struct Columns {
+    names: usize,
+    /// The first run's values; those of the second take what is left.
+    left: usize,
+    /// Of the terminal; nothing where lines may be of any length.
+    width: Option<usize>,
+}
+
+impl Columns {
+    fn of(group: &[Difference], names: usize, width: Option<usize>) -> Self {
+        let longest = group
+            .iter()
+            .map(|one| measure_text_width(&cell(one.left.as_ref())));
+        let longest = longest.max().unwrap_or(0);
+        let most = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
+        Self {
+            names,
+            left: longest.min(most.max(NARROWEST)),
+            width,
+        }
+    }
+}
+
+/// Returns a value as it is shown.
+fn cell(value: Option<&String>) -> String {
+    match value {
+        Some(value) if value.is_empty() => "(empty)".to_owned(),
+        Some(value) => words::sanitize(value),
+        None => NOTHING.to_owned(),
+    }
+}
+
+fn row(out: &mut String, one: &Difference, columns: &Columns) {
+    let Columns { names, left, width } = *columns;
+    let padded = |text: &str, to| {
+        let text = match width {
+            Some(_) => truncate_str(text, to, "…"),
+            None => text.into(),
+        };
+        pad_str(&text, to, Alignment::Left, None).into_owned()
+    };
+    let cut = |text: &str, before: usize| match width {
+        Some(width) => {
+            let room = width.saturating_sub(before).max(NARROWEST);
+            truncate_str(text, room, "…").into_owned()
+        }
+        None => text.to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "    {}  {}  {}",
+        padded(&words::sanitize(&one.name), names),
+        padded(&cell(one.left.as_ref()), left),
+        cut(&cell(one.right.as_ref()), names + left + MARGINS),
+    );
+    if let Some(note) = &one.note {
+        let note = cut(&words::sanitize(note), 6);
+        let _ = writeln!(out, "      {}", style(note).dim());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(run: &str, failures: u64) -> Run {
+        Run {
+            run: run.to_owned(),
+            failures,
+            trials: 30,
+            host: "tower".to_owned(),
+            surveyed: true,
+        }
+    }
+
+    fn difference(group: Group, name: &str, left: Option<&str>, right: Option<&str>) -> Difference {
+        Difference {
+            group,
+            name: name.to_owned(),
+            left: left.map(str::to_owned),
+            right: right.map(str::to_owned),
+            note: None,
+        }
+    }
+
+    fn compared(differences: Vec<Difference>) -> Compared {
+        Compared {
+            format: 1,
+            left: run("a", 3),
+            right: run("b", 0),
+            differences,
+        }
+    }
+
+    #[test]
+    fn what_differs_stands_side_by_side() {
+        let long = "0123456789".repeat(9);
+        let mut flags = difference(Group::Processor, "cpu.flags", Some("avx2"), None);
+        flags.note = Some("programs use avx2".to_owned());
+        let all = compared(vec![
+            difference(
+                Group::Program,
+                "program.build_id",
+                Some(&long),
+                Some(&long[1..]),
+            ),
+            difference(Group::Variable, "X", None, Some("\u{1b}[31mred")),
+            difference(Group::Variable, "Y", Some(""), Some(&long)),
+            flags,
+            difference(Group::Trifle, "OLDPWD", Some("/x"), None),
+        ]);
+        let text = laid_out(&all, false, Some(80));
+        insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
+          3/30 failed, against 0/30
+          left   a   3/30 failed   on tower
+          right  b   0/30 failed   on tower
+
+          program
+            program.build_id  012345678901234567890123456…  123456789012345678901234567…
+
+          variables
+            X                 -        \x1b[31mred
+            Y                 (empty)  012345678901234567890123456789012345678901234567…
+
+          processor
+            cpu.flags         avx2  -
+              programs use avx2
+
+          what hardly matters: OLDPWD (--all shows them)
+        ");
+        assert!(
+            text.lines().all(|line| measure_text_width(line) <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn long_lists_are_cut_unless_all_is_wanted() {
+        let many = (0..50).map(|n| {
+            difference(
+                Group::Package,
+                &format!("python.p{n:02}"),
+                Some("1"),
+                Some("2"),
+            )
+        });
+        let many = compared(many.collect());
+        let shown = |all| laid_out(&many, all, None).lines().count();
+        assert_eq!(shown(true) - shown(false), 29);
+        assert!(laid_out(&many, false, None).contains("and 30 more: --all"));
+    }
+
+    #[test]
+    fn where_nothing_differs_a_sentence_says_so() {
+        let text = laid_out(&compared(Vec::new()), false, None);
+        assert!(text.contains("3/30 failed, against 0/30"));
+        assert!(text.contains("nothing differs that may matter"));
+    }
+}
