@@ -34,7 +34,7 @@
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
-//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde_json, tokio, jiff, shlex |
+//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde, serde_json, tokio, jiff, shlex |
 //!
 //! A test compares this table with the code.
 

@@ -7,7 +7,9 @@
 
 use super::row::{decisive, judged};
 use super::{Class, ExportError, Report, Row};
-use crate::model::{ActorSeen, Ending, Event, Observation, Outcome, Plan, Role, Trial};
+use crate::model::{
+    ActorSeen, Ending, Event, Kind, Observation, Outcome, Plan, Role, Signal, Trial,
+};
 use crate::oracle;
 use crate::state;
 use crate::store::Folder;
@@ -163,8 +165,15 @@ impl Reader {
         let decisive = decisive(&mut mains, outcome).cloned();
         let (name, class, mut detail) = judged(outcome, &mut seen, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
-        if let Some(killer) = oracle::killer(&seen, limits) {
-            detail = format!("{detail}, by {killer}");
+        let failure = outcome.failure();
+        let kind = failure.map(|failure| &failure.kind);
+        if let Some(Kind::Signal {
+            signal: Signal::KILL,
+            ..
+        }) = kind
+            && let Some(killer) = oracle::killer(&seen, limits)
+        {
+            detail = format!("{detail}; killed by: {killer}");
         }
         let known = seen.lost.is_none();
         let ending = decisive.as_ref().map(|main| &main.ending);
@@ -173,7 +182,6 @@ impl Reader {
             _ => None,
         };
         let number = trial.id.0;
-        let failure = outcome.failure();
         let signature = failure.map(|failure| &failure.signature);
         Some(Row {
             trial: number,

@@ -104,7 +104,7 @@ fn kinds(out: &mut String, variant: &Variant) {
                     .dim(),
                 );
             }
-            None => same.iter().for_each(|one| caught(out, one)),
+            None => same.iter().for_each(|one| caught(out, "perhaps", one)),
         }
     }
     let linked = |one: &&SignatureSeen| {
@@ -112,7 +112,7 @@ fn kinds(out: &mut String, variant: &Variant) {
         all.any(|seen| seen.same_as.contains(&one.id) || seen.id == one.id)
     };
     for other in captured.iter().filter(|one| !linked(one)) {
-        caught(out, other);
+        caught(out, "caught besides", other);
     }
     if variant.leaked_processes > 0 {
         let processes = words::plural_of(variant.leaked_processes, "process", "processes");
@@ -160,11 +160,11 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
 }
 
 /// Says which failure trials showed that were run to catch it.
-fn caught(out: &mut String, seen: &SignatureSeen) {
+fn caught(out: &mut String, how: &str, seen: &SignatureSeen) {
     let _ = writeln!(
         out,
-        "       {} {}   {}  {}",
-        style("caught besides:").dim(),
+        "       {}: {}   {}  {}",
+        style(how).dim(),
         style(words::sanitize(&seen.title)).red(),
         style(&seen.id).dim(),
         words::trials(&seen.trials, LISTED),

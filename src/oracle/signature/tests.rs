@@ -47,15 +47,18 @@ fn frames(stack: &str) -> Vec<Frame> {
 }
 
 fn crash(signal: i32, class: &str, stack: &str) -> Crash {
+    let frames = frames(stack);
     Crash {
         pid: 77,
+        // Nearly all programs are linked so that both are the same.
+        place: frames.first().map(|frame| frame.offset),
         program: "boom".to_owned(),
         signal: Some(Signal(signal)),
         fault: Fault {
             class: class.to_owned(),
             ..Fault::default()
         },
-        frames: frames(stack),
+        frames,
         thread: 1,
         ..Crash::default()
     }
