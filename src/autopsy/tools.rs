@@ -76,6 +76,8 @@ impl Tool {
             ],
         };
         let said = tool::run(&self.find()?, &words, Instant::now() + PATIENCE, MOST).ok()?;
+        // The rest of a command line is filled up with zeros.
+        let said = said.replace('\0', "");
         Some(said).filter(|said| !said.trim().is_empty())
     }
 }

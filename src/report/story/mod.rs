@@ -19,6 +19,9 @@ use crate::tells;
 use lines::Lines;
 use std::collections::BTreeMap;
 
+/// Columns that a line of a stack takes, where names let it.
+const WIDTH: usize = 96;
+
 /// Calls that are shown of the thread that crashed.
 const CALLS: usize = 24;
 
@@ -202,13 +205,13 @@ fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
     let width = width.max().unwrap_or(0).min(24);
     for (number, frame) in frames.iter().enumerate().take(shown) {
         let inlined = if frame.inlined { " (inlined)" } else { "" };
-        let line = frame.line.as_ref().map_or(String::new(), |(file, line)| {
-            format!("  {}:{line}", sanitize(file))
-        });
         let (module, function) = (module(frame), function(frame));
-        lines.line(&format!(
-            "  {number:>3}  {module:<width$}  {function}{inlined}{line}"
-        ));
+        let call = format!("  {number:>3}  {module:<width$}  {function}{inlined}");
+        let line = frame.line.as_ref().map_or(String::new(), |(file, line)| {
+            let room = WIDTH.saturating_sub(call.chars().count());
+            format!("  {}:{line}", end_of_path(&sanitize(file), room))
+        });
+        lines.line(&format!("{call}{line}"));
         if frame.repeated > 0 {
             lines.line(&format!("       (and {} more like this)", frame.repeated));
         }
@@ -219,6 +222,17 @@ fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
             plural_of(more as u64, "more call", "more calls")
         ));
     }
+}
+
+/// The last folders and the name of a file, as many as there is room for.
+fn end_of_path(path: &str, room: usize) -> String {
+    if path.chars().count() <= room {
+        return path.to_owned();
+    }
+    let ends = path.match_indices('/').map(|(at, _)| &path[at..]);
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let end = ends.into_iter().find(|end| end.chars().count() < room);
+    end.map_or_else(|| name.to_owned(), |end| format!("…{end}"))
 }
 
 fn module(frame: &Frame) -> String {
