@@ -88,8 +88,12 @@ impl Symbols {
         for (depth, frame) in frames.iter_mut().enumerate() {
             frame.inlined = depth < outermost;
         }
-        if frames[outermost].function.is_none() {
-            frames[outermost].function = self.symbol(address).map(demangled);
+        // Debug information may leave out where a name belongs (`run` of `Rocket::run`), and
+        // the same function must have the same name when it is stripped.
+        let symbol = self.symbol(address);
+        let symbol = symbol.filter(|name| frames[outermost].function.is_none() || is_mangled(name));
+        if let Some(name) = symbol {
+            frames[outermost].function = Some(demangled(name));
         }
         frames
     }
@@ -176,6 +180,10 @@ fn has_lines(file: &Elf) -> bool {
 
 fn underscores(name: &[u8]) -> usize {
     name.iter().take_while(|byte| **byte == b'_').count()
+}
+
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
 /// A name as it was written in the source, without the marks of a build.

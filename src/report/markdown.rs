@@ -5,6 +5,7 @@
 //! on what is a table, a link, a mention or HTML.
 
 use super::{KindSeen, Report, Variant, words};
+use crate::model::Depth;
 use std::fmt::Write as _;
 use std::io;
 
@@ -37,6 +38,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
 
     tally(report, several, out)?;
     kinds(report, several, out)?;
+    signatures(report, several, out)?;
     let mut lines = Vec::new();
     for variant in &report.variants {
         let of = if several {
@@ -142,6 +144,52 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
                 "{of}| **{outcome}**: {meaning}{aside} | {label} | {count} | {list} |"
             )?;
         }
+    }
+    writeln!(out)
+}
+
+/// Which failures these are, where more is known of one than how it ended.
+fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut rows = Vec::new();
+    for variant in &report.variants {
+        let captured = variant.captured.iter();
+        let captured = captured.flat_map(|captured| &captured.signatures);
+        let measured = variant.signatures.iter().map(|seen| (seen, "measured"));
+        for (seen, how) in measured.chain(captured.map(|seen| (seen, "caught apart"))) {
+            if seen.depth == Depth::Status && seen.same_as.is_empty() {
+                continue;
+            }
+            let of = if several {
+                format!("| {} ", code(&variant.name))
+            } else {
+                String::new()
+            };
+            let (title, list) = (escape(&seen.title), words::trial_list(&seen.trials, LISTED));
+            let same = match seen.same_as.as_slice() {
+                [] => String::new(),
+                same => format!(", the same as `{}`", same.join("`, `")),
+            };
+            rows.push(format!(
+                "{of}| {title} | `{}` ({}){same} | {how} | {} | {list} |",
+                seen.id, seen.depth, seen.count
+            ));
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (head, line) = if several {
+        ("| variant ", "| --- ")
+    } else {
+        ("", "")
+    };
+    writeln!(
+        out,
+        "{head}| failure | signature | trials were | count | trials |"
+    )?;
+    writeln!(out, "{line}| --- | --- | --- | ---: | --- |")?;
+    for row in rows {
+        writeln!(out, "{row}")?;
     }
     writeln!(out)
 }

@@ -94,12 +94,14 @@ pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
 /// Where in the circle it ends is chance, and so is what one of them had just called: only
 /// what is there more than once counts, in the order of the names.
 pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
+    let collapsed = frames.iter().any(|frame| frame.repeated > 0);
     let counted = frames.iter().filter(|frame| !frame.inlined);
     let mut all: Vec<Step> = Vec::new();
     let mut again: Vec<Step> = Vec::new();
     for frame in counted {
         let step = Step::new(frame);
-        if frame.repeated > 0 || all.contains(&step) {
+        // What is only called twice beside a circle is not part of it.
+        if frame.repeated > 0 || (!collapsed && all.contains(&step)) {
             again.push(step.clone());
         }
         all.push(step);

@@ -1,7 +1,8 @@
 //! The name of a failure by the stack of the process that crashed.
 
+use super::frames::Step;
 use super::words::said;
-use super::{Level, frames};
+use super::{LONGEST_TITLE, Level, frames};
 use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
 use crate::tells::{self, Tell};
 
@@ -26,10 +27,30 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
         frames::texts(&steps),
         crash.phase,
     );
-    let place = frames::words(&steps, &crash.program);
-    let mut title = match &tell {
+    // The outer calls say least, so they go first where there is no room.
+    let titles = (1..=steps.len()).rev();
+    let mut titles = titles.map(|count| title(kind, crash, tell.as_ref(), &steps[..count]));
+    let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
+    let title = titles.find(fits);
+    let title = title.unwrap_or_else(|| {
+        let steps = &steps[..steps.len().min(1)];
+        self::title(kind, crash, tell.as_ref(), steps)
+    });
+    Level {
+        family: tell.as_ref().and_then(|tell| tell.family),
+        ..Level::new(Depth::Stack, text, title)
+    }
+}
+
+/// What happened, where, and in which circumstances.
+fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step]) -> String {
+    let place = frames::words(steps, &crash.program);
+    let mut title = match tell {
         Some(tell) => said(tell),
-        None => fault(crash, &signal),
+        None => {
+            let signal = crash.signal.map(|signal| signal.to_string());
+            fault(crash, signal.as_deref().unwrap_or("no signal"))
+        }
     };
     if !place.is_empty() && !title.ends_with(&format!(" in {place}")) {
         // The function that an assertion names is the innermost call anyway.
@@ -38,7 +59,7 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
             .map_or(String::new(), |step| format!(" in {}", step.name));
         let title_end = title.strip_suffix(&named).map(str::to_owned);
         let title_start = title_end.unwrap_or(title);
-        let mark = if tell.is_some() || class == class::ABORTED {
+        let mark = if tell.is_some() || crash.fault.class == class::ABORTED {
             ""
         } else {
             ","
@@ -49,14 +70,7 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
         Kind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
         kind => format!("{} after {}'s ", kind.name(), crash.program),
     };
-    Level {
-        family: tell.as_ref().and_then(|tell| tell.family),
-        ..Level::new(
-            Depth::Stack,
-            text,
-            format!("{masked}{title}{}", circumstances(crash)),
-        )
-    }
+    format!("{masked}{title}{}", circumstances(crash))
 }
 
 /// What the program said, where it gave up by itself. Of a fault it can say nothing that the
