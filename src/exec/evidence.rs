@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime};
 
 /// The file in a trial's folder that holds the whole story of its crash or hang.
 pub const STORY: &str = "crash.json";
+/// Said of a core that is another process's by now.
+const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
 /// Cores that are taken of one trial.
 const MOST: usize = 8;
 /// File systems keep times more coarsely than clocks.
@@ -114,6 +116,10 @@ impl Collector {
         }
         let mut examiner = self.examiner.lock().expect("no panic");
         match examiner.examine(Path::new(core.file.as_os_str())) {
+            Ok(story) if story.crash.pid != core.pid => {
+                core.unread = Some(OVERWRITTEN.to_owned());
+                None
+            }
             Ok(mut story) => {
                 tools::ask_for_python(&mut story, Path::new(core.file.as_os_str()));
                 core.crash = Some(Box::new(story.crash.clone()));

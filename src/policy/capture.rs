@@ -6,11 +6,13 @@
 //! so many is not worth waiting for.
 
 use super::{Policy, Step, Verdict};
-use crate::model::{Capture, VariantId};
+use crate::model::{Capture, Depth, VariantId};
 use crate::state::{State, Tally};
 
 /// Crashes that are caught of each variant.
 const ENOUGH: u64 = 3;
+/// Crashes that left nothing, after which nothing more is expected of the next.
+const IN_VAIN: u64 = 6;
 /// Trials that may be run for it, however few were measured.
 const AT_LEAST: u64 = 10;
 
@@ -35,7 +37,7 @@ impl Collect {
     pub fn caught(state: &State) -> (u64, u64) {
         let crashed = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
         crashed.fold((0, 0), |(caught, wanted), (id, _)| {
-            let here = crashes(state.captured(id)).min(ENOUGH);
+            let here = self::caught(state.captured(id)).min(ENOUGH);
             (caught + here, wanted + ENOUGH)
         })
     }
@@ -43,7 +45,10 @@ impl Collect {
 
 impl Policy for Collect {
     fn next(&self, state: &State) -> Step {
-        let missing = |id: &VariantId| crashes(state.captured(*id)) < ENOUGH;
+        let missing = |id: &VariantId| {
+            let tally = state.captured(*id);
+            caught(tally) < ENOUGH && crashes(tally) - caught(tally) < IN_VAIN
+        };
         let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
         let crashed = state
             .tallies()
@@ -74,6 +79,15 @@ impl Policy for Collect {
 fn crashes(tally: &Tally) -> u64 {
     let crash = tally.groups.values().filter(|group| group.kind.is_crash());
     crash.map(|group| group.trials.len() as u64).sum()
+}
+
+/// Returns how many of the crashes left their stack.
+fn caught(tally: &Tally) -> u64 {
+    let deep = tally
+        .groups
+        .values()
+        .filter(|group| group.signature.depth == Depth::Stack);
+    deep.map(|group| group.trials.len() as u64).sum()
 }
 
 fn most(measured: &Tally) -> u64 {

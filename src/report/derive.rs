@@ -4,7 +4,7 @@ use super::{
     Basis, Captured, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, SignatureSeen,
     Trend, Variant, words,
 };
-use crate::model::{Capture, Kind, Plan, Role, StopCause, TrialId, VariantId};
+use crate::model::{Capture, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, Policy, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats;
@@ -209,10 +209,13 @@ fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSe
             stats::confidence_sequence(count, among, alpha)
         };
         let known = captured.groups.values().map(|group| &group.signature);
-        let same = known.filter(|other| {
-            let weaker = (group.signature.depth, group.signature.id);
-            other.also.contains(&weaker)
-        });
+        let better = |one: &Signature| {
+            let weaker = (one.depth, one.id);
+            known
+                .clone()
+                .filter(move |other| other.also.contains(&weaker))
+        };
+        let same = better(&group.signature).filter(|one| better(one).next().is_none());
         SignatureSeen {
             id: group.signature.id.to_string(),
             title: group.signature.title.clone(),

@@ -74,45 +74,36 @@ fn rate(report: &Report, variant: &Variant) -> String {
 fn kinds(out: &mut String, variant: &Variant) {
     let captured = variant.captured.as_ref();
     let captured = captured.map_or(&[][..], |captured| &captured.signatures);
-    for seen in &variant.signatures {
-        let aside = if seen.is_the_bug {
+    let groups = groups(variant, captured);
+    for group in &groups {
+        let aside = if group.is.is_the_bug {
             ""
         } else {
             " [not the bug looked for]"
         };
-        let trials = words::trials(&seen.trials, LISTED);
-        let same: Vec<_> = captured
-            .iter()
-            .filter(|one| seen.same_as.contains(&one.id))
-            .collect();
-        // Where captured trials showed the same, and one thing only, that is what it is.
-        let (what, known) = match same.as_slice() {
-            [one] => (what(variant, one), Some(&one.trials)),
-            _ => (what(variant, seen), None),
-        };
-        let _ = writeln!(out, "    {}x {what}{aside}   {trials}", seen.count);
-        match known {
-            Some(known) => {
-                let known = words::trials(known, LISTED);
-                let _ = writeln!(
-                    out,
-                    "       {}",
-                    style(format!(
-                        "known by the {}; its stack was caught in {known}, run for that",
-                        seen.depth
-                    ))
-                    .dim(),
-                );
-            }
-            None => same.iter().for_each(|one| caught(out, "perhaps", one)),
+        let mut trials: Vec<u64> = group.trials().collect();
+        trials.sort_unstable();
+        let _ = writeln!(
+            out,
+            "    {}x {}{aside}   {}",
+            trials.len(),
+            what(variant, group.is),
+            words::trials(&trials, LISTED),
+        );
+        if let Some(known) = group.known() {
+            let _ = writeln!(out, "       {}", style(known).dim());
         }
     }
-    let linked = |one: &&SignatureSeen| {
-        let mut all = variant.signatures.iter();
-        all.any(|seen| seen.same_as.contains(&one.id) || seen.id == one.id)
-    };
-    for other in captured.iter().filter(|one| !linked(one)) {
-        caught(out, "caught besides", other);
+    let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+    for other in captured.iter().filter(|one| !shown(one)) {
+        let _ = writeln!(
+            out,
+            "       {}: {}   {}  {}",
+            style("caught besides").dim(),
+            style(words::sanitize(&other.title)).red(),
+            style(&other.id).dim(),
+            words::trials(&other.trials, LISTED),
+        );
     }
     if variant.leaked_processes > 0 {
         let processes = words::plural_of(variant.leaked_processes, "process", "processes");
@@ -159,16 +150,64 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     format!("{title}{labels}: {words}")
 }
 
-/// Says which failure trials showed that were run to catch it.
-fn caught(out: &mut String, how: &str, seen: &SignatureSeen) {
-    let _ = writeln!(
-        out,
-        "       {}: {}   {}  {}",
-        style(how).dim(),
-        style(words::sanitize(&seen.title)).red(),
-        style(&seen.id).dim(),
-        words::trials(&seen.trials, LISTED),
-    );
+/// Measured failures that are one, as far as is known.
+struct Group<'a> {
+    /// What they are: as captured trials showed it, where those leave no doubt.
+    is: &'a SignatureSeen,
+    measured: Vec<&'a SignatureSeen>,
+}
+
+fn groups<'a>(variant: &'a Variant, captured: &'a [SignatureSeen]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for seen in &variant.signatures {
+        let is = match seen.same_as.as_slice() {
+            [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
+            _ => seen,
+        };
+        match groups.iter_mut().find(|group| group.is.id == is.id) {
+            Some(group) => group.measured.push(seen),
+            None => groups.push(Group {
+                is,
+                measured: vec![seen],
+            }),
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    fn trials(&self) -> impl Iterator<Item = u64> {
+        self.measured.iter().flat_map(|seen| seen.trials.clone())
+    }
+
+    /// Says how it is known what they are, where they do not say it themselves.
+    fn known(&self) -> Option<String> {
+        let by = |depths: &dyn Fn(Depth) -> bool| {
+            let seen = self.measured.iter().filter(|seen| depths(seen.depth));
+            seen.map(|seen| seen.count).sum::<u64>()
+        };
+        let (exact, alike) = (
+            by(&|depth| depth == Depth::Kernel),
+            by(&|depth| depth < Depth::Kernel),
+        );
+        if self.measured.iter().any(|seen| seen.id == self.is.id) {
+            return None;
+        }
+        let caught = words::trials(&self.is.trials, LISTED);
+        let mut how = Vec::new();
+        if exact > 0 {
+            how.push(format!("{exact} by the instruction in the kernel's log"));
+        }
+        if alike > 0 {
+            how.push(format!(
+                "{alike} because every such crash that was caught is this one"
+            ));
+        }
+        Some(format!(
+            "stack caught in {caught}, run for that; told to be the same: {}",
+            how.join(", ")
+        ))
+    }
 }
 
 fn place(report: &Report, evidence: &Path) -> String {

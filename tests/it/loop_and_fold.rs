@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{
-    ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal, Trial, TrialId,
-    VariantId,
+    ActorSeen, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal,
+    Trial, TrialId, VariantId,
 };
 use provoke::policy::{Policy as _, Repeat, StopRule, Verdict, stop_rule};
 use provoke::report::Report;
@@ -100,7 +100,7 @@ pub(crate) fn hash(a: u64, b: u64) -> u64 {
 fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
     let (seen, slower) = match hash(world, trial.id.0) % 20 {
         0..=1 => (exited(1), 10),
-        2..=4 => (crashed(), 10),
+        2..=4 => (crashed(trial), 10),
         5..=6 => (exited(125), 1),
         _ => (exited(0), 1),
     };
@@ -112,8 +112,20 @@ pub(crate) fn exited(code: i32) -> Observation {
     ended(Ending::Exited(code))
 }
 
-fn crashed() -> Observation {
-    ended(Ending::Signaled(Signal::SEGV, false))
+/// Crashes; where that is wanted, with a core.
+fn crashed(trial: &Trial) -> Observation {
+    let mut seen = ended(Ending::Signaled(Signal::SEGV, trial.capture));
+    if trial.capture {
+        let crash = Crash {
+            signal: Some(Signal::SEGV),
+            ..Crash::default()
+        };
+        seen.cores.push(CoreSeen {
+            crash: Some(Box::new(crash)),
+            ..CoreSeen::default()
+        });
+    }
+    seen
 }
 
 fn ended(ending: Ending) -> Observation {
@@ -492,7 +504,7 @@ fn evidence_is_caught_after_the_measurement_and_counted_apart() {
         &mut state,
         |trial| {
             let crash = trial.id.0.is_multiple_of(5);
-            let seen = if crash { crashed() } else { exited(0) };
+            let seen = if crash { crashed(trial) } else { exited(0) };
             (Duration::from_millis(10), seen)
         },
         None,
@@ -519,7 +531,7 @@ fn a_crash_that_does_not_come_again_is_not_waited_for_longer_than_it_was_measure
     let (_, mut state) = begin(plan("runs = 20"));
     let once = |trial: &Trial| {
         let seen = if trial.id.0 == 7 {
-            crashed()
+            crashed(trial)
         } else {
             exited(0)
         };
@@ -533,7 +545,7 @@ fn a_crash_that_does_not_come_again_is_not_waited_for_longer_than_it_was_measure
 
 #[test]
 fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
-    let crash = |_: &Trial| (Duration::from_millis(10), crashed());
+    let crash = |trial: &Trial| (Duration::from_millis(10), crashed(trial));
     let fail = |_: &Trial| (Duration::from_millis(10), exited(1));
     let captured = |text: &str, script: fn(&Trial) -> (Duration, Observation)| {
         let (_, mut state) = begin(plan(text));
@@ -548,4 +560,16 @@ fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
         "they were there already"
     );
     assert_eq!(captured("runs = 5", crash), 3);
+}
+
+#[test]
+fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
+    let (_, mut state) = begin(plan("runs = 100"));
+    let crash = ended(Ending::Signaled(Signal::SEGV, false));
+    run(
+        &mut state,
+        move |_| (Duration::from_millis(10), crash.clone()),
+        None,
+    );
+    assert_eq!(state.captured(VariantId(0)).ran(), 6);
 }
