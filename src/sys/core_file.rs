@@ -160,13 +160,13 @@ fn entry(out: &mut Vec<u8>, kind: u32, flags: u32, place: u64, range: Range<u64>
 fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (tid, registers)) in notes.threads.iter().enumerate() {
-        let signal = notes.signal.filter(|_| at == 0);
+        let signal = notes.signal.map_or(0, |(number, _)| number);
         let status = status(notes.process, *tid, signal, registers);
         note(&mut out, PRSTATUS, &status);
         // Readers take what stands between two threads for the first one's.
         if at == 0 {
             note(&mut out, PRPSINFO, &information(notes));
-            if let Some((_, said)) = signal {
+            if let Some((_, said)) = notes.signal {
                 note(&mut out, SIGINFO, said);
             }
             note(&mut out, AUXV, notes.auxv);
@@ -188,17 +188,12 @@ fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
     }
 }
 
-/// `struct elf_prstatus`: the signal, whose the thread is, its registers.
-fn status(process: Process, tid: i32, signal: Option<(i32, &[u8])>, registers: &[u64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(512);
-    let (number, said) = signal.unwrap_or_default();
-    let word = |at: usize| said.get(at..at + 4).unwrap_or(&[0; 4]);
-    // Here the code stands before the error number, and in what is said behind it.
-    out.extend(number.to_ne_bytes());
-    out.extend(word(8));
-    out.extend(word(4));
-    out.extend(i16::try_from(number).unwrap_or(0).to_ne_bytes());
-    out.resize(32, 0);
+/// `struct elf_prstatus`: the signal, which readers expect of every thread, whose the thread
+/// is, its registers.
+fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
+    let mut out = vec![0; 32];
+    out[..4].copy_from_slice(&signal.to_ne_bytes());
+    out[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
     for number in [tid, process.parent, process.group, process.session] {
         out.extend(number.to_ne_bytes());
     }
@@ -321,10 +316,9 @@ mod tests {
             auxv: &[0; 16],
             mappings: &mappings,
         };
-        let said = [&[11_u8, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0][..], &[0; 116]].concat();
-        let status = status(notes.process, 1, Some((11, &said)), &registers);
+        let status = status(notes.process, 1, 11, &registers);
         assert_eq!(status.len(), 336);
-        assert_eq!(status[..14], [11, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 11, 0]);
+        assert_eq!((status[0], status[12]), (11, 11));
         assert_eq!(information(&notes).len(), 136);
         assert!(information(&notes)[56..].starts_with(b"x y\0"));
         assert_eq!(files(&mappings).len(), 16 + 24 + 7);
