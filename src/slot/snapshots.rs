@@ -40,7 +40,7 @@ impl Snapshots {
         &self,
         kind: &str,
         pid: i32,
-        fault: Option<&Stop>,
+        fault: Option<Stop>,
         until: Instant,
     ) -> Option<CoreSeen> {
         let folder = self.folder.as_ref()?;

@@ -176,7 +176,7 @@ impl Slot {
                 tracer.ended(pid, ended.status, false, witness.is_listening());
                 witness.orphan(pid, ended.status);
             }
-            News::Stopped(stop) => tracer.stopped(&stop),
+            News::Stopped(stop) => tracer.stopped(stop),
         })
     }
 
@@ -267,7 +267,7 @@ impl Slot {
                     None => witness.orphan(pid, ended.status),
                 }
             }
-            News::Stopped(stop) => tracer.stopped(&stop),
+            News::Stopped(stop) => tracer.stopped(stop),
         });
         self.more_news = left == Left::MoreNews;
     }

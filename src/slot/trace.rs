@@ -61,7 +61,7 @@ impl Tracer {
     }
 
     /// Lets a thread go that has stopped.
-    pub(super) fn stopped(&mut self, stop: &Stop) {
+    pub(super) fn stopped(&mut self, stop: Stop) {
         if stop.is_of_process() {
             self.stopped.insert(stop.tid);
         } else {
@@ -75,7 +75,7 @@ impl Tracer {
         stop.resume();
     }
 
-    fn fault(&mut self, stop: &Stop, signal: i32) {
+    fn fault(&mut self, stop: Stop, signal: i32) {
         let known = self.faulty.contains_key(&stop.tid).then_some(stop.tid);
         let Some(pid) = known.or_else(|| threads::process_of(stop.tid)) else {
             return;
@@ -87,11 +87,10 @@ impl Tracer {
         let pending = self.faulty.values().filter(|fault| fault.core.is_some());
         let room = pending.count() + self.kept.len() < MOST;
         let until = Instant::now() + PATIENCE;
-        let snapshots = self.snapshots.iter().filter(|_| room);
-        let taken = snapshots.filter_map(|to| to.take("trace", pid, Some(stop), until));
+        let snapshots = self.snapshots.as_ref().filter(|_| room);
         let fault = Fault {
             signal,
-            core: taken.last(),
+            core: snapshots.and_then(|to| to.take("trace", pid, Some(stop), until)),
             repeated: false,
         };
         self.faulty.insert(pid, fault);

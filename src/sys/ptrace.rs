@@ -82,19 +82,19 @@ pub struct Stop {
 
 impl Stop {
     /// The signal that is about to be delivered to it, if it has stopped for one.
-    pub fn signal(&self) -> Option<i32> {
+    pub fn signal(self) -> Option<i32> {
         (self.status >> 8 == 0).then_some(self.status)
     }
 
     /// True when the whole process is stopped, as by `SIGSTOP` or Ctrl-Z, until it is told
     /// to go on.
-    pub fn is_of_process(&self) -> bool {
+    pub fn is_of_process(self) -> bool {
         let (event, signal) = (self.status >> 8, self.status & 0xff);
         event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP
     }
 
     /// Lets it go on as it would have without us.
-    pub fn resume(&self) {
+    pub fn resume(self) {
         let (what, signal) = match self.signal() {
             Some(signal) => (libc::PTRACE_CONT, signal),
             None if self.is_of_process() => (libc::PTRACE_LISTEN, 0),
@@ -105,7 +105,7 @@ impl Stop {
     }
 
     /// Returns what the kernel says of the signal, as it stands in a core.
-    pub fn information(&self) -> Option<Vec<u8>> {
+    pub fn information(self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; size_of::<libc::siginfo_t>()];
         // SAFETY: the kernel writes a siginfo, for which there is room, and any bytes are
         // valid in it.
@@ -183,7 +183,7 @@ impl Held {
     /// only a process that is about to be killed can bear, or one that is followed.
     ///
     /// A thread that has stopped at a fault already comes first, and is not let go.
-    pub fn new(pid: i32, fault: Option<&Stop>, most: usize, until: Instant) -> io::Result<Self> {
+    pub fn new(pid: i32, fault: Option<Stop>, most: usize, until: Instant) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -261,7 +261,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         for thread in &self.threads {
-            let Some(stop) = &thread.stop else { continue };
+            let Some(stop) = thread.stop else { continue };
             if thread.followed {
                 stop.resume();
             } else {

@@ -26,7 +26,7 @@ const BUFFER: u64 = 64 * 1024;
 
 /// Writes the core of a living process, which is held still meanwhile and let go
 /// afterwards, but for the thread that has stopped at a fault. Returns the size of the file.
-pub fn take(pid: i32, fault: Option<&Stop>, file: &Path, until: Instant) -> io::Result<u64> {
+pub fn take(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let memory = Memory::open(pid)?;
