@@ -87,6 +87,8 @@ impl Local {
         for slot in slots.into_iter().flatten() {
             complaints.extend(slot.close().await);
         }
+        // Every lane may have found out the same.
+        complaints.dedup();
         // A slot that died on the way may have left something to us.
         self.shared.pids.lock().expect("no panic").clear();
         self.shared.sweep();
