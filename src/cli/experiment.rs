@@ -6,7 +6,9 @@ use super::exit::Exit;
 use super::preflight::{check, find_ourselves, startable};
 use crate::driver::{Driver, drive};
 use crate::exec::Local;
-use crate::model::{Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId};
+use crate::model::{
+    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId,
+};
 use crate::policy::{Policy as _, Repeat};
 use crate::report::{Format, Report, words};
 use crate::scenario::{DEFAULT_DURATION, Surroundings};
@@ -268,6 +270,10 @@ impl<'a> Experiment<'a> {
 
 /// Returns why no core of the main processes can be had here.
 fn no_cores(plan: &Plan) -> Option<String> {
+    // A tracer writes its own.
+    if plan.capture == Capture::Trace {
+        return None;
+    }
     let destination = match core_pattern::read() {
         Ok(destination) => destination,
         Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),

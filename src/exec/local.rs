@@ -45,7 +45,8 @@ impl Local {
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
             cores: plan.cores,
-            capture: matches!(plan.capture, Capture::On | Capture::Trace),
+            capture: plan.capture == Capture::On,
+            trace: plan.capture == Capture::Trace,
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
@@ -86,6 +87,8 @@ impl Local {
         for slot in slots.into_iter().flatten() {
             complaints.extend(slot.close().await);
         }
+        // Every lane may have found out the same.
+        complaints.dedup();
         // A slot that died on the way may have left something to us.
         self.shared.pids.lock().expect("no panic").clear();
         self.shared.sweep();
@@ -137,7 +140,8 @@ impl Executor for Local {
 /// True for a trial of whose processes cores were written by us.
 fn leaves_more(seen: &Observation) -> bool {
     let leaked = &seen.residue.leaked;
-    seen.hang.is_some() || leaked.iter().any(|process| process.core.is_some())
+    let traced = !seen.cores.is_empty();
+    traced || seen.hang.is_some() || leaked.iter().any(|process| process.core.is_some())
 }
 
 impl Shared {

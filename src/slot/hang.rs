@@ -57,7 +57,10 @@ impl Slot {
         while Instant::now() < pause && !called {
             called = self.watch(processes, patterns, pause);
         }
-        let threads = compare(first, look(listed, &all));
+        let mut threads = compare(first, look(listed, &all));
+        for thread in &mut threads {
+            thread.state = self.tracer.state(thread.tid, thread.state);
+        }
         let mut hang = Hang {
             cycle: cycle(&threads),
             unlisted: (all.len() - listed.len()) as u64,
@@ -70,7 +73,7 @@ impl Slot {
         hang.tools = python(&pids, until);
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
-                hang.cores.extend(snapshots.take("hang", pid, until));
+                hang.cores.extend(snapshots.take("hang", pid, None, until));
             }
         }
         hang

@@ -8,7 +8,8 @@
 //!
 //! [`wire`] is what it is told and what it answers, `supervise` the life of a
 //! trial, `tree` what it leaves behind, `capture` what it says. `hang` and `snapshots`
-//! look into a trial that does not end, `witness` asks the kernel who crashed.
+//! look into a trial that does not end, `witness` asks the kernel who crashed, and `trace`
+//! follows a trial from fault to fault.
 
 mod capture;
 mod command;
@@ -17,6 +18,7 @@ mod hang;
 mod process;
 mod snapshots;
 mod supervise;
+mod trace;
 mod tree;
 pub mod wire;
 mod witness;
@@ -42,6 +44,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use supervise::{Settled, Terms};
+use trace::Tracer;
 use wire::{Order, Recipe, Reply};
 use witness::Witness;
 
@@ -63,6 +66,9 @@ struct Slot {
     nothing: OwnedFd,
     group: Option<MemoryGroup>,
     witness: Witness,
+    tracer: Tracer,
+    /// Not all has been heard of what happened to processes.
+    more_news: bool,
     /// Kills that its memory group had counted when last asked.
     oom_kills: u64,
     recipes: BTreeMap<VariantId, (Recipe, RegexSet)>,
@@ -107,6 +113,8 @@ pub fn main(name: &str) -> io::Result<()> {
         oom_kills: 0,
         group,
         witness: Witness::new(),
+        tracer: Tracer::default(),
+        more_news: false,
     };
     let group = slot
         .group
@@ -245,6 +253,7 @@ impl Slot {
             inquest: Some(&snapshots),
         };
         self.witness.begin(recipe.children);
+        self.tracer.begin(recipe.trace.then(|| snapshots.clone()));
         let mut processes = self.start(recipe, numbers, trial.capture || recipe.capture);
         let how = self.supervise(&mut processes, patterns, &terms);
         let pids = supervise::pids(&processes);
@@ -275,6 +284,7 @@ impl Slot {
             seen,
         );
         (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
+        seen.cores = self.tracer.end();
         for process in &mut processes {
             for stream in [&mut process.out, &mut process.err] {
                 stream.drain(&mut self.buffer, patterns);
@@ -301,7 +311,9 @@ impl Slot {
     fn start(&mut self, recipe: &Recipe, numbers: &Numbers, dumps: bool) -> Vec<Process> {
         let mut processes = Vec::new();
         let mut limits = limits(recipe);
-        if dumps {
+        if recipe.trace {
+            limits.retain(|(resource, _)| Some(*resource) != limits::number("core"));
+        } else if dumps {
             limits.push(limits::core_dumps(recipe.cores.limit));
             if recipe.cores.size == CoreSize::Light {
                 // Where that is refused, the cores are full: more, not less.
@@ -314,6 +326,7 @@ impl Slot {
             numbers,
             limits: &limits,
             nothing,
+            trace: recipe.trace,
         };
         // What runs beside the main process is there before it.
         for role in [Role::Helper, Role::Main] {
@@ -322,6 +335,12 @@ impl Slot {
                     let mut process = Process::start(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
+                    if let Some(why) = process.unfollowed.take()
+                        && self.tracer.may_complain()
+                    {
+                        let text = format!("`{}` is not traced: {why}", actor.command[0]);
+                        self.control.send(&Reply::Complaint(text));
+                    }
                     processes.push(process);
                 }
             }
@@ -347,6 +366,9 @@ impl Slot {
                 Settled::Yes => seen.residue.settled = begun.elapsed(),
                 Settled::No => {
                     let (mut leaked, unlisted) = tree::describe(&self.given_up);
+                    for one in &mut leaked {
+                        one.state = self.tracer.state(one.pid, one.state);
+                    }
                     snapshots.of_leaks(&mut leaked);
                     (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
                 }
@@ -370,6 +392,7 @@ impl Slot {
             numbers,
             limits: &limits,
             nothing,
+            trace: false,
         };
         let process = Process::start(&mut self.spawner, &actor, &around);
         let mut processes = [process];

@@ -33,6 +33,8 @@ pub(super) struct Around<'a> {
     pub(super) limits: &'a [(u32, u64)],
     /// What a process without input reads from.
     pub(super) nothing: BorrowedFd<'a>,
+    /// Main processes are followed.
+    pub(super) trace: bool,
 }
 
 /// A process of the present trial.
@@ -45,6 +47,8 @@ pub(super) struct Process {
     pub(super) seen: ActorSeen,
     /// Its ending is decided already: it is we who end it.
     pub(super) sentenced: bool,
+    /// Why it is not followed, though it should be.
+    pub(super) unfollowed: Option<String>,
     pub(super) out: Stream,
     pub(super) err: Stream,
     started: Instant,
@@ -73,6 +77,7 @@ impl Process {
             pid: None,
             seen: ActorSeen::default(),
             sentenced: false,
+            unfollowed: None,
             out: Stream::default(),
             err: Stream::default(),
             started,
@@ -127,7 +132,12 @@ impl Process {
             limits: around.limits,
         };
         self.started = Instant::now();
-        let pid = spawner.spawn(&program).map_err(|error| {
+        let spawned = if around.trace && actor.role == Role::Main {
+            spawner.spawn_followed(&program)
+        } else {
+            spawner.spawn(&program).map(|pid| (pid, Ok(())))
+        };
+        let (pid, followed) = spawned.map_err(|error| {
             let what = match error.step {
                 Step::Exec => format!("cannot execute `{}`", command.program().display()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
@@ -136,6 +146,7 @@ impl Process {
             format!("{what}: {}", plain(&error.source))
         })?;
         self.seen.pid = pid;
+        self.unfollowed = followed.err().map(|error| plain(&error));
         self.out.open(out, out_end);
         self.err.open(err, err_end);
         Ok(pid)

@@ -1,6 +1,7 @@
 //! Cores of living processes of a trial, in a folder of the trial's own.
 
 use crate::model::{CoreSeen, ProcessSeen, Text};
+use crate::sys::ptrace::Stop;
 use crate::sys::{process, snapshot};
 use std::fs;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ const MOST_LEAKS: usize = 3;
 const LEAKS: Duration = Duration::from_secs(2);
 
 /// Where such cores go, if anybody wants them.
+#[derive(Clone, Default)]
 pub(super) struct Snapshots {
     pub(super) folder: Option<PathBuf>,
 }
@@ -25,20 +27,28 @@ impl Snapshots {
         let mut known: Vec<&[Text]> = Vec::new();
         for one in leaked {
             if known.len() < MOST_LEAKS && !known.contains(&&*one.command) {
-                one.core = self.take("leak", one.pid, until);
+                one.core = self.take("leak", one.pid, None, until);
                 known.push(&one.command);
             }
         }
     }
 
-    /// Writes the core of a process as `KIND.PID.core`, unless it is gone. One that
-    /// cannot be written is told of too, with the reason.
-    pub(super) fn take(&self, kind: &str, pid: i32, until: Instant) -> Option<CoreSeen> {
+    /// Writes the core of a process, one of whose threads may have stopped at a fault, as
+    /// `KIND.PID.core`, unless it is gone. One that cannot be written is told of too, with
+    /// the reason.
+    pub(super) fn take(
+        &self,
+        kind: &str,
+        pid: i32,
+        fault: Option<Stop>,
+        until: Instant,
+    ) -> Option<CoreSeen> {
         let folder = self.folder.as_ref()?;
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = until.min(Instant::now() + STOP);
         process::state(pid).filter(|(state, _)| *state != 'Z')?;
-        let written = fs::create_dir_all(folder).and_then(|()| snapshot::take(pid, &file, until));
+        let written = fs::create_dir_all(folder);
+        let written = written.and_then(|()| snapshot::take(pid, fault, &file, until));
         let mut seen = CoreSeen {
             pid,
             file: file.as_os_str().into(),

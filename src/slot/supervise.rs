@@ -3,10 +3,11 @@
 use super::control::Heard;
 use super::process::Process;
 use super::snapshots::Snapshots;
+use super::trace::Tracer;
+use super::tree::{Left, News};
 use super::wire::Order;
 use super::{Slot, tree};
 use crate::model::{Ending, Hang, Role, Signal as Named};
-use crate::sys::child::{self, Next};
 use crate::sys::{process, signals};
 use regex::bytes::RegexSet;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -104,7 +105,8 @@ impl Slot {
                     phase = Phase::Asked(now + grace);
                 }
                 Phase::Running if now >= deadline => {
-                    sentence(processes, timed_out);
+                    let tracer = &self.tracer;
+                    sentence(processes, |one| timed_out(one, tracer));
                     self.witness.rest(&pids(processes));
                     how.hang = terms
                         .inquest
@@ -168,8 +170,14 @@ impl Slot {
 
     /// Reaps what has ended of the tree; true when something of it is left.
     pub(super) fn anything_lives(&mut self) -> bool {
-        let witness = &mut self.witness;
-        tree::alive(&self.given_up, |pid, status| witness.orphan(pid, status))
+        let (witness, tracer) = (&mut self.witness, &mut self.tracer);
+        tree::alive(&self.given_up, |news| match news {
+            News::Ended(pid, ended) => {
+                tracer.ended(pid, ended.status, false, witness.is_listening());
+                witness.orphan(pid, ended.status);
+            }
+            News::Stopped(stop) => tracer.stopped(stop),
+        })
     }
 
     /// Waits until something happens, and takes it in. Returns an order to stop: at
@@ -217,7 +225,11 @@ impl Slot {
         if !self.control.is_closed() {
             fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
         }
-        let left = until.saturating_duration_since(Instant::now()).min(A_DAY);
+        let left = if self.more_news {
+            Duration::ZERO
+        } else {
+            until.saturating_duration_since(Instant::now()).min(A_DAY)
+        };
         let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
         // Interrupted or not, what is ready is found by asking.
         let _ = poll(&mut fds, Some(&timeout));
@@ -235,24 +247,29 @@ impl Slot {
                 stream.drain(&mut self.buffer, patterns);
             }
         }
-        if ended {
+        if ended || self.more_news {
             self.reap(processes);
         }
         ready.next().unwrap_or(false)
     }
 
-    /// Reaps every child that has ended, own or adopted.
+    /// Reaps every child that has ended, own or adopted, and lets go who has stopped.
     fn reap(&mut self, processes: &mut [Process]) {
         // One read empties it: signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
-        while let Next::Ended(pid) = child::peek() {
-            let Ok(ended) = child::wait(pid) else { break };
-            if let Some(process) = processes.iter_mut().find(|one| one.pid == Some(pid)) {
-                process.ended(ended);
-            } else {
-                self.witness.orphan(pid, ended.status);
+        let (witness, tracer) = (&mut self.witness, &mut self.tracer);
+        let left = tree::listen(|news| match news {
+            News::Ended(pid, ended) => {
+                let own = processes.iter_mut().find(|one| one.pid == Some(pid));
+                tracer.ended(pid, ended.status, own.is_some(), witness.is_listening());
+                match own {
+                    Some(process) => process.ended(ended),
+                    None => witness.orphan(pid, ended.status),
+                }
             }
-        }
+            News::Stopped(stop) => tracer.stopped(stop),
+        });
+        self.more_news = left == Left::MoreNews;
     }
 }
 
@@ -273,15 +290,12 @@ fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
     }
 }
 
-fn timed_out(one: &Process) -> Ending {
+fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
     match one.role {
         Role::Main => {
-            let state = one
-                .pid
-                .and_then(process::state)
-                .map_or('?', |(state, _)| state);
+            let state = one.pid.and_then(process::state);
             Ending::TimedOut {
-                state,
+                state: state.map_or('?', |(state, who)| tracer.state(who.pid, state)),
                 killed: false,
             }
         }

@@ -5,8 +5,9 @@
 //! session it opened and whatever it closed.
 
 use crate::model::{ProcessSeen, Text};
-use crate::sys::child::{self, Next, Status};
+use crate::sys::child::{self, Ended, Next};
 use crate::sys::process::{self, Identity};
+use crate::sys::ptrace::{self, Stop};
 use crate::sys::{signals, threads};
 use rustix::process::Signal;
 use std::collections::HashSet;
@@ -20,21 +21,59 @@ const COMMAND_LINE: usize = 4096;
 /// Killing goes on for so long; what lives then is called unkillable.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reaps whatever has ended, and says so; true when something is still alive that is
-/// not given up.
-pub(super) fn alive(given_up: &HashSet<Identity>, mut ended: impl FnMut(i32, Status)) -> bool {
-    loop {
-        match child::peek() {
-            Next::Ended(pid) => drop(child::wait(pid).map(|end| ended(pid, end.status))),
-            Next::None => return false,
-            Next::Alive => break,
-        }
-    }
-    given_up.is_empty() || !living(given_up).is_empty()
+/// One that faults for ever stops for ever; after so many stops others are looked at too.
+const ONE_GO: usize = 256;
+
+/// What has happened to a process of the trial.
+pub(super) enum News {
+    /// It has ended, and was reaped.
+    Ended(i32, Ended),
+    /// A thread of it has stopped, and must be let go.
+    Stopped(Stop),
 }
 
-/// Whoever ends now is of no interest.
-pub(super) fn unheard(_: i32, _: Status) {}
+/// What is left of the trial.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    /// Something lives.
+    Something,
+    /// The same, and there is more news.
+    MoreNews,
+}
+
+/// Takes in what has happened, and passes it on.
+pub(super) fn listen(mut hear: impl FnMut(News)) -> Left {
+    let mut stops = 0;
+    while stops < ONE_GO {
+        match child::peek() {
+            Next::Ended(pid) => {
+                if let Ok(ended) = child::wait(pid) {
+                    hear(News::Ended(pid, ended));
+                }
+            }
+            Next::Thread(tid) => drop(child::wait(tid)),
+            Next::Stopped(tid) => {
+                stops += 1;
+                if let Ok(Some(stop)) = ptrace::stopped(tid) {
+                    hear(News::Stopped(stop));
+                }
+            }
+            Next::Alive => return Left::Something,
+            Next::None => return Left::Nothing,
+        }
+    }
+    Left::MoreNews
+}
+
+/// Takes in what has happened, and passes it on; true when something is still alive that
+/// is not given up.
+pub(super) fn alive(given_up: &HashSet<Identity>, hear: impl FnMut(News)) -> bool {
+    listen(hear) != Left::Nothing && (given_up.is_empty() || !living(given_up).is_empty())
+}
+
+/// Whoever ends or stops now is of no interest; it is killed.
+pub(super) fn unheard(_: News) {}
 
 /// Returns every living process of the trial, parents before their children.
 pub(super) fn living(given_up: &HashSet<Identity>) -> Vec<i32> {

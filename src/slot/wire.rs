@@ -60,6 +60,9 @@ pub struct Recipe {
     pub cores: Cores,
     /// Every trial captures.
     pub capture: bool,
+    /// Main processes, and what comes of them, are followed from their start for the first
+    /// fault of each; the kernel dumps nothing.
+    pub trace: bool,
     /// Below this folder each trial has one of its own.
     pub scratch: Option<Text>,
     /// Below this folder each trial has one for what is found out of it; without it,

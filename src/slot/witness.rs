@@ -64,11 +64,18 @@ impl Witness {
 
     /// An orphan was reaped.
     pub(super) fn orphan(&mut self, pid: i32, status: Status) {
+        // Of one that was followed the tracer learns first, and its parent may never do.
         if let Status::Signaled(signal, core) = status
             && self.listening
+            && self.orphans.iter().all(|known| known.pid != pid)
         {
             self.orphans.push(casualty(pid, Some(signal), core));
         }
+    }
+
+    /// True while processes of the trial end for reasons of their own.
+    pub(super) fn is_listening(&self) -> bool {
+        self.listening
     }
 
     /// From here on processes of the trial die because we say so.

@@ -44,6 +44,10 @@ impl Status {
 pub enum Next {
     /// This child has ended and waits to be reaped.
     Ended(i32),
+    /// The same of a thread of a process that is followed.
+    Thread(i32),
+    /// This thread of a process that is followed has stopped.
+    Stopped(i32),
     /// Children exist and all live.
     Alive,
     /// There is no child at all.
@@ -64,9 +68,19 @@ pub fn peek() -> Next {
     // SAFETY: `si_pid` is in every siginfo of waitid; zero if nothing has ended.
     match (answer, unsafe { info.si_pid() }) {
         (0, 0) => Next::Alive,
-        (0, pid) => Next::Ended(pid),
+        // Told to who follows it, asked for or not.
+        (0, tid) if info.si_code == libc::CLD_TRAPPED => Next::Stopped(tid),
+        (0, pid) if is_process(pid) => Next::Ended(pid),
+        (0, tid) => Next::Thread(tid),
         _ => Next::None,
     }
+}
+
+/// True unless a thread goes by this number, which is not the first of its process.
+fn is_process(tid: i32) -> bool {
+    // SAFETY: signal 0 is never delivered; the kernel only looks for the thread.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, tid, tid, 0) };
+    answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 /// Reaps this child, waiting for its end if need be.

@@ -21,6 +21,7 @@ const NOTE: u32 = 4;
 const PRSTATUS: u32 = 1;
 const PRPSINFO: u32 = 3;
 const AUXV: u32 = 6;
+const SIGINFO: u32 = 0x5349_4749;
 const FILE: u32 = 0x4649_4c45;
 
 /// What the notes of a core say.
@@ -35,6 +36,8 @@ pub struct Notes<'a> {
     pub arguments: &'a [u8],
     /// Its threads with their registers; readers show the first one first.
     pub threads: &'a [(i32, &'a [u64])],
+    /// The signal that came to the first of them, and what the kernel says of it.
+    pub signal: Option<(i32, &'a [u8])>,
     /// What the kernel told it at its start.
     pub auxv: &'a [u8],
     /// What it has mapped.
@@ -157,10 +160,15 @@ fn entry(out: &mut Vec<u8>, kind: u32, flags: u32, place: u64, range: Range<u64>
 fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (tid, registers)) in notes.threads.iter().enumerate() {
-        note(&mut out, PRSTATUS, &status(notes.process, *tid, registers));
+        let signal = notes.signal.map_or(0, |(number, _)| number);
+        let status = status(notes.process, *tid, signal, registers);
+        note(&mut out, PRSTATUS, &status);
         // Readers take what stands between two threads for the first one's.
         if at == 0 {
             note(&mut out, PRPSINFO, &information(notes));
+            if let Some((_, said)) = notes.signal {
+                note(&mut out, SIGINFO, said);
+            }
             note(&mut out, AUXV, notes.auxv);
             note(&mut out, FILE, &files(notes.mappings));
         }
@@ -180,9 +188,12 @@ fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
     }
 }
 
-/// `struct elf_prstatus`: no signal, whose the thread is, its registers.
-fn status(process: Process, tid: i32, registers: &[u64]) -> Vec<u8> {
+/// `struct elf_prstatus`: the signal, which readers expect of every thread, whose the thread
+/// is, its registers.
+fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
     let mut out = vec![0; 32];
+    out[..4].copy_from_slice(&signal.to_ne_bytes());
+    out[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
     for number in [tid, process.parent, process.group, process.session] {
         out.extend(number.to_ne_bytes());
     }
@@ -301,10 +312,13 @@ mod tests {
             name: b"x",
             arguments: b"x\0y\0",
             threads: &[(1, &registers), (2, &registers)],
+            signal: None,
             auxv: &[0; 16],
             mappings: &mappings,
         };
-        assert_eq!(status(notes.process, 1, &registers).len(), 336);
+        let status = status(notes.process, 1, 11, &registers);
+        assert_eq!(status.len(), 336);
+        assert_eq!((status[0], status[12]), (11, 11));
         assert_eq!(information(&notes).len(), 136);
         assert!(information(&notes)[56..].starts_with(b"x y\0"));
         assert_eq!(files(&mappings).len(), 16 + 24 + 7);

@@ -1,7 +1,12 @@
-//! Holding every thread of a process still for a moment, and reading its registers.
+//! Holding every thread of a process still for a moment, and reading its registers; or
+//! following a process, with all that comes of it, from fault to fault.
 //!
 //! `PTRACE_SEIZE` sends no signal, and a process that is let go runs on as if nothing
 //! had been. Works for descendants of whoever asks, also without being root.
+//!
+//! Who is followed stops for a moment when it starts a thread or a process and when a
+//! signal comes to it, and so does what it has started. Each [`Stop`] must be ended by
+//! [`Stop::resume`].
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
@@ -14,6 +19,11 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_micros(200);
 /// The kernel's name for the general registers, as in a core.
 const GENERAL: usize = 1;
+/// All that is started is followed too, and nothing of it outlives us.
+const FOLLOW: libc::c_int = libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_EXITKILL;
 
 /// What a core file and a stack must know of the processor.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +65,109 @@ pub struct HeldThread {
     pub tid: i32,
     /// Its general registers, as they stand in a core.
     pub registers: Vec<u64>,
-    /// A signal that was on its way to it; it gets it when it is let go.
-    signal: i32,
+    /// Why it stands still; nothing for the thread with the fault, which is not let go.
+    stop: Option<Stop>,
+    /// It was followed before, and will be afterwards.
+    followed: bool,
+}
+
+/// A thread that has stopped.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// Its number.
+    pub tid: i32,
+    /// A signal, and above it the event.
+    status: i32,
+}
+
+impl Stop {
+    /// The signal that is about to be delivered to it, if it has stopped for one.
+    pub fn signal(self) -> Option<i32> {
+        (self.status >> 8 == 0).then_some(self.status)
+    }
+
+    /// True when the whole process is stopped, as by `SIGSTOP` or Ctrl-Z, until it is told
+    /// to go on.
+    pub fn is_of_process(self) -> bool {
+        let (event, signal) = (self.status >> 8, self.status & 0xff);
+        event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP
+    }
+
+    /// Lets it go on as it would have without us.
+    pub fn resume(self) {
+        let (what, signal) = match self.signal() {
+            Some(signal) => (libc::PTRACE_CONT, signal),
+            None if self.is_of_process() => (libc::PTRACE_LISTEN, 0),
+            None => (libc::PTRACE_CONT, 0),
+        };
+        // It may have been killed meanwhile.
+        let _ = request(what, self.tid, 0, signal);
+    }
+
+    /// Returns what the kernel says of the signal, as it stands in a core.
+    pub fn information(self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; size_of::<libc::siginfo_t>()];
+        // SAFETY: the kernel writes a siginfo, for which there is room, and any bytes are
+        // valid in it.
+        let answer = unsafe {
+            libc::ptrace(
+                libc::PTRACE_GETSIGINFO,
+                self.tid,
+                0_usize,
+                bytes.as_mut_ptr(),
+            )
+        };
+        (answer == 0).then_some(bytes)
+    }
+}
+
+/// Follows a child that has asked for a tracer (`PTRACE_TRACEME`) and executes a program.
+/// It has not run one instruction of it yet.
+///
+/// Who has asked stops there, but cannot be followed in all that this file needs; so it is
+/// let go into an ordinary stop, seized, and told to go on. Where that is refused it runs
+/// on and is not followed.
+pub fn follow(child: i32) -> io::Result<()> {
+    let Some(_) = next_stop_of(child)? else {
+        return Ok(());
+    };
+    request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
+    let seized = request(libc::PTRACE_SEIZE, child, 0, FOLLOW);
+    let go_on = || super::signals::send(child, rustix::process::Signal::CONT);
+    if let Err(error) = seized {
+        go_on()?;
+        return Err(error);
+    }
+    // The stop; that it ends; the signal that ends it, of which the program learns nothing.
+    let Some(stop) = next_stop_of(child)? else {
+        return Ok(());
+    };
+    go_on()?;
+    let mut next = Some(stop);
+    while let Some(stop) = next {
+        if stop.signal() == Some(libc::SIGCONT) {
+            let _ = request(libc::PTRACE_CONT, child, 0, 0);
+            break;
+        }
+        stop.resume();
+        next = next_stop_of(child)?;
+    }
+    Ok(())
+}
+
+/// Waits until a child stops; nothing when it has ended instead. Its end is left to others.
+fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
+    let id = libc::id_t::try_from(child).map_err(io::Error::other)?;
+    let either = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+    while !matches!(
+        wait(libc::P_PID, id, either)?,
+        Some((libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, _))
+    ) {
+        if let Some((_, stop)) = wait(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)? {
+            return Ok(Some(stop));
+        }
+    }
+    Ok(None)
 }
 
 impl HeldThread {
@@ -69,15 +180,23 @@ impl HeldThread {
 impl Held {
     /// Stops every thread of a process, or the first so many. One that does not stop
     /// in time, because it is stuck in the kernel, is left out; it stays seized, which
-    /// only a process that is about to be killed can bear.
-    pub fn new(pid: i32, most: usize, until: Instant) -> io::Result<Self> {
+    /// only a process that is about to be killed can bear, or one that is followed.
+    ///
+    /// A thread that has stopped at a fault already comes first, and is not let go.
+    pub fn new(pid: i32, fault: Option<Stop>, most: usize, until: Instant) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
+        let faulty = fault.map(|stop| HeldThread {
+            tid: stop.tid,
+            registers: Vec::new(),
+            stop: None,
+            followed: true,
+        });
         let mut held = Self {
-            threads: Vec::new(),
+            threads: faulty.into_iter().collect(),
         };
-        let mut known = Vec::new();
+        let mut known: Vec<i32> = held.threads.iter().map(|thread| thread.tid).collect();
         let mut refusal = None;
         loop {
             // A thread that still ran may have made another.
@@ -93,7 +212,7 @@ impl Held {
             let mut awaited = Vec::new();
             for tid in fresh {
                 match seize(tid) {
-                    Ok(()) => awaited.push(tid),
+                    Ok(followed) => awaited.push((tid, followed)),
                     Err(error) => refusal = Some(error),
                 }
             }
@@ -114,14 +233,15 @@ impl Held {
         Ok(held)
     }
 
-    fn await_stops(&mut self, pid: i32, mut awaited: Vec<i32>, until: Instant) {
+    fn await_stops(&mut self, pid: i32, mut awaited: Vec<(i32, bool)>, until: Instant) {
         loop {
-            awaited.retain(|tid| match stopped(*tid) {
-                Ok(Some(signal)) => {
+            awaited.retain(|(tid, followed)| match stopped(*tid) {
+                Ok(Some(stop)) => {
                     self.threads.push(HeldThread {
                         tid: *tid,
                         registers: Vec::new(),
-                        signal,
+                        stop: Some(stop),
+                        followed: *followed,
                     });
                     false
                 }
@@ -141,16 +261,26 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         for thread in &self.threads {
-            // It may have been killed meanwhile.
-            let _ = request(libc::PTRACE_DETACH, thread.tid, 0, thread.signal);
+            let Some(stop) = thread.stop else { continue };
+            if thread.followed {
+                stop.resume();
+            } else {
+                // It may have been killed meanwhile.
+                let signal = stop.signal().unwrap_or(0);
+                let _ = request(libc::PTRACE_DETACH, thread.tid, 0, signal);
+            }
         }
     }
 }
 
-/// Becomes the tracer of a thread and asks it to stop.
-fn seize(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_SEIZE, tid, 0, 0)?;
-    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+/// Becomes the tracer of a thread and asks it to stop. True when we were its tracer before.
+fn seize(tid: i32) -> io::Result<bool> {
+    let seized = request(libc::PTRACE_SEIZE, tid, 0, 0);
+    let interrupted = request(libc::PTRACE_INTERRUPT, tid, 0, 0);
+    match seized {
+        Ok(()) => interrupted.map(|()| false),
+        Err(error) => interrupted.map(|()| true).map_err(|_| error),
+    }
 }
 
 fn request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
@@ -162,24 +292,35 @@ fn request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Resul
     }
 }
 
-/// Says whether a thread has stopped, and with what signal on its way to it, or 0.
+/// Says whether a thread has stopped, and how it is let go.
 ///
 /// Ends are not asked for, so that none is taken from whoever waits for it.
-fn stopped(tid: i32) -> io::Result<Option<i32>> {
+pub fn stopped(tid: i32) -> io::Result<Option<Stop>> {
     let id = libc::id_t::try_from(tid).map_err(io::Error::other)?;
-    // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
-    let (answer, info) = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let how = libc::WSTOPPED | libc::WNOHANG | libc::__WALL;
-        (libc::waitid(libc::P_PID, id, &raw mut info, how), info)
-    };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
+    let stop = wait(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
+    Ok(stop.map(|(_, stop)| stop))
+}
+
+/// Waits for what is asked for; returns of what kind it is, and what it is in full.
+fn wait(which: libc::idtype_t, id: libc::id_t, how: i32) -> io::Result<Option<(i32, Stop)>> {
+    loop {
+        // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
+        let (answer, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let answer = libc::waitid(which, id, &raw mut info, how | libc::__WALL);
+            (answer, info)
+        };
+        if answer != 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(error);
+        }
+        // SAFETY: both are in every siginfo of waitid; zero if nothing has happened.
+        let (tid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        return Ok((tid != 0).then_some((info.si_code, Stop { tid, status })));
     }
-    // SAFETY: both are in every siginfo of waitid; zero if nothing has happened.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    // Above the signal stands the event, of which there is none if the signal is real.
-    Ok((pid != 0).then_some(if status >> 8 == 0 { status } else { 0 }))
 }
 
 fn registers(tid: i32, words: usize) -> Option<Vec<u64>> {

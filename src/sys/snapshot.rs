@@ -3,7 +3,7 @@
 use super::core_file::{self, Notes, PAGE, Piece, Process};
 use super::libraries;
 use super::memory::{self, Mapping, Memory};
-use super::ptrace::{Held, HeldThread, MACHINE};
+use super::ptrace::{Held, HeldThread, MACHINE, Stop};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -25,12 +25,12 @@ const MOST_BYTES: u64 = 64 << 20;
 const BUFFER: u64 = 64 * 1024;
 
 /// Writes the core of a living process, which is held still meanwhile and let go
-/// afterwards. Returns the size of the file.
-pub fn take(pid: i32, file: &Path, until: Instant) -> io::Result<u64> {
+/// afterwards, but for the thread that has stopped at a fault. Returns the size of the file.
+pub fn take(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let memory = Memory::open(pid)?;
-    let held = Held::new(pid, MOST_THREADS, until)?;
+    let held = Held::new(pid, fault, MOST_THREADS, until)?;
     let mappings = memory::mappings(pid)?;
     let auxv = read("auxv");
     let stacks = held.threads.iter();
@@ -42,6 +42,8 @@ pub fn take(pid: i32, file: &Path, until: Instant) -> io::Result<u64> {
         .filter(|thread| !thread.registers.is_empty())
         .map(|thread| (thread.tid, &thread.registers[..]))
         .collect();
+    let said = fault.and_then(Stop::information).unwrap_or_default();
+    let signal = fault.and_then(Stop::signal);
     let (head, places) = core_file::head(
         &Notes {
             machine: machine.elf,
@@ -49,6 +51,7 @@ pub fn take(pid: i32, file: &Path, until: Instant) -> io::Result<u64> {
             name: read("comm").trim_ascii_end(),
             arguments: &read("cmdline"),
             threads: &threads,
+            signal: signal.map(|number| (number, &said[..])),
             auxv: &auxv,
             mappings: &mappings,
         },
@@ -88,10 +91,13 @@ fn wanted(
 ) -> Vec<Range<u64>> {
     let mut all = libraries;
     all.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
-    // A stack ends where its mapping does; the neighbour's memory is not of it.
+    // A stack ends where its mapping does; the neighbour's memory is not of it. One that
+    // has overflowed begins with what lies below its mapping.
     for range in &mut all {
-        let of = mappings.iter().find(|one| one.range.contains(&range.start));
-        range.end = of.map_or(range.start, |one| range.end.min(one.range.end));
+        let mut above = mappings.iter().filter(|one| one.read);
+        let of = above.find(|one| one.range.end > range.start);
+        range.start = of.map_or(range.end, |one| range.start.max(one.range.start));
+        range.end = of.map_or(range.end, |one| range.end.min(one.range.end));
     }
     for (at, mapping) in mappings.iter().enumerate() {
         let Range { start, end } = mapping.range;

@@ -108,6 +108,9 @@ struct Child<'a> {
     program: &'a Program<'a>,
     mask: libc::sigset_t,
     failed: Option<(Step, i32)>,
+    /// It is to be followed; what the kernel says to that.
+    follow: bool,
+    refused: Option<i32>,
 }
 
 impl Default for Spawner {
@@ -121,11 +124,36 @@ impl Default for Spawner {
 impl Spawner {
     /// Starts a program as the leader of a new session, to be killed if we die.
     pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
+        self.start(program, false).map(|(pid, _)| pid)
+    }
+
+    /// The same, and it is followed from its first instruction on. Where that is refused,
+    /// it runs nevertheless.
+    pub fn spawn_followed(
+        &mut self,
+        program: &Program<'_>,
+    ) -> Result<(i32, io::Result<()>), SpawnError> {
+        let (pid, refused) = self.start(program, true)?;
+        let followed = match refused {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => super::ptrace::follow(pid),
+        };
+        Ok((pid, followed))
+    }
+
+    /// Returns the child, and why it could not ask to be followed.
+    fn start(
+        &mut self,
+        program: &Program<'_>,
+        follow: bool,
+    ) -> Result<(i32, Option<i32>), SpawnError> {
         let mut child = Child {
             program,
             // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
+            follow,
+            refused: None,
         };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: while the child runs on its own stack we are suspended
@@ -150,7 +178,7 @@ impl Spawner {
             pid
         };
         match child.failed {
-            None => Ok(pid),
+            None => Ok((pid, child.refused)),
             Some((step, errno)) => {
                 // It has exited or is about to; nobody else waits for it.
                 let _ = super::child::wait(pid);
@@ -190,6 +218,9 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
         // Rust ignores SIGPIPE for itself; a trial gets what a shell would give it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
+        if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+            child.refused = Some(*libc::__errno_location());
+        }
         let mut refused = false;
         for path in program.paths {
             libc::execve(

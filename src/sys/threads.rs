@@ -59,6 +59,14 @@ pub fn of(pid: i32) -> Vec<i32> {
     all
 }
 
+/// Returns the process of a thread.
+pub fn process_of(tid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
+    value.trim().parse().ok()
+}
+
 /// Returns what a thread is doing; nothing when it is gone.
 pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
@@ -192,6 +200,7 @@ mod tests {
         let tid = tid.parse().unwrap();
         assert!(of(pid).contains(&tid));
         assert_eq!(of(pid)[0], pid);
+        assert_eq!(process_of(tid), Some(pid));
         let seen = glance(pid, tid).unwrap();
         assert_eq!(seen.state, 'R');
         assert!(glance(pid, i32::MAX).is_none());

@@ -162,11 +162,19 @@ fn fits(kind: &Kind, signal: Signal) -> bool {
 
 /// Returns what the cores say: that of the main process, or of another that died, or any.
 fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Option<&'a Crash> {
+    // Whose handler turned its fault into another end has that end from its fault.
+    let died = |pid: i32| {
+        let mut dead = seen.casualties.iter().filter(|one| one.pid == pid);
+        main.is_some_and(|main| main.pid == pid)
+            || dead.any(
+                |one| matches!(kind, Kind::Signal { signal, .. } if one.signal == Some(*signal)),
+            )
+    };
     let read = |core: &'a CoreSeen| {
         let crash = core.crash.as_deref()?;
         crash
             .signal
-            .is_some_and(|signal| fits(kind, signal))
+            .is_some_and(|signal| fits(kind, signal) || signal.is_crash() && died(core.pid))
             .then_some((core.pid, crash))
     };
     let rank = |pid: i32| match main {

@@ -292,3 +292,49 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
         "{words:?}"
     );
 }
+
+#[test]
+fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
+    let sandbox = Sandbox::new();
+    let source = "#include <signal.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        int how;
+        void handler(int signal) { if (how) abort(); _exit(3); }
+        void fall(int *into) { *into = 1; }
+        int main(int count, char **arguments) {
+            how = count > 1;
+            signal(SIGSEGV, handler);
+            fall((int *)16);
+        }";
+    let source = sandbox.write("handled.c", source);
+    let built = sandbox
+        .any("cc", &["-g", "-O0", "-o", "handled"])
+        .arg(source)
+        .status();
+    assert!(built.unwrap().success());
+    for (command, outcome, before) in [
+        ("exec ./handled", "exit 3", "exit 3 after handled's "),
+        (
+            "exec ./handled abort",
+            "SIGABRT",
+            "SIGABRT after handled's ",
+        ),
+        (
+            "./handled abort; true",
+            "SIGABRT",
+            "SIGABRT after handled's ",
+        ),
+    ] {
+        // No core could be had of it otherwise.
+        let command = format!("ulimit -Hc 0; {command}");
+        let run = ["--capture", "trace", "-n", "2", "--", "sh", "-c", &command];
+        let (report, said) = sandbox.report(&run);
+        assert_eq!(said.code, Some(1), "{said}");
+        let outcomes = &report["variants"][0]["outcomes"];
+        assert_eq!(outcomes, &json!({"pass": 0, outcome: 2}));
+        let title = report["variants"][0]["signatures"][0]["title"].to_string();
+        assert!(title.contains(before), "{title}");
+        assert!(title.contains("in fall < main"), "{title}");
+    }
+}

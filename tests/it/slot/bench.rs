@@ -28,6 +28,10 @@ pub(super) struct Bench {
     pub(super) grace: Duration,
     /// How long what outlives the program may live.
     pub(super) settle: Duration,
+    /// Programs are followed.
+    pub(super) trace: bool,
+    /// What the slot could not do.
+    pub(super) complaints: Vec<String>,
 }
 
 impl Bench {
@@ -71,6 +75,8 @@ impl Bench {
             next: 1,
             grace: Duration::from_millis(100),
             settle: Duration::from_millis(100),
+            trace: false,
+            complaints: Vec::new(),
         };
         assert!(matches!(bench.hear(), Reply::Ready { .. }));
         bench
@@ -117,6 +123,7 @@ impl Bench {
             limits: Vec::new(),
             cores: Cores::default(),
             capture: false,
+            trace: self.trace,
             children: true,
             scratch: None,
             evidence: Some(self.path("evidence").as_os_str().into()),
@@ -136,9 +143,12 @@ impl Bench {
         self.next += 1;
         self.order(&Order::Learn(VariantId(0), Box::new(recipe)));
         self.order(&Order::Run(trial));
-        match self.hear() {
-            Reply::Finished(_, seen) => *seen,
-            reply => panic!("{reply:?}"),
+        loop {
+            match self.hear() {
+                Reply::Finished(_, seen) => return *seen,
+                Reply::Complaint(text) => self.complaints.push(text),
+                reply => panic!("{reply:?}"),
+            }
         }
     }
 

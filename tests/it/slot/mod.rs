@@ -4,3 +4,4 @@ mod bench;
 mod crashes;
 mod hangs;
 mod leaks;
+mod trace;

@@ -1,0 +1,410 @@
+//! Trials that are followed from fault to fault.
+
+use super::bench::{Bench, LONG, PROVOKE};
+use provoke::autopsy::{Examiner, Settings};
+use provoke::model::{Autopsy, CoreSeen, Ending, Observation, Signal};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A thread falls, while others wait, start and end.
+const THREADED: &str = r"
+#include <pthread.h>
+#include <unistd.h>
+void fall(int *into) { *into = 1; }
+void *work(void *none) { fall((int *)16); return none; }
+void *idle(void *none) { pause(); return none; }
+void *brief(void *none) { return none; }
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, idle, 0);
+    for (int i = 0; i < 20; i++) {
+        pthread_create(&other, 0, brief, 0);
+        pthread_join(other, 0);
+    }
+    pthread_create(&other, 0, work, 0);
+    pthread_join(other, 0);
+}
+";
+
+/// What comes of a fault is for the handler to say.
+const HANDLED: &str = r#"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static sigjmp_buf before;
+static const char *how;
+void handler(int signal) {
+    if (!strcmp(how, "raise")) { struct sigaction none = {0}; sigaction(SIGSEGV, &none, 0); raise(signal); }
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "exit")) _exit(3);
+    siglongjmp(before, 1);
+}
+void fall(int *into) { *into = 1; }
+int main(int count, char **arguments) {
+    how = arguments[1];
+    struct sigaction action = {0};
+    action.sa_handler = handler;
+    sigaction(SIGSEGV, &action, 0);
+    volatile int times = 0;
+    sigsetjmp(before, 1);
+    if (times++ < atoi(arguments[2])) fall((int *)16);
+    return atoi(arguments[3]);
+}
+"#;
+
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.trace = true;
+    bench
+}
+
+fn only_core(seen: &Observation) -> &CoreSeen {
+    assert_eq!(seen.cores.len(), 1, "{seen:#?}");
+    let core = &seen.cores[0];
+    let file = core.file.as_os_str().to_str().unwrap();
+    assert!(file.ends_with(&format!("trace.{}.core", core.pid)));
+    assert_eq!(core.unread, None);
+    assert_eq!(core.size, fs::metadata(file).unwrap().len());
+    core
+}
+
+fn story(core: &CoreSeen) -> Autopsy {
+    let mut examiner = Examiner::new(Settings::default());
+    examiner.examine(Path::new(core.file.as_os_str())).unwrap()
+}
+
+fn functions(story: &Autopsy) -> Vec<&str> {
+    let frames = story.crash.frames.iter();
+    frames
+        .map(|frame| frame.function.as_deref().unwrap_or_default())
+        .collect()
+}
+
+fn assert_nothing_is_kept(bench: &Bench, seen: &Observation) {
+    assert_eq!(seen.cores, []);
+    let trials = fs::read_dir(bench.path("evidence")).into_iter().flatten();
+    let files = trials.flat_map(|trial| fs::read_dir(trial.unwrap().path()).unwrap());
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert!(names.is_empty(), "{names:?}");
+}
+
+#[test]
+fn a_fault_in_a_thread_is_written_down_with_every_stack() {
+    let mut bench = bench();
+    let program = bench.compile("threaded", THREADED);
+    let seen = bench.run(&[&program], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Signaled(Signal::SEGV, false));
+    let core = only_core(&seen);
+    assert_eq!(core.pid, seen.actors[0].pid);
+    let story = story(core);
+    assert_eq!(story.crash.signal, Some(Signal::SEGV));
+    assert_eq!(functions(&story)[..2], ["fall", "work"], "{story:#?}");
+    assert_eq!(story.threads.len(), 3);
+    let said = Command::new("gdb")
+        .args(["-nx", "-batch", "-ex", "p $_siginfo.si_code"])
+        .args(["-ex", "p $_siginfo._sifields._sigfault.si_addr"])
+        .args(["-ex", "thread apply all bt", &program])
+        .arg(core.file.as_os_str())
+        .output()
+        .expect("gdb");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    for expected in [
+        "SIGSEGV",
+        "$1 = 1",
+        "$2 = (void *) 0x10",
+        "in idle (",
+        "in main ()",
+    ] {
+        assert!(said.contains(expected), "no `{expected}`:\n{said}");
+    }
+}
+
+#[test]
+fn the_fault_before_a_handler_is_the_one_that_is_told() {
+    let mut bench = bench();
+    let program = bench.compile("handled", HANDLED);
+    for (how, ending) in [
+        ("raise", Ending::Signaled(Signal::SEGV, false)),
+        ("abort", Ending::Signaled(Signal::ABRT, false)),
+        ("exit", Ending::Exited(3)),
+    ] {
+        let seen = bench.run(&[&program, how, "1", "0"], LONG);
+        assert_eq!(seen.actors[0].ending, ending);
+        let story = story(only_core(&seen));
+        assert_eq!(story.crash.signal, Some(Signal::SEGV));
+        assert_eq!(functions(&story)[..2], ["fall", "main"], "{how}");
+    }
+}
+
+#[test]
+fn faults_that_a_program_lives_with_are_no_crash() {
+    let mut bench = bench();
+    let program = bench.compile("handled", HANDLED);
+    for (times, code) in [("1", 0), ("1000", 0), ("1000", 7)] {
+        let seen = bench.run(&[&program, "jump", times, &code.to_string()], LONG);
+        assert_eq!(seen.actors[0].ending, Ending::Exited(code));
+        assert_eq!(seen.casualties, []);
+        assert_nothing_is_kept(&bench, &seen);
+    }
+}
+
+#[test]
+fn one_that_faults_for_ever_still_ends_at_its_deadline() {
+    let mut bench = bench();
+    let program = bench.compile("handled", HANDLED);
+    let command = [&*program, "jump", "2000000000", "0"];
+    let seen = bench.run(&command, Duration::from_millis(300));
+    assert!(matches!(seen.actors[0].ending, Ending::TimedOut { .. }));
+    assert_eq!(seen.cores, []);
+    let hang = seen.hang.unwrap();
+    assert_eq!((hang.cores.len(), &hang.cores[0].unread), (1, &None));
+}
+
+#[test]
+fn a_stack_that_has_overflowed_is_kept() {
+    let mut bench = bench();
+    let program = bench.compile(
+        "deep",
+        "#include <pthread.h>
+        int down(int *above) { int here = *above + 1; return down(&here) + here; }
+        void *work(void *none) { int zero = 0; down(&zero); return none; }
+        int main(int count, char **arguments) {
+            pthread_t other;
+            if (count > 1) work(0);
+            pthread_create(&other, 0, work, 0);
+            pthread_join(other, 0);
+        }",
+    );
+    for command in [&[&*program][..], &[&*program, "main"]] {
+        let seen = bench.run(command, LONG);
+        let story = story(only_core(&seen));
+        assert_eq!(functions(&story)[..2], ["down", "down"], "{story:#?}");
+    }
+}
+
+#[test]
+fn a_crash_that_the_exit_code_hides_has_its_core() {
+    let mut bench = bench();
+    let program = bench.compile("threaded", THREADED);
+    let script = format!("{program}; true");
+    let seen = bench.run(&["sh", "-c", &script], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Exited(0));
+    assert_eq!(seen.casualties.len(), 1, "{seen:#?}");
+    let core = only_core(&seen);
+    assert_eq!(core.pid, seen.casualties[0].pid);
+    assert_eq!(functions(&story(core))[..2], ["fall", "work"]);
+}
+
+#[test]
+fn a_crash_below_one_that_succeeds_is_found() {
+    let mut bench = bench();
+    let script = r#"sh -c 'sh -c "kill -BUS \$\$"; exit 0'; true"#;
+    let seen = bench.run(&["sh", "-c", script], LONG);
+    assert_eq!(seen.casualties[0].signal, Some(Signal(7)), "{seen:#?}");
+    assert_eq!(seen.casualties.len(), 1);
+    assert_eq!(only_core(&seen).pid, seen.casualties[0].pid);
+}
+
+#[test]
+fn no_more_than_eight_faults_are_kept() {
+    let mut bench = bench();
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'kill -SEGV $$'; done; true";
+    let seen = bench.run(&["sh", "-c", script], LONG);
+    assert_eq!((seen.cores.len(), seen.casualties.len()), (8, 12));
+}
+
+#[test]
+fn no_core_limit_and_no_writable_folder_matter() {
+    let mut bench = bench();
+    let seen = bench.run(&["sh", "-c", "ulimit -Hc 0; cd /proc; kill -ABRT $$"], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Signaled(Signal::ABRT, false));
+    assert_eq!(story(only_core(&seen)).crash.signal, Some(Signal::ABRT));
+}
+
+#[test]
+fn the_first_instructions_of_a_program_are_followed() {
+    let mut bench = bench();
+    let source = bench.path("first.s");
+    fs::write(&source, ".globl _start\n_start: .word 0\n").unwrap();
+    let program = bench.path("first");
+    let built = Command::new("cc")
+        .args(["-nostdlib", "-static", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    for _ in 0..20 {
+        let seen = bench.run(&[program.to_str().unwrap()], LONG);
+        let ending = &seen.actors[0].ending;
+        assert!(matches!(ending, Ending::Signaled(..)), "{ending:?}");
+        assert_eq!(functions(&story(only_core(&seen))), ["_start"]);
+    }
+}
+
+#[test]
+fn it_works_without_being_root() {
+    let mut bench = Bench::without_root();
+    bench.trace = true;
+    let program = bench.compile("threaded", THREADED);
+    let script = format!("{program}; true");
+    let seen = bench.run(&["sh", "-c", &script], LONG);
+    assert_eq!(functions(&story(only_core(&seen)))[..2], ["fall", "work"]);
+}
+
+#[test]
+fn what_cannot_be_traced_runs_all_the_same_and_that_is_said_once() {
+    let mut bench = Bench::without_root();
+    bench.trace = true;
+    let program = bench.path("unreadable");
+    fs::copy("/bin/sh", &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o111)).unwrap();
+    let command = [program.to_str().unwrap(), "-c", "echo hello; exit 4"];
+    for _ in 0..2 {
+        let seen = bench.run(&command, LONG);
+        assert_eq!(seen.actors[0].ending, Ending::Exited(4));
+        assert_eq!(seen.actors[0].last_words, "hello");
+    }
+    assert_eq!(bench.complaints.len(), 1, "{:?}", bench.complaints);
+    assert!(bench.complaints[0].contains("is not traced: "));
+}
+
+/// What a trial comes to, without what differs from one time to the next.
+fn outcome(seen: &Observation) -> String {
+    let actors = seen.actors.iter();
+    let actors: Vec<_> = actors
+        .map(|one| (&one.ending, one.written, &one.last_words))
+        .collect();
+    let leaked = seen.residue.leaked.iter();
+    let leaked: Vec<_> = leaked
+        .map(|one| (&one.command, one.state == 'T', one.core.is_some()))
+        .collect();
+    let hung = seen.hang.iter().flat_map(|hang| &hang.threads);
+    let hung: Vec<_> = hung.map(|one| (&one.name, one.state)).collect();
+    let dead: Vec<_> = seen.casualties.iter().map(|one| one.signal).collect();
+    let unkillable = &seen.residue.unkillable;
+    format!("{actors:?} {leaked:?} {hung:?} {dead:?} {unkillable:?}")
+}
+
+/// Runs something untraced and traced, and both must come to the same.
+fn assert_same(run: impl Fn(&mut Bench) -> Observation) {
+    let mut bench = Bench::new();
+    let untraced = run(&mut bench);
+    bench.trace = true;
+    let traced = run(&mut bench);
+    assert_eq!(outcome(&untraced), outcome(&traced));
+    assert!(bench.complaints.is_empty());
+}
+
+#[test]
+fn a_traced_trial_ends_like_one_that_is_not() {
+    let commands: &[&[&str]] = &[
+        &["true"],
+        &["/nonexistent"],
+        &["sh", "-c", "echo out; echo err >&2; exit 17"],
+        &["sh", "-c", "kill -TERM $$"],
+        &["sh", "-c", "kill -KILL $$"],
+        &["sh", "-c", "trap 'echo hup; exit 5' HUP; kill -HUP $$"],
+        &["sh", "-c", "sleep 1000 & kill -9 $!; wait; true"],
+        &[PROVOKE, "victim", "segv"],
+    ];
+    for command in commands {
+        assert_same(|bench| bench.run(command, LONG));
+    }
+}
+
+#[test]
+fn a_thread_that_executes_another_program_becomes_it() {
+    let script = "import os, threading, time
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+threading.Thread(target=os.execlp, args=('sh', 'sh', '-c', 'echo here; exit 9')).start()
+time.sleep(1000)";
+    assert_same(|bench| {
+        let seen = bench.run(&["python3", "-c", script], LONG);
+        assert_eq!(seen.actors[0].ending, Ending::Exited(9));
+        seen
+    });
+}
+
+#[test]
+fn a_parent_learns_that_its_child_was_stopped_and_went_on() {
+    let script = "import os, signal, sys
+child = os.spawnlp(os.P_NOWAIT, 'sh', 'sh', '-c', 'kill -STOP $$; exit 6')
+_, status = os.waitpid(child, os.WUNTRACED)
+assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGSTOP
+os.kill(child, signal.SIGCONT)
+_, status = os.waitpid(child, os.WCONTINUED)
+assert os.WIFCONTINUED(status) or os.WEXITSTATUS(status) == 6
+if os.WIFCONTINUED(status): _, status = os.waitpid(child, 0)
+sys.exit(os.WEXITSTATUS(status))";
+    assert_same(|bench| {
+        let seen = bench.run(&["python3", "-c", script], LONG);
+        assert_eq!(seen.actors[0].ending, Ending::Exited(6), "{seen:#?}");
+        seen
+    });
+}
+
+#[test]
+fn what_is_left_behind_is_told_and_killed_as_ever() {
+    let left = "sh -c 'kill -STOP $$' & pid=$!
+until grep -qi '^State:.t' /proc/$pid/status; do :; done
+setsid sleep 1001 & pid=$!
+until grep -q sleep /proc/$pid/comm; do :; done";
+    assert_same(|bench| {
+        let seen = bench.run(&["sh", "-c", left], LONG);
+        assert_eq!(seen.residue.leaked.len(), 2, "{seen:#?}");
+        assert!(
+            seen.residue
+                .leaked
+                .iter()
+                .all(|one| { one.core.as_ref().is_some_and(|core| core.unread.is_none()) })
+        );
+        seen
+    });
+}
+
+#[test]
+fn a_hang_is_told_as_ever() {
+    type So = fn(&Observation) -> bool;
+    let threads = |seen: &Observation| {
+        let threads = &seen.hang.as_ref().unwrap().threads;
+        threads
+            .iter()
+            .map(|one| (one.name.clone(), one.state))
+            .collect::<Vec<_>>()
+    };
+    let sleeps: So = |seen| {
+        let threads = &seen.hang.as_ref().unwrap().threads;
+        threads.len() == 2 && threads[1].name == "sleep" && threads[1].state == 'S'
+    };
+    let is_stopped: So = |seen| {
+        let ending = &seen.actors[0].ending;
+        matches!(ending, Ending::TimedOut { state: 'T', .. })
+    };
+    let deaf = "trap '' TERM; sleep 1000; echo never";
+    for (script, so) in [(deaf, sleeps), ("kill -STOP $$", is_stopped)] {
+        assert_same(|bench| {
+            let seen = bench.hang(&["sh", "-c", script], so);
+            let hang = seen.hang.as_ref().unwrap();
+            assert_eq!(hang.cores.len(), threads(&seen).len());
+            assert!(hang.cores.iter().all(|core| core.unread.is_none()));
+            seen
+        });
+    }
+}
+
+#[test]
+fn processes_that_keep_forking_are_killed_to_the_last() {
+    let mut bench = bench();
+    let script =
+        "f() { sh -c 'sleep 0.01' & if [ $1 -lt 200 ]; then f $(($1 + 1)) & fi; }; f 0; exit 0";
+    let seen = bench.run(&["sh", "-c", script], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Exited(0));
+    assert_eq!(seen.residue.unkillable, []);
+    let next = bench.run(&["true"], LONG);
+    assert_eq!(next.residue.leaked, []);
+}
