@@ -8,14 +8,13 @@ use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
 use crate::model::{Autopsy, CoreSeen, Observation, Role, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
-use crate::sys::host;
+use crate::sys::{host, tool};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The file in a trial's folder that holds the whole story of its crash or hang.
 pub const STORY: &str = "crash.json";
@@ -23,6 +22,8 @@ pub const STORY: &str = "crash.json";
 const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
 /// Cores that are taken of one trial.
 const MOST: usize = 8;
+/// A large core takes its time to be unpacked.
+const UNPACKED_WITHIN: Duration = Duration::from_secs(60);
 /// File systems keep times more coarsely than clocks.
 const COARSE: Duration = Duration::from_secs(2);
 
@@ -50,7 +51,10 @@ impl Collector {
         seen: &mut Observation,
     ) {
         let folder = self.trials.join(trial.to_string());
-        for (core, owner) in found(variant, began, seen) {
+        let Ok(destination) = core_pattern::read() else {
+            return;
+        };
+        for (core, owner) in found(&destination, variant, began, seen) {
             if seen.cores.iter().any(|known| known.pid == owner.pid) {
                 let _ = fs::remove_file(core);
                 continue;
@@ -155,20 +159,18 @@ const FRAMES: usize = 16;
 
 /// Returns the cores that processes of this trial left, with whose they are.
 fn found(
+    destination: &Destination,
     variant: &VariantPlan,
     began: SystemTime,
     seen: &Observation,
 ) -> Vec<(PathBuf, autopsy::Owner)> {
-    let Ok(destination) = core_pattern::read() else {
-        return Vec::new();
-    };
     let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
     let dead = seen.casualties.iter().map(|casualty| casualty.pid);
     let known: Vec<i32> = own.iter().copied().chain(dead).collect();
     let of_this_trial = |owner: &autopsy::Owner| {
         known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
     };
-    let (template, packed) = match &destination {
+    let (template, packed) = match destination {
         Destination::File(template) => (template, false),
         Destination::Helper {
             leaves: Some(template),
@@ -237,14 +239,16 @@ fn unpacked(path: &Path, pids: &[i32]) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
     let to = std::env::temp_dir().join(format!("provoke-{}-core.{pid}", std::process::id()));
-    let done = Command::new("coredumpctl")
-        .args(["dump", &format!("COREDUMP_PID={pid}"), "-o"])
-        .arg(&to)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    done.is_ok_and(|status| status.success()).then_some(to)
+    let wanted = format!("COREDUMP_PID={pid}");
+    let words = [
+        "dump".as_ref(),
+        wanted.as_ref(),
+        "-o".as_ref(),
+        to.as_os_str(),
+    ];
+    let until = Instant::now() + UNPACKED_WITHIN;
+    let done = tool::run(Path::new("coredumpctl"), &words, until, 0);
+    done.is_ok().then_some(to)
 }
 
 /// Moves a file, also to another file system.
@@ -255,5 +259,100 @@ fn take(from: &Path, to: &Path) -> io::Result<()> {
             fs::remove_file(from)
         }
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ActorPlan, ActorSeen};
+    use std::process::Command;
+
+    /// A shell that dies in its own folder, with a core where the machine's setting allows it.
+    fn dead(folder: &Path) -> (i32, PathBuf) {
+        let line = "ulimit -c unlimited; kill -SEGV $$";
+        let mut shell = Command::new("sh");
+        let mut shell = shell
+            .args(["-c", line])
+            .current_dir(folder)
+            .spawn()
+            .unwrap();
+        let pid = shell.id().cast_signed();
+        shell.wait().unwrap();
+        let left = fs::read_dir(folder)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let core = left.filter(|path| path.is_file()).collect::<Vec<_>>();
+        let [core] = core.as_slice() else {
+            panic!("cores do not land in the working directory here: {core:?}");
+        };
+        (pid, core.clone())
+    }
+
+    fn variant(cwd: &Path) -> VariantPlan {
+        let actor = ActorPlan {
+            name: String::new(),
+            role: Role::Main,
+            command: vec!["sh".into()],
+            copies: 1,
+            env: Vec::new(),
+            cwd: cwd.into(),
+            stdin: None,
+        };
+        VariantPlan {
+            name: String::new(),
+            actors: vec![actor],
+        }
+    }
+
+    #[test]
+    fn a_core_is_found_by_every_setting_and_only_by_whose_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let cwd = place.path().join("cwd");
+        let cores = place.path().join("cores");
+        fs::create_dir_all(&cwd).unwrap();
+        fs::create_dir_all(&cores).unwrap();
+        let began = SystemTime::now();
+        let (pid, core) = dead(&cwd);
+        let saw = |pid| Observation {
+            actors: vec![ActorSeen {
+                pid,
+                ..ActorSeen::default()
+            }],
+            ..Observation::default()
+        };
+        let absolute = format!("{}/%e-%p-%t.core", cores.display());
+        for (setting, uses_pid, folder, name) in [
+            ("core", false, &cwd, "core".to_owned()),
+            ("core", true, &cwd, format!("core.{pid}")),
+            (
+                "%e.p%p.i%i.P%P",
+                false,
+                &cwd,
+                format!("sh.p{pid}.i{pid}.P{pid}"),
+            ),
+            (
+                &absolute,
+                false,
+                &cores,
+                format!("sh-{pid}-1763704800.core"),
+            ),
+        ] {
+            let there = folder.join(name);
+            fs::copy(&core, place.path().join("kept")).unwrap();
+            fs::rename(&core, &there).unwrap();
+            let destination = core_pattern::parse(setting, uses_pid);
+            let found = |seen: &Observation| found(&destination, &variant(&cwd), began, seen);
+            let mine = found(&saw(pid));
+            assert_eq!(mine.len(), 1, "{setting}");
+            assert_eq!((&mine[0].0, mine[0].1.pid), (&there, pid));
+            assert!(
+                found(&saw(pid + 1)).is_empty(),
+                "{setting}: it is another's"
+            );
+            fs::remove_file(there).unwrap();
+            fs::copy(place.path().join("kept"), &core).unwrap();
+        }
     }
 }

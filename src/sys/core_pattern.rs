@@ -159,6 +159,15 @@ pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
                     folder.display()
                 ));
             }
+            // The kernel would overwrite it, and nobody asked for that.
+            if let [name] = template.name.as_slice()
+                && folder.join(name).exists()
+            {
+                let core = folder.join(name).display().to_string();
+                return Some(format!(
+                    "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
+                ));
+            }
             let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
             writable.is_err().then(|| {
                 format!(
@@ -218,6 +227,15 @@ mod tests {
     fn an_obstacle_is_named_with_the_way_out() {
         let missing = obstacle(&parse("/no/such/place/core.%p", false), Path::new("/"));
         assert!(missing.is_some_and(|why| why.contains("mkdir -p /no/such/place/")));
+        let place = std::env::temp_dir().join(format!("provoke-core-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let plain = parse("core", false);
+        assert_eq!(obstacle(&plain, &place), None);
+        fs::write(place.join("core"), "somebody's").unwrap();
+        let taken = obstacle(&plain, &place).unwrap();
+        assert!(taken.contains("is there already"), "{taken}");
+        assert_eq!(obstacle(&parse("core", true), &place), None);
+        fs::remove_dir_all(&place).unwrap();
         let helper = obstacle(&parse("|/no/such/helper %p", false), Path::new("/"));
         assert!(helper.is_some_and(|why| why.contains("`/no/such/helper`, which is not there")));
     }
