@@ -1,6 +1,7 @@
 //! The real program against real processes.
 
 mod errors;
+mod growth;
 mod hooks;
 mod left_behind;
 mod outcomes;
