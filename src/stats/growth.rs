@@ -2,8 +2,8 @@
 //!
 //! Growth is told from warming up by *when* it happens. A cache that fills, a pool that opens its
 //! connections, an allocator that finds its size: all of these grow early and then rest. So only
-//! the second half of what was seen is tested, and its slope is compared with the quarter before
-//! it: what has slowed down to less than half of that still warms up.
+//! the second half of what was seen is tested, and its slope is compared with what came before,
+//! the very beginning aside: what has slowed down to less than half of that still warms up.
 //!
 //! The order of the values alone decides ([`mann_kendall`]), and the slope is a median ([`sen`]),
 //! so neither a spike nor the shape of the noise matters. Neighbours that resemble each other do:
@@ -51,7 +51,7 @@ pub struct Growth {
     pub slope: Slope,
     /// The chance of so steady a growth if there is none.
     pub p_value: f64,
-    /// It grew much faster in the quarter before.
+    /// It grew much faster before.
     pub slows: bool,
 }
 
@@ -150,13 +150,14 @@ pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
         return None;
     }
     let (early, late) = points.split_at(points.len() / 2);
-    let quarter = &early[early.len() / 2..];
+    // What is over after an eighth of the whole does not hide growth that goes on.
+    let before = &early[early.len() / 4..];
     let values: Vec<f64> = late.iter().map(|point| point.1).collect();
     let mut test = mann_kendall(&values);
     let slope = sen(late, test.sigma, alpha)?;
     test.sigma *= fewer(late, slope.middle).sqrt();
     let slope = sen(late, test.sigma, alpha)?;
-    let before = sen(quarter, 0.0, alpha)?.middle;
+    let before = sen(before, 0.0, alpha)?.middle;
     Some(Growth {
         slope,
         p_value: test.p_greater(),
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn growth_after_a_warm_up_is_growth() {
-        let both = series(80, |x| x.min(15.0) * 10.0 + 0.1 * x);
+        let both = series(80, |x| x.min(10.0) * 10.0 + 0.1 * x);
         assert!(growth(&both, 0.05).unwrap().warns(4));
     }
 
