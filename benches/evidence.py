@@ -43,7 +43,7 @@ MODES = [
     Mode("off again", ["--capture", "off"], "the same once more: how much of a difference is chance"),
     Mode("children ignored", ["--capture", "off", "--ignore-child-crashes"], "no process events either"),
     Mode("auto", ["--capture", "auto"], "cores in a few trials after the measurement, which are not counted here"),
-    Mode("on, disk", ["--capture", "on"], "cores in every trial", cost=True),
+    Mode("on, disk", ["--capture", "on"], "cores in every trial"),
     Mode("on, memory", ["--capture", "on"], "cores in every trial, in /dev/shm", shm=True, cost=False),
     Mode("on, light", ["--capture", "on", "--cores", "light"], "small cores in every trial"),
     Mode("trace", ["--capture", "trace"], "cores, and a tracer beside every trial"),
@@ -134,9 +134,9 @@ class Bench:
 
     def calibrate(self):
         """Finds the turns of the loop with which about 45 % of the runs fail."""
-        low, high = 0, 1 << 22  # few turns fail often, many seldom
-        for _ in range(14):
-            self.spins = (low + high) // 2
+        low, high = 1 << 6, 1 << 26  # few turns fail often, many seldom
+        for _ in range(16):
+            self.spins = math.isqrt(low * high)
             rate = self.loop(self.options.calibrate) / self.options.calibrate
             if 0.38 <= rate <= 0.52:
                 break
@@ -153,7 +153,7 @@ class Bench:
                 seen[mode.name].append({"failures": failures, "runs": ran, "seconds": seconds})
             for mode in self.order.sample(modes, len(modes)):
                 if mode.cost:
-                    seen[mode.name][-1]["cpu"], seen[mode.name][-1]["wall"] = self.cost(mode, self.options.runs)
+                    seen[mode.name][-1]["cpu"], seen[mode.name][-1]["wall"] = self.cost(mode, self.options.calls)
             note(f"block {block + 1} of {self.options.blocks} done")
         return seen
 
@@ -199,17 +199,17 @@ def table(modes, seen):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=24, help="how often every mode is run (default 24)")
-    parser.add_argument("--runs", type=int, default=80, help="runs of a mode in a block (default 80)")
+    parser.add_argument("--blocks", type=int, default=40, help="how often every mode is run (default 40)")
+    parser.add_argument("--runs", type=int, default=40, help="runs of a mode in a block (default 40)")
     parser.add_argument("--quick", action="store_true", help="4 blocks of 10 runs: does it work at all?")
     parser.add_argument("--modes", type=lambda text: text.split(";"), metavar="'off;on, disk'", help="only these")
     parser.add_argument("--seed", type=int, default=1, help="of the order")
     parser.add_argument("--provoke", help="the binary to measure (default: build it with cargo build --release)")
     parser.add_argument("--out", type=argparse.FileType("w"), help="write what was seen here, as JSON")
     options = parser.parse_args()
-    options.calibrate = 300
+    options.calibrate, options.calls = 300, 100  # runs that find the rate; runs of `true` in a block
     if options.quick:
-        options.blocks, options.runs, options.calibrate = 4, 10, 100
+        options.blocks, options.runs, options.calibrate, options.calls = 4, 10, 100, 20
     if not options.provoke:
         subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=HERE.parent, check=True)
         options.provoke = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"), "release/provoke")

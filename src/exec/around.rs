@@ -1,5 +1,8 @@
 //! How large what `setup` left running is, looked at between the trials of a lane.
 //!
+//! No trial of that lane runs then; with several lanes, those of the others do. Waiting for a moment
+//! without any would mean never to look.
+//!
 //! A look takes some 30 µs a process. So there is at most one in [`PAUSE`], and fewer for a large
 //! tree; none at all where nothing lives.
 

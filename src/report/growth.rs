@@ -1,5 +1,6 @@
 //! Whether what `setup` left running grows in the course of the run.
 
+use super::derive::real;
 use super::{Growth, Quantity, words};
 use crate::model::Around;
 use crate::state::Series;
@@ -7,7 +8,7 @@ use crate::stats;
 
 /// Memory that grew by less than this, in KiB, is not worth a word: allocators and
 /// page caches creep by some pages long after they have warmed up.
-const LITTLE: f64 = 256.0;
+const LITTLE: u64 = 256;
 
 /// How a quantity is read from what was seen.
 type Of = fn(&Around) -> u64;
@@ -27,12 +28,7 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
     let found = QUANTITIES.map(|(what, of)| {
         let seen = series.points().iter();
         let points: Vec<_> = seen
-            .map(|(trial, around)| {
-                (
-                    super::derive::real(trial.0),
-                    super::derive::real(of(around)),
-                )
-            })
+            .map(|(trial, around)| (real(trial.0), real(of(around))))
             .collect();
         let varies = points
             .windows(2)
@@ -46,8 +42,7 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
         .filter_map(|(what, of, _, found)| {
             let found = found?;
             let (from, to) = (of(&first), of(&last));
-            let little =
-                what == Quantity::RssKib && super::derive::real(to.saturating_sub(from)) < LITTLE;
+            let least = if what == Quantity::RssKib { LITTLE } else { 1 };
             Some(Growth {
                 what,
                 per_trial: found.slope.middle,
@@ -56,7 +51,7 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
                 p_value: found.p_value,
                 from,
                 to,
-                warns: found.warns(tested) && !little,
+                warns: found.warns(tested) && to >= from.saturating_add(least),
             })
         })
         .collect()
@@ -66,7 +61,7 @@ impl Growth {
     /// Says what grew and by how much.
     pub(super) fn note(&self) -> String {
         let [low, middle, high] = [self.low, self.per_trial, self.high].map(|x| self.said(x));
-        let [from, to] = [self.from, self.to].map(|x| self.said(super::derive::real(x)));
+        let [from, to] = [self.from, self.to].map(|x| self.said(real(x)));
         let of = match self.what {
             Quantity::RssKib => " of memory",
             Quantity::Processes => " processes",
