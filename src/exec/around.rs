@@ -3,8 +3,8 @@
 //! No trial of that lane runs then; with several lanes, those of the others do. Waiting for a moment
 //! without any would mean never to look.
 //!
-//! A look takes some 30 µs a process. So there is at most one in [`PAUSE`], and fewer for a large
-//! tree; none at all where nothing lives.
+//! A look takes some 30 to 100 µs a process, most of it to find the children of each thread. So
+//! there is at most one in [`PAUSE`], and fewer for a large tree; none at all where nothing lives.
 
 use crate::model::Around;
 use crate::sys::process;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at a tree of up to [`CROWD`] processes; as much again for so many more.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Processes that are looked at within a millisecond.
+/// Processes that are looked at within a few milliseconds.
 const CROWD: u32 = 32;
 
 /// Looks at the tree below the steward now and then.

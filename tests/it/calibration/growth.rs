@@ -49,9 +49,9 @@ fn noise_of_few_values_is_seldom_called_growth() {
     let mut chance = Chance::new(32);
     let found = alarms(&mut chance, 1000, 1, |chance| {
         let mut points = series(chance, 100, 0.0, |_| 0.0);
-        points
-            .iter_mut()
-            .for_each(|point| point.1 = point.1.round());
+        for point in &mut points {
+            point.1 = point.1.round();
+        }
         points
     });
     assert!(found.0 <= 0.01 + found.1, "{found:?}");
