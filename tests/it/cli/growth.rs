@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Answers each poke, and keeps what its first argument says. A trial ends when the answer is
 /// closed, so the service rests while it is looked at.
 const SERVICE: &str = r#"
-import os, sys, threading
+import os, sys
 poke = os.open("poke", os.O_RDWR)
 kept = []
 while os.read(poke, 1):
