@@ -11,7 +11,7 @@
 //! | [`confirm`] | how many clean runs make a fix believable? |
 //! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
-//! | [`growth`] | does what lives across trials grow, and by how much? |
+//! | [`mod@growth`] | does what lives across trials grow, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
 //! | `special` | the special functions under all of them; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
