@@ -1,5 +1,6 @@
 //! Trials on this machine: one slot process a lane.
 
+use super::around::Watch;
 use super::evidence::Collector;
 use super::lane::Slot;
 use super::{Answer, Executor, Halt};
@@ -29,6 +30,7 @@ struct Shared {
     binary: PathBuf,
     recipes: Vec<Recipe>,
     collector: Collector,
+    around: Watch,
     /// Slots that are up: whatever else is a child of ours was lost by one that is not.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
@@ -59,6 +61,7 @@ impl Local {
             binary: std::env::current_exe()?,
             recipes: plan.variants.iter().map(recipe).collect(),
             collector: Collector::new(trials),
+            around: Watch::default(),
             pids: Register::default(),
             complaints: Register::default(),
         };
@@ -73,7 +76,9 @@ impl Local {
     pub async fn hook(&self, command: &Text) -> io::Result<Option<HookSeen>> {
         let mut steward = self.steward.lock().await;
         let done = self.shared.hook(&mut steward, command).await;
-        done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)))
+        let done = done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)));
+        self.shared.around.below(steward.as_ref().map(Slot::pid));
+        done
     }
 
     /// Ends every slot, and with it whatever still lives below one. Returns what
@@ -105,7 +110,11 @@ impl Executor for Local {
         Box::pin(async move {
             let mut lane = lane.lock().await;
             let began = SystemTime::now();
-            match shared.run(&mut lane, &trial, &mut halt).await {
+            let mut done = shared.run(&mut lane, &trial, &mut halt).await;
+            if let Ok(seen) = &mut done {
+                seen.around = shared.around.look();
+            }
+            match done {
                 Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
                     shared.look_closer(trial, began, seen).await
                 }

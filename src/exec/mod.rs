@@ -1,5 +1,6 @@
 //! Runs one trial, and cannot fail: whatever goes wrong is something that was seen.
 
+mod around;
 mod evidence;
 mod fake;
 mod lane;

@@ -24,7 +24,7 @@ pub use evidence::{
     Phase, Signature, SignatureId, Thread,
 };
 pub use host::Host;
-pub use observation::{ActorSeen, Ending, HookSeen, Observation, ProcessSeen, Residue};
+pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use plan::{
     ActorPlan, Alpha, Capture, CoreSize, Cores, Expect, Hooks, Keep, Limit, Plan, Resource, Role,

@@ -37,6 +37,9 @@ pub struct Observation {
     /// What its processes were doing at the deadline, where it did not end.
     #[serde(skip_serializing_if = "is_default")]
     pub hang: Option<Hang>,
+    /// How large what `setup` left running was after the trial, where that was looked at.
+    #[serde(skip_serializing_if = "is_default")]
+    pub around: Option<Around>,
     /// The hook before the trial, where it failed.
     #[serde(skip_serializing_if = "is_default")]
     pub prepare: Option<HookSeen>,
@@ -169,6 +172,19 @@ pub struct ProcessSeen {
     /// A core that was written of it, for its stacks.
     #[serde(skip_serializing_if = "is_default")]
     pub core: Option<CoreSeen>,
+}
+
+/// How large the processes were together that live across trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// Resident memory in KiB; pages that several of them share count for each.
+    pub rss_kib: u64,
+    /// Their number, those included that have ended and that nobody has asked about.
+    pub processes: u64,
+    /// Threads of those that live.
+    pub threads: u64,
+    /// Open file descriptors.
+    pub descriptors: u64,
 }
 
 /// How a hook ended that did not succeed.

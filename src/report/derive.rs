@@ -1,8 +1,8 @@
 //! How the report follows from what is known.
 
 use super::{
-    Basis, Captured, Dependence, Durations, FORMAT, KindSeen, Mtbf, Rate, Report, SignatureSeen,
-    Trend, Variant, words,
+    Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
+    SignatureSeen, Trend, Variant, growth::growth, words,
 };
 use crate::model::{Capture, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, Policy, StopRule};
@@ -17,6 +17,7 @@ impl Report {
             .tallies()
             .map(|(id, tally)| Variant::new(state, id, tally))
             .collect();
+        let growth = growth(&state.around, state.plan.alpha.value());
         let weakest = variants.iter().map(|variant| variant.stop_rule).max();
         Self {
             format: FORMAT,
@@ -40,8 +41,9 @@ impl Report {
             seed: state.plan.seed,
             capture: state.plan.capture,
             host: state.host.clone(),
-            notes: notes(state, &variants, journal_complete),
+            notes: notes(state, &variants, &growth, journal_complete),
             variants,
+            growth,
             repeated_attempts: state.repeated,
             after_decision: state.after_decision,
             last_counted_trial: state.last_counted.0,
@@ -244,8 +246,14 @@ fn captured(state: &State, id: VariantId) -> Option<Captured> {
     })
 }
 
-fn notes(state: &State, variants: &[Variant], journal_complete: bool) -> Vec<String> {
-    let mut notes = Vec::new();
+fn notes(
+    state: &State,
+    variants: &[Variant],
+    growth: &[Growth],
+    journal_complete: bool,
+) -> Vec<String> {
+    let grown = growth.iter().filter(|growth| growth.warns);
+    let mut notes: Vec<String> = grown.map(Growth::note).collect();
     for variant in variants {
         notes.extend(family(variant));
         let of = if variant.name.is_empty() {
@@ -343,6 +351,6 @@ pub fn command_line(plan: &Plan, variant: VariantId) -> String {
     clippy::cast_precision_loss,
     reason = "exact up to 2^53 trials, and close enough beyond"
 )]
-fn real(count: u64) -> f64 {
+pub(super) fn real(count: u64) -> f64 {
     count as f64
 }

@@ -7,6 +7,7 @@
 mod csv;
 mod derive;
 mod export;
+mod growth;
 mod json;
 mod jsonl;
 mod junit;
@@ -68,6 +69,9 @@ pub struct Report {
     pub host: Host,
     /// What was run, each way of running it.
     pub variants: Vec<Variant>,
+    /// How what `setup` left running grew in the course of the run, since it last ran; empty where
+    /// nothing lived on, or too little was seen.
+    pub growth: Vec<Growth>,
     /// Attempts that were interrupted or lost, and made up for under the same number.
     pub repeated_attempts: u64,
     /// Trials that ended after the question was answered, and are not counted.
@@ -264,6 +268,41 @@ pub struct Trend {
     pub p_value: f64,
     /// It is strong enough to be reported.
     pub warns: bool,
+}
+
+/// By how much something grew of what lives across trials.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Growth {
+    /// What is counted.
+    pub what: Quantity,
+    /// Growth with each trial, in the second half of what was seen.
+    pub per_trial: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The chance of so steady a growth if there is none.
+    pub p_value: f64,
+    /// What was seen first.
+    pub from: u64,
+    /// What was seen last.
+    pub to: u64,
+    /// It is strong enough to be reported.
+    pub warns: bool,
+}
+
+/// What may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Resident memory in KiB.
+    RssKib,
+    /// Processes.
+    Processes,
+    /// Threads.
+    Threads,
+    /// Open file descriptors.
+    Descriptors,
 }
 
 impl Rate {

@@ -128,6 +128,23 @@ fn in_unit(count: u64, unit: u64, name: &str) -> String {
     }
 }
 
+/// Returns an amount with two digits that mean something, of four after the point at most, and
+/// whole from 10 on: `129`, `1.2`, `0.051`.
+pub fn number(amount: f64) -> String {
+    let decimals = match amount.abs() {
+        x if !(0.000_05..9.95).contains(&x) => 0,
+        x if x >= 0.995 => 1,
+        x if x >= 0.099_5 => 2,
+        x if x >= 0.009_95 => 3,
+        _ => 4,
+    };
+    let shown = format!("{amount:.decimals$}");
+    match shown.split_once('.') {
+        Some((whole, rest)) if rest.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => shown,
+    }
+}
+
 /// Returns the numbers of trials, the first many of them: `#2 #10 #21 and 3 more`.
 pub fn trials(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();
@@ -318,6 +335,12 @@ mod tests {
     fn bytes_are_said_in_the_largest_unit() {
         let shown = [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(bytes);
         insta::assert_snapshot!(shown.join("  "), @"0 B  1023 B  1 KiB  1.5 KiB  15 GiB  16 GiB  32 TiB");
+    }
+
+    #[test]
+    fn an_amount_has_two_digits_that_mean_something() {
+        let shown = [0.0, 0.000_61, 0.051, 0.2, 0.996, 1.0, 1.25, 9.96, 129.4].map(number);
+        insta::assert_snapshot!(shown.join("  "), @"0  0.0006  0.051  0.20  1  1  1.2  10  129");
     }
 
     #[test]

@@ -9,13 +9,15 @@
 //! stops on what happened to *finish* first is biased: with a true 5 % of hangs and
 //! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
 
+mod series;
 mod tally;
 
+pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Survey, Trial,
-    TrialId, VariantId, Void,
+    Around, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Survey,
+    Trial, TrialId, VariantId, Void,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,6 +85,8 @@ pub struct State {
     pub void_streak: u64,
     /// Attempts that were interrupted or lost, and are made up for.
     pub repeated: u64,
+    /// How large what `setup` left running was, since it last ran: a resumption runs it again.
+    pub around: Series,
     variants: Vec<Variant>,
     /// Everything from the first trial that is not counted yet.
     open: BTreeMap<TrialId, Open>,
@@ -132,6 +136,7 @@ pub(crate) struct Ended {
     pub(crate) unkillable: u64,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
+    pub(crate) around: Option<Around>,
 }
 
 impl State {
@@ -179,6 +184,7 @@ impl State {
             notes: Vec::new(),
             void_streak: 0,
             repeated: 0,
+            around: Series::default(),
             open: BTreeMap::new(),
             launched: 0,
             arrived: BTreeMap::new(),
@@ -226,10 +232,15 @@ impl State {
             Event::RunResumed { .. } => {
                 self.stopped = None;
                 self.void_streak = 0;
+                self.around = Series::default();
                 for open in self.open.values_mut() {
-                    if let Open::Running(trial, attempts) = open {
-                        self.repeated += 1;
-                        *open = Open::Again(trial.clone(), *attempts);
+                    match open {
+                        Open::Running(trial, attempts) => {
+                            self.repeated += 1;
+                            *open = Open::Again(trial.clone(), *attempts);
+                        }
+                        Open::Finished(_, ended) => ended.around = None,
+                        Open::Again(..) => {}
                     }
                 }
             }
@@ -303,6 +314,9 @@ impl State {
                 }
             }
             counted.tally.add(trial.id, &ended);
+            if let Some(around) = ended.around.filter(|_| !trial.capture) {
+                self.around.add(trial.id, around);
+            }
             self.last_counted = trial.id;
             self.decided = decided(self);
         }
@@ -435,6 +449,7 @@ impl Ended {
             unkillable: seen.residue.unkillable.len() as u64,
             settled: !seen.residue.settled.is_zero(),
             helper_ended_early,
+            around: seen.around,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The two conversions between counts and real numbers.
+//! The conversions between counts and real numbers.
 
 /// Returns a count as a real number.
 #[expect(
@@ -18,4 +18,10 @@ pub(super) fn real(count: u64) -> f64 {
 )]
 pub(super) fn count_up(x: f64) -> u64 {
     x.ceil() as u64
+}
+
+/// Returns the nearest count; negative numbers give 0, and what is too large for a count gives
+/// `u64::MAX`.
+pub fn whole(x: f64) -> u64 {
+    count_up(x.round())
 }

@@ -11,9 +11,10 @@
 //! | [`confirm`] | how many clean runs make a fix believable? |
 //! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
+//! | [`mod@growth`] | does what lives across trials grow, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
 //! | `special` | the special functions under all of them; the only user of `statrs` |
-//! | `convert` | the two number conversions, with their reasons |
+//! | `convert` | the number conversions, with their reasons |
 //!
 //! `docs/statistics.md` says in plain words what each number means, why it was chosen
 //! and what would make it wrong.
@@ -22,14 +23,17 @@ pub mod confirm;
 mod convert;
 pub mod dependence;
 pub mod exposure;
+pub mod growth;
 pub mod interval;
 pub mod plan;
 mod special;
 pub mod trend;
 
 pub use confirm::{clean_runs_needed, halved_rate_passes, unchanged_p_value};
+pub use convert::whole;
 pub use dependence::{Batches, Dependence, Method};
 pub use exposure::{Mtbf, mtbf};
+pub use growth::{Growth, Kendall, Slope, growth, mann_kendall, sen};
 pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
     confidence_sequence_effective, lower_one_sided, upper_one_sided,

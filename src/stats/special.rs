@@ -75,6 +75,16 @@ pub(super) fn normal_two_sided(z: f64) -> f64 {
     erf::erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
+/// Returns the probability that a standard normal variable is above `z`.
+pub(super) fn normal_above(z: f64) -> f64 {
+    0.5 * erf::erfc(z / std::f64::consts::SQRT_2)
+}
+
+/// Returns the distance from 0 that a standard normal variable exceeds with this probability.
+pub(super) fn normal_quantile(probability: f64) -> f64 {
+    bisect_logarithm(-30.0, 4.0, |z| normal_two_sided(z) > probability)
+}
+
 /// Returns the natural logarithm of the number of ways to choose `k` out of `n`.
 pub(super) fn ln_choose(n: f64, k: f64) -> f64 {
     gamma::ln_gamma(n + 1.0) - gamma::ln_gamma(k + 1.0) - gamma::ln_gamma(n - k + 1.0)
@@ -169,5 +179,7 @@ mod tests {
             1e-9,
             "1 %, either sign",
         );
+        assert_close(normal_above(-1.644_853_626_951_472), 0.95, 1e-9, "upper");
+        assert_close(normal_quantile(0.05), 1.959_963_984_540_054, 1e-9, "back");
     }
 }

@@ -37,6 +37,38 @@ pub struct Detail {
     pub cwd: std::ffi::OsString,
 }
 
+/// How large a process is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Resident memory in KiB.
+    pub rss_kib: u64,
+    /// Number of threads; 0 when it has ended and nobody has asked how.
+    pub threads: u64,
+    /// Number of open file descriptors, as far as we may know it.
+    pub descriptors: u64,
+}
+
+/// Returns how large a process is; nothing when it is gone.
+pub fn size(pid: i32) -> Option<Size> {
+    let stat = stat(pid)?;
+    let lives = stat.state != 'Z';
+    Some(Size {
+        rss_kib: stat.rss * procfs::page_size() / 1024,
+        threads: u64::try_from(stat.num_threads).unwrap_or(0) * u64::from(lives),
+        descriptors: descriptors(pid),
+    })
+}
+
+/// Returns the number of open file descriptors of a process, and 0 where we may not know it.
+fn descriptors(pid: i32) -> u64 {
+    let folder = format!("/proc/{pid}/fd");
+    // Kernels from 6.2 on have counted them already.
+    match fs::metadata(&folder) {
+        Ok(known) if known.len() > 0 => known.len(),
+        _ => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
+    }
+}
+
 /// Returns the children of a process, of any of its threads.
 pub fn children(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {

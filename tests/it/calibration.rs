@@ -5,6 +5,7 @@
 mod chance;
 mod confirm;
 mod dependence;
+mod growth;
 mod interval;
 mod properties;
 mod trend;

@@ -15,7 +15,7 @@ const GOLDEN: &str = include_str!("../data/golden.json");
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 8] = [
+const IMPLEMENTED: [(&str, Check); 9] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
@@ -24,6 +24,7 @@ const IMPLEMENTED: [(&str, Check); 8] = [
     ("mtbf_exponential", mtbf_exponential),
     ("laplace_trend", laplace_trend),
     ("runs_per_failure", runs_per_failure),
+    ("growth", growth),
 ];
 
 /// Kinds whose code is still to come.
@@ -250,6 +251,25 @@ fn laplace_trend(case: &Case) {
     let trend = stats::laplace(k, mean, case.real("horizon")).expect("failures");
     case.close("u", trend.u, case.real("u"));
     case.close("p_two_sided", trend.p_value, case.real("p_two_sided"));
+}
+
+/// Values of `scipy.stats.kendalltau` (`s`, `sigma`, `p_exact`) and `scipy.stats.theilslopes`;
+/// `p_greater` is the same normal law with the continuity correction that scipy leaves out.
+fn growth(case: &Case) {
+    let (x, y) = (case.reals("x"), case.reals("y"));
+    let test = stats::mann_kendall(&y);
+    case.close("s", test.s, case.real("s"));
+    case.close("sigma", test.sigma, case.real("sigma"));
+    case.close("p_greater", test.p_greater(), case.real("p_greater"));
+    if let Some(exact) = case.field("p_exact").as_f64() {
+        let off = (test.p_greater() - exact).abs();
+        assert!(off < 0.01, "{}: the normal law is off by {off}", case.id());
+    }
+    let points: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+    let slope = stats::sen(&points, test.sigma, 0.05).expect("several points");
+    case.close("slope", slope.middle, case.real("slope"));
+    case.close("low", slope.low, case.real("low"));
+    case.close("high", slope.high, case.real("high"));
 }
 
 fn runs_per_failure(case: &Case) {

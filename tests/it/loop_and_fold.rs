@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{
-    ActorSeen, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan, Signal,
-    Trial, TrialId, VariantId,
+    ActorSeen, Around, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan,
+    Signal, Trial, TrialId, VariantId,
 };
 use provoke::policy::{Policy as _, Repeat, StopRule, Verdict, stop_rule};
 use provoke::report::Report;
@@ -572,4 +572,34 @@ fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
         None,
     );
     assert_eq!(state.captured(VariantId(0)).ran(), 6);
+}
+
+#[test]
+fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
+    let threads = |trial: &Trial| Observation {
+        around: Some(Around {
+            processes: 1,
+            threads: trial.id.0,
+            ..Around::default()
+        }),
+        ..exited(0)
+    };
+    let (first, mut state) = begin(plan("runs = 40\njobs = 4"));
+    let script = move |trial: &Trial| (Duration::from_secs(1), threads(trial));
+    let events = run(&mut state, script, None);
+    let growth = |state: &State| Report::new(state, &Repeat, true).growth;
+    let found = growth(&state);
+    let warning: Vec<_> = found.iter().filter(|growth| growth.warns).collect();
+    assert_eq!((found.len(), warning.len()), (4, 1), "{found:?}");
+    assert_eq!((warning[0].from, warning[0].to), (1, 40));
+
+    let text = |event| serde_json::to_string(event).unwrap();
+    let read = |text: String| serde_json::from_str::<Event>(&text).unwrap();
+    let mut again = State::begin(read(text(&first))).unwrap();
+    for event in &events {
+        apply(&mut again, &read(text(event)));
+    }
+    assert_eq!(again.around.points(), state.around.points());
+    apply(&mut again, &Event::RunResumed { at: 0 });
+    assert!(growth(&again).is_empty());
 }

@@ -2,6 +2,7 @@
 
 mod errors;
 mod evidence;
+mod growth;
 mod hooks;
 mod left_behind;
 mod outcomes;

@@ -1,0 +1,74 @@
+//! How large what `setup` left running is, looked at between the trials of a lane.
+//!
+//! No trial of that lane runs then; with several lanes, those of the others do. Waiting for a moment
+//! without any would mean never to look.
+//!
+//! A look takes some 30 to 100 µs a process, most of it to find the children of each thread. So
+//! there is at most one in [`PAUSE`], and fewer for a large tree; none at all where nothing lives.
+
+use crate::model::Around;
+use crate::sys::process;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a tree of up to [`CROWD`] processes; as much again for so many more.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Processes that are looked at within a few milliseconds.
+const CROWD: u32 = 32;
+
+/// Looks at the tree below the steward now and then.
+#[derive(Default)]
+pub(super) struct Watch(Mutex<Option<Next>>);
+
+struct Next {
+    steward: i32,
+    /// Not before.
+    at: Instant,
+}
+
+impl Watch {
+    /// Says below which process to look from now on; nothing when it is gone.
+    pub(super) fn below(&self, steward: Option<i32>) {
+        let next = |steward| Next {
+            steward,
+            at: Instant::now(),
+        };
+        *self.0.lock().expect("no panic") = steward.map(next);
+    }
+
+    /// Looks, if it is time and something lives.
+    pub(super) fn look(&self) -> Option<Around> {
+        let mut next = self.0.lock().expect("no panic");
+        let next = next.as_mut()?;
+        if Instant::now() < next.at {
+            return None;
+        }
+        let sizes: Vec<process::Size> = process::descendants(next.steward)
+            .into_iter()
+            .filter_map(process::size)
+            .collect();
+        let crowds = u32::try_from(sizes.len()).unwrap_or(u32::MAX) / CROWD;
+        next.at = Instant::now() + PAUSE.saturating_mul(crowds.saturating_add(1));
+        let sum = |part: fn(&process::Size) -> u64| sizes.iter().map(part).sum();
+        sizes.iter().any(|size| size.threads > 0).then(|| Around {
+            rss_kib: sum(|size| size.rss_kib),
+            processes: sizes.len() as u64,
+            threads: sum(|size| size.threads),
+            descriptors: sum(|size| size.descriptors),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_lives_nothing_is_seen() {
+        let watch = Watch::default();
+        assert_eq!(watch.look(), None);
+        // No process has this number.
+        watch.below(Some(i32::MAX));
+        assert_eq!(watch.look(), None);
+    }
+}

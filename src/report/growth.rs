@@ -1,0 +1,112 @@
+//! Whether what `setup` left running grows in the course of the run.
+
+use super::derive::real;
+use super::{Growth, Quantity, words};
+use crate::model::Around;
+use crate::state::Series;
+use crate::stats;
+
+/// Memory that grew by less than this, in KiB, is not worth a word: allocators and
+/// page caches creep by some pages long after they have warmed up.
+const LITTLE: u64 = 256;
+
+/// How a quantity is read from what was seen.
+type Of = fn(&Around) -> u64;
+
+const QUANTITIES: [(Quantity, Of); 4] = [
+    (Quantity::RssKib, |seen| seen.rss_kib),
+    (Quantity::Processes, |seen| seen.processes),
+    (Quantity::Threads, |seen| seen.threads),
+    (Quantity::Descriptors, |seen| seen.descriptors),
+];
+
+/// Looks for growth of every quantity; nothing where too little was seen.
+pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
+    let Some((first, last)) = series.ends() else {
+        return Vec::new();
+    };
+    let found = QUANTITIES.map(|(what, of)| {
+        let seen = series.points().iter();
+        let points: Vec<_> = seen
+            .map(|(trial, around)| (real(trial.0), real(of(around))))
+            .collect();
+        let varies = points
+            .windows(2)
+            .any(|two| two[0].1.total_cmp(&two[1].1).is_ne());
+        (what, of, varies, stats::growth(&points, alpha))
+    });
+    // What never changed could not have raised an alarm.
+    let tested = found.iter().filter(|(_, _, varies, _)| *varies).count();
+    found
+        .into_iter()
+        .filter_map(|(what, of, _, found)| {
+            let found = found?;
+            let (from, to) = (of(&first), of(&last));
+            let least = if what == Quantity::RssKib { LITTLE } else { 1 };
+            Some(Growth {
+                what,
+                per_trial: found.slope.middle,
+                low: found.slope.low,
+                high: found.slope.high,
+                p_value: found.p_value,
+                from,
+                to,
+                warns: found.warns(tested) && to >= from.saturating_add(least),
+            })
+        })
+        .collect()
+}
+
+impl Growth {
+    /// Says what grew and by how much.
+    pub(super) fn note(&self) -> String {
+        let [low, middle, high] = [self.low, self.per_trial, self.high].map(|x| self.said(x));
+        let [from, to] = [self.from, self.to].map(|x| self.said(real(x)));
+        let of = match self.what {
+            Quantity::RssKib => " of memory",
+            Quantity::Processes => " processes",
+            Quantity::Threads => " threads",
+            Quantity::Descriptors => " open files",
+        };
+        format!(
+            "what `setup` left running grew by {middle}{of} a trial ({low} .. {high}), from {from} to {to}: later trials ran under other conditions than earlier ones"
+        )
+    }
+
+    fn said(&self, amount: f64) -> String {
+        match self.what {
+            Quantity::RssKib => words::bytes(stats::whole(amount * 1024.0)),
+            _ => words::number(amount),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_said_in_its_unit() {
+        let memory = Growth {
+            what: Quantity::RssKib,
+            per_trial: 1229.0,
+            low: 922.0,
+            high: 1536.0,
+            p_value: 1e-9,
+            from: 20 << 10,
+            to: 80 << 10,
+            warns: true,
+        };
+        let files = Growth {
+            what: Quantity::Descriptors,
+            per_trial: 0.05,
+            low: 0.041,
+            high: 1.0,
+            from: 12,
+            to: 37,
+            ..memory
+        };
+        insta::assert_snapshot!(memory.note(), @"what `setup` left running grew by 1.2 MiB of memory a trial (922 KiB .. 1.5 MiB), from 20 MiB to 80 MiB: later trials ran under other conditions than earlier ones");
+        insta::assert_snapshot!(files.note(), @"what `setup` left running grew by 0.050 open files a trial (0.041 .. 1), from 12 to 37: later trials ran under other conditions than earlier ones");
+    }
+}

@@ -1,0 +1,82 @@
+//! What was seen around the trials, in bounded memory.
+
+use crate::model::{Around, TrialId};
+
+/// So many points at most: a test of growth takes time by their square.
+const MOST: usize = 512;
+
+/// How large what `setup` left running was, in launch order.
+///
+/// When it is full every other point is left out, and from then on only every second, fourth,
+/// eighth ... is taken: evenly spread, and the same for the same events.
+#[derive(Debug)]
+pub struct Series {
+    points: Vec<(TrialId, Around)>,
+    last: Option<Around>,
+    /// Of so many points one is taken.
+    every: u64,
+    seen: u64,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self {
+            points: Vec::new(),
+            last: None,
+            every: 1,
+            seen: 0,
+        }
+    }
+}
+
+impl Series {
+    pub(super) fn add(&mut self, trial: TrialId, around: Around) {
+        self.last = Some(around);
+        if self.seen.is_multiple_of(self.every) {
+            if self.points.len() == MOST {
+                let mut keep = false;
+                self.points.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                self.every *= 2;
+            }
+            // `MOST` is even: the point after a full series is one of those that stay.
+            self.points.push((trial, around));
+        }
+        self.seen += 1;
+    }
+
+    /// Returns the points that are kept, in launch order.
+    pub fn points(&self) -> &[(TrialId, Around)] {
+        &self.points
+    }
+
+    /// Returns what was seen first and last.
+    pub fn ends(&self) -> Option<(Around, Around)> {
+        Some((self.points.first()?.1, self.last?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_series_keeps_evenly_spread_points_and_both_ends() {
+        let mut series = Series::default();
+        for trial in 1..=5000 {
+            let around = Around {
+                threads: trial,
+                ..Around::default()
+            };
+            series.add(TrialId(trial), around);
+        }
+        let points = series.points();
+        assert!((MOST / 2..=MOST).contains(&points.len()));
+        let gaps = points.windows(2).map(|two| two[1].0.0 - two[0].0.0);
+        assert!(gaps.into_iter().all(|gap| gap == 16), "{points:?}");
+        let (first, last) = series.ends().unwrap();
+        assert_eq!((first.threads, last.threads), (1, 5000));
+    }
+}
