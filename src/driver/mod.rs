@@ -98,7 +98,7 @@ impl Run<'_, '_> {
     async fn run(&mut self) {
         let mut broken_off = None;
         if !self.driver.state.capturing {
-            broken_off = self.stage(broken_off).await;
+            broken_off = self.stage().await;
             if broken_off.is_none() && Collect::is_wanted(self.driver.state) {
                 let at = self.worked();
                 self.emit(&Event::CaptureBegun { at });
@@ -106,7 +106,8 @@ impl Run<'_, '_> {
             }
         }
         if self.driver.state.capturing {
-            broken_off = self.stage(broken_off).await;
+            // The answer is known: whoever is tired of waiting for evidence ends the run.
+            self.stage().await;
         }
         let at = self.worked();
         self.emit(&match broken_off {
@@ -124,7 +125,8 @@ impl Run<'_, '_> {
     }
 
     /// Runs trials until the state is decided; returns by what it was broken off before.
-    async fn stage(&mut self, mut broken_off: Option<StopCause>) -> Option<StopCause> {
+    async fn stage(&mut self) -> Option<StopCause> {
+        let mut broken_off = None;
         let budget = self.driver.state.plan.stop.duration();
         let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
         let budget_ends = left.and_then(|left| self.begun.checked_add(left));

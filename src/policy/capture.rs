@@ -1,9 +1,9 @@
 //! After the measurement: a few more trials, to catch what the failures left behind.
 //!
 //! Dumping cores disturbs what runs beside and after a crash, so the trials that are
-//! measured do not. These do, until a handful of crashes of every variant has been caught,
-//! or as many trials have been run as the measurement took: what it did not show in
-//! so many is not worth waiting for.
+//! measured do not. These do, until a handful of crashes of every variant has been caught, or
+//! as many as were measured; or until as many trials have been run as the measurement took:
+//! what it did not show in so many is not worth waiting for.
 
 use super::{Policy, Step, Verdict};
 use crate::model::{Capture, Depth, VariantId};
@@ -36,9 +36,10 @@ impl Collect {
     /// Returns how many crashes were caught so far, and how many are wanted.
     pub fn caught(state: &State) -> (u64, u64) {
         let crashed = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
-        crashed.fold((0, 0), |(caught, wanted), (id, _)| {
-            let here = self::caught(state.captured(id)).min(ENOUGH);
-            (caught + here, wanted + ENOUGH)
+        crashed.fold((0, 0), |(caught, wanted), (id, measured)| {
+            let enough = enough(measured);
+            let here = self::caught(state.captured(id)).min(enough);
+            (caught + here, wanted + enough)
         })
     }
 }
@@ -47,7 +48,7 @@ impl Policy for Collect {
     fn next(&self, state: &State) -> Step {
         let missing = |id: &VariantId| {
             let tally = state.captured(*id);
-            caught(tally) < ENOUGH && crashes(tally) - caught(tally) < IN_VAIN
+            caught(tally) < enough(state.tally(*id)) && crashes(tally) - caught(tally) < IN_VAIN
         };
         let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
         let crashed = state
@@ -79,6 +80,11 @@ impl Policy for Collect {
 fn crashes(tally: &Tally) -> u64 {
     let crash = tally.groups.values().filter(|group| group.kind.is_crash());
     crash.map(|group| group.trials.len() as u64).sum()
+}
+
+/// Returns how many crashes are caught of a variant of which so many were measured.
+fn enough(measured: &Tally) -> u64 {
+    crashes(measured).min(ENOUGH)
 }
 
 /// Returns how many of the crashes left their stack.

@@ -213,7 +213,7 @@ impl Sink for Live {
                 }
             }
             Event::CaptureBegun { .. } => self.line(
-                "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted)",
+                "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
             ),
             Event::Note { level, text } => {
                 let text = words::sanitize(text);

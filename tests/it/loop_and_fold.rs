@@ -603,3 +603,18 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
     apply(&mut again, &Event::RunResumed { at: 0 });
     assert!(growth(&again).is_empty());
 }
+
+#[test]
+fn whoever_ends_the_catching_has_the_answer_all_the_same() {
+    let (_, mut state) = begin(plan("runs = 20"));
+    let script = |trial: &Trial| {
+        let crash = trial.id.0 == 7;
+        let seen = if crash { crashed(trial) } else { exited(0) };
+        (Duration::from_secs(1), seen)
+    };
+    run(&mut state, script, Some(Duration::from_millis(25_500)));
+    let (verdict, trials, failures, ..) = answer(&state);
+    assert_eq!((verdict, trials, failures), (Verdict::Failing, 20, 1));
+    assert!(state.finished && state.stopped.is_none());
+    assert_eq!(state.captured(VariantId(0)).ran(), 5);
+}
