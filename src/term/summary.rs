@@ -194,19 +194,14 @@ impl Group<'_> {
             return None;
         }
         let caught = words::trials(&self.is.trials, LISTED);
-        let mut how = Vec::new();
+        let mut known = format!("its stack was caught in {caught}");
         if exact > 0 {
-            how.push(format!("{exact} by the instruction in the kernel's log"));
+            let _ = write!(known, "; {exact} the same by the kernel's log");
         }
         if alike > 0 {
-            how.push(format!(
-                "{alike} because every such crash that was caught is this one"
-            ));
+            let _ = write!(known, "; {alike} probably the same");
         }
-        Some(format!(
-            "stack caught in {caught}, run for that; told to be the same: {}",
-            how.join(", ")
-        ))
+        Some(known)
     }
 }
 
