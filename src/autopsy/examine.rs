@@ -56,6 +56,7 @@ pub(super) fn examine(
         room: MOST_IN_ALL,
     };
     let crashed = &seen.stacks[0].places[seen.skip..];
+    autopsy.crash.stackless = crashed.len() == 1 && seen.stacks[0].cut.is_some();
     namer.crash(&mut autopsy.crash, crashed);
     for (status, stack) in notes.threads.iter().zip(seen.stacks) {
         autopsy.threads.push(namer.thread(status, stack));

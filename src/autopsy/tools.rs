@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A debugger takes seconds to read the symbols of a large program.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are taken of what a tool prints.
 const MOST: usize = 256 << 10;
 
@@ -49,7 +49,7 @@ impl Tool {
     }
 
     /// Returns what it says of a core; nothing where it fails.
-    pub fn ask(self, core: &Path, program: &Path) -> Option<String> {
+    pub fn ask(self, core: &Path, program: &Path, patience: Duration) -> Option<String> {
         let words: Vec<&OsStr> = match self {
             Self::PySpy => vec!["dump".as_ref(), "--core".as_ref(), core.as_ref()],
             Self::Pystack => vec![
@@ -75,7 +75,7 @@ impl Tool {
                 program.as_ref(),
             ],
         };
-        let said = tool::run(&self.find()?, &words, Instant::now() + PATIENCE, MOST).ok()?;
+        let said = tool::run(&self.find()?, &words, Instant::now() + patience, MOST).ok()?;
         // The rest of a command line is filled up with zeros.
         let said = said.replace('\0', "");
         Some(said).filter(|said| !said.trim().is_empty())
@@ -83,7 +83,7 @@ impl Tool {
 }
 
 /// Asks one who knows Python for its frames, where the program is one.
-pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path) {
+pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     let names = autopsy.modules.iter();
     let mut names = names.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
     if !names.any(|name| name.starts_with("libpython") || name.starts_with("python")) {
@@ -91,7 +91,7 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path) {
     }
     let program = program(autopsy);
     let mut tools = [Tool::PySpy, Tool::Pystack].into_iter();
-    let said = tools.find_map(|tool| Some((tool, tool.ask(core, &program)?)));
+    let said = tools.find_map(|tool| Some((tool, tool.ask(core, &program, patience)?)));
     let Some((tool, text)) = said else {
         let known = [Tool::PySpy, Tool::Pystack]
             .iter()

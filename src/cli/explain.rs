@@ -71,7 +71,7 @@ impl Explain {
             .debug_dirs
             .splice(0..0, self.debug_dir.iter().cloned());
         let mut autopsy = Examiner::new(settings).examine(core)?;
-        tools::ask_for_python(&mut autopsy, core);
+        tools::ask_for_python(&mut autopsy, core, tools::PATIENCE);
         let program = self.program.clone();
         let program = program.unwrap_or_else(|| tools::program(&autopsy));
         for tool in &self.with {
@@ -79,7 +79,7 @@ impl Explain {
             if autopsy.tools.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            match tool.ask(core, &program) {
+            match tool.ask(core, &program, tools::PATIENCE) {
                 Some(said) => autopsy.tools.push((name.to_owned(), said)),
                 None => autopsy
                     .gaps

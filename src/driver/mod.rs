@@ -98,7 +98,10 @@ impl Run<'_, '_> {
     async fn run(&mut self) {
         let mut broken_off = None;
         if !self.driver.state.capturing {
-            broken_off = self.stage().await;
+            let budget = self.driver.state.plan.stop.duration();
+            let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
+            let ends = left.and_then(|left| self.begun.checked_add(left));
+            broken_off = self.stage(ends).await;
             if broken_off.is_none() && Collect::is_wanted(self.driver.state) {
                 let at = self.worked();
                 self.emit(&Event::CaptureBegun { at });
@@ -107,7 +110,8 @@ impl Run<'_, '_> {
         }
         if self.driver.state.capturing {
             // The answer is known: whoever is tired of waiting for evidence ends the run.
-            self.stage().await;
+            let ends = Instant::now().checked_add(Collect::time(self.driver.state));
+            self.stage(ends).await;
         }
         let at = self.worked();
         self.emit(&match broken_off {
@@ -125,11 +129,9 @@ impl Run<'_, '_> {
     }
 
     /// Runs trials until the state is decided; returns by what it was broken off before.
-    async fn stage(&mut self) -> Option<StopCause> {
+    async fn stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
         let mut broken_off = None;
-        let budget = self.driver.state.plan.stop.duration();
-        let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
-        let budget_ends = left.and_then(|left| self.begun.checked_add(left));
+        let mut over = false;
         let mut tick = tokio::time::interval(TICK);
         loop {
             if broken_off.is_none() {
@@ -164,8 +166,14 @@ impl Run<'_, '_> {
                     };
                     self.finish(task, seen).await;
                 }
-                () = sleep_until(budget_ends), if !self.driver.state.budget_spent => {
-                    self.emit(&Event::BudgetSpent { at: self.worked() });
+                () = sleep_until(ends), if !over => {
+                    over = true;
+                    if self.driver.state.capturing {
+                        // What is under way is not worth waiting for, however long it takes.
+                        broken_off.get_or_insert(StopCause::NothingCounts);
+                    } else if !self.driver.state.budget_spent {
+                        self.emit(&Event::BudgetSpent { at: self.worked() });
+                    }
                 }
                 _ = tick.tick() => self.tick(),
             }

@@ -6,7 +6,7 @@
 
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
-use crate::model::{Autopsy, CoreSeen, Observation, Role, VariantPlan};
+use crate::model::{Autopsy, CoreSeen, Ending, Observation, Role, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
@@ -18,8 +18,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The file in a trial's folder that holds the whole story of its crash or hang.
 pub const STORY: &str = "crash.json";
+/// Said of a core that the kernel dumped where nobody looked.
+const LOST: &str = "a core was dumped, and was not found: the program had changed its folder, or another crash took its place";
 /// Said of a core that is another process's by now.
 const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
+/// Others wait while a tool reads a core.
+const TOOLS_WITHIN: Duration = Duration::from_secs(3);
 /// Cores that are taken of one trial.
 const MOST: usize = 8;
 /// A large core takes its time to be unpacked.
@@ -54,7 +58,7 @@ impl Collector {
         let Ok(destination) = core_pattern::read() else {
             return;
         };
-        for (core, owner) in found(&destination, variant, began, seen) {
+        for (core, owner) in found(&destination, variant, &folder.join("dir"), began, seen) {
             if seen.cores.iter().any(|known| known.pid == owner.pid) {
                 let _ = fs::remove_file(core);
                 continue;
@@ -79,19 +83,35 @@ impl Collector {
                 unread: None,
             });
         }
+        Self::miss(seen);
+    }
+
+    /// Says of which processes the kernel dumped a core that was not found.
+    fn miss(seen: &mut Observation) {
+        let actors = seen.actors.iter();
+        let dumped = actors.filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)));
+        let had = |pid: i32| seen.cores.iter().any(|core| core.pid == pid);
+        let missed: Vec<i32> = dumped
+            .map(|actor| actor.pid)
+            .filter(|pid| !had(*pid))
+            .collect();
+        seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
+            pid,
+            unread: Some(LOST.to_owned()),
+            ..CoreSeen::default()
+        }));
     }
 
     /// Reads every core of a trial, and writes down the whole of what they say.
     pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
         let processor = emulated(variant).or_else(host::processor_flags);
-        self.examiner.lock().expect("no panic").ran_on(processor);
         let mut stories = Vec::new();
         for core in &mut seen.cores {
-            stories.extend(self.read(core));
+            stories.extend(self.read(core, processor.as_ref()));
         }
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
-                stories.extend(self.read(core));
+                stories.extend(self.read(core, processor.as_ref()));
             }
             for thread in &mut hang.threads {
                 let known = stories.iter().flat_map(|story| &story.threads);
@@ -103,7 +123,7 @@ impl Collector {
         }
         for process in &mut seen.residue.leaked {
             if let Some(core) = &mut process.core {
-                stories.extend(self.read(core));
+                stories.extend(self.read(core, processor.as_ref()));
             }
         }
         if !stories.is_empty()
@@ -114,18 +134,22 @@ impl Collector {
         }
     }
 
-    fn read(&self, core: &mut CoreSeen) -> Option<Autopsy> {
+    fn read(&self, core: &mut CoreSeen, processor: Option<&BTreeSet<String>>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
-        let mut examiner = self.examiner.lock().expect("no panic");
-        match examiner.examine(Path::new(core.file.as_os_str())) {
+        let read = {
+            let mut examiner = self.examiner.lock().expect("no panic");
+            examiner.ran_on(processor.cloned());
+            examiner.examine(Path::new(core.file.as_os_str()))
+        };
+        match read {
             Ok(story) if story.crash.pid != core.pid => {
                 core.unread = Some(OVERWRITTEN.to_owned());
                 None
             }
             Ok(mut story) => {
-                tools::ask_for_python(&mut story, Path::new(core.file.as_os_str()));
+                tools::ask_for_python(&mut story, Path::new(core.file.as_os_str()), TOOLS_WITHIN);
                 core.crash = Some(Box::new(story.crash.clone()));
                 Some(story)
             }
@@ -161,6 +185,7 @@ const FRAMES: usize = 16;
 fn found(
     destination: &Destination,
     variant: &VariantPlan,
+    scratch: &Path,
     began: SystemTime,
     seen: &Observation,
 ) -> Vec<(PathBuf, autopsy::Owner)> {
@@ -179,7 +204,7 @@ fn found(
         Destination::Helper { leaves: None, .. } => return Vec::new(),
     };
     let mut found = Vec::new();
-    for path in candidates(template, variant, began, seen) {
+    for path in candidates(template, variant, scratch, began, seen) {
         let path = match packed.then(|| unpacked(&path, &known)).flatten() {
             Some(path) => path,
             None => path,
@@ -205,13 +230,19 @@ fn found(
 fn candidates(
     template: &Template,
     variant: &VariantPlan,
+    scratch: &Path,
     began: SystemTime,
     seen: &Observation,
 ) -> Vec<PathBuf> {
     let actors = seen.actors.iter();
     let plans = actors.filter_map(|actor| variant.actors.get(actor.actor as usize));
-    let mut folders: Vec<PathBuf> = plans.map(|plan| plan.cwd.as_os_str().into()).collect();
-    folders.extend(template.folder.clone());
+    let cwds = plans.map(|plan| PathBuf::from(plan.cwd.as_os_str()));
+    let mut folders: Vec<PathBuf> = cwds.chain([scratch.to_owned()]).collect();
+    if let Some(folder) = &template.folder {
+        // Where that is not absolute, it is below the folder of the process.
+        let below: Vec<PathBuf> = folders.iter().map(|cwd| cwd.join(folder)).collect();
+        folders.extend(below);
+    }
     folders.sort();
     folders.dedup();
     let fresh = |path: &PathBuf| {
@@ -343,7 +374,7 @@ mod tests {
             fs::copy(&core, place.path().join("kept")).unwrap();
             fs::rename(&core, &there).unwrap();
             let destination = core_pattern::parse(setting, uses_pid);
-            let found = |seen: &Observation| found(&destination, &variant(&cwd), began, seen);
+            let found = |seen: &Observation| found(&destination, &variant(&cwd), &cwd, began, seen);
             let mine = found(&saw(pid));
             assert_eq!(mine.len(), 1, "{setting}");
             assert_eq!((&mine[0].0, mine[0].1.pid), (&there, pid));

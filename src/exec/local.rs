@@ -7,7 +7,7 @@ use super::{Answer, Executor, Halt};
 use crate::model::{Capture, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
 use crate::oracle;
 use crate::slot::wire::Recipe;
-use crate::sys::{child, process, signals};
+use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ struct Shared {
     recipes: Vec<Recipe>,
     collector: Collector,
     around: Watch,
+    /// Held by a trial that may dump a core, where all cores have one name and would
+    /// overwrite each other.
+    one_dump: Option<Mutex<()>>,
     /// Slots that are up: whatever else is a child of ours was lost by one that is not.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
@@ -47,7 +50,7 @@ impl Local {
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
             cores: plan.cores,
-            capture: plan.capture == Capture::On,
+            capture: plan.capture == Capture::On && plan.no_cores.is_none(),
             trace: plan.capture == Capture::Trace,
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
@@ -62,6 +65,7 @@ impl Local {
             recipes: plan.variants.iter().map(recipe).collect(),
             collector: Collector::new(trials),
             around: Watch::default(),
+            one_dump: core_pattern::overwrites().then(Mutex::default),
             pids: Register::default(),
             complaints: Register::default(),
         };
@@ -109,6 +113,11 @@ impl Executor for Local {
         );
         Box::pin(async move {
             let mut lane = lane.lock().await;
+            let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
+            let _alone = match alone {
+                Some(alone) => Some(alone.lock().await),
+                None => None,
+            };
             let began = SystemTime::now();
             let mut done = shared.run(&mut lane, &trial, &mut halt).await;
             if let Ok(seen) = &mut done {
@@ -116,7 +125,7 @@ impl Executor for Local {
             }
             match done {
                 Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
-                    shared.look_closer(trial, began, seen).await
+                    Arc::clone(&shared).look_closer(trial, began, seen).await
                 }
                 Ok(seen) => seen,
                 Err(error) => {

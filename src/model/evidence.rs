@@ -49,6 +49,9 @@ pub struct Crash {
     /// Where in its life the process was.
     #[serde(skip_serializing_if = "is_default")]
     pub phase: Phase,
+    /// The core does not hold the stack, so that only the innermost call is known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stackless: bool,
     /// Innermost Python frame, `function (file:line)`, where a tool could tell.
     #[serde(skip_serializing_if = "is_default")]
     pub python: Option<String>,

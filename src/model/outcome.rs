@@ -104,6 +104,8 @@ pub enum Void {
     Lost,
     /// It was one of the first, that only warm things up.
     Warmup,
+    /// It failed, and whether of the bug looked for is not known: the evidence is missing.
+    Untold,
 }
 
 impl Kind {
@@ -225,13 +227,14 @@ impl Outcome {
 
 impl Void {
     /// Every reason, for reports that show all of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NotStarted,
         Self::Unprepared,
         Self::Skipped,
         Self::Interrupted,
         Self::Lost,
         Self::Warmup,
+        Self::Untold,
     ];
 }
 
@@ -244,6 +247,7 @@ impl fmt::Display for Void {
             Self::Interrupted => "interrupted",
             Self::Lost => "lost",
             Self::Warmup => "warm-up",
+            Self::Untold => "not known which failure",
         })
     }
 }

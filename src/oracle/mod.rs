@@ -11,8 +11,8 @@ pub use killer::killer;
 pub use signature::signature;
 
 use crate::model::{
-    ActorSeen, Ending, Failure, Kind, Leaks, Observation, Outcome, Role, Rules, Signal,
-    VariantPlan, Void, Witness,
+    ActorSeen, Depth, Ending, Failure, Kind, Leaks, Observation, Only, Outcome, Role, Rules,
+    Signal, VariantPlan, Void, Witness,
 };
 
 /// Returns what an observation of a trial of this variant means.
@@ -26,10 +26,16 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let signature = signature(&kind, variant, seen);
     let failure = Box::new(Failure { kind, signature });
     if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&failure)) {
-        Outcome::Fail(failure)
-    } else {
-        Outcome::Other(failure)
+        return Outcome::Fail(failure);
     }
+    // A name that rests on the stack is not found where there is none: that says nothing.
+    let by_name = |only: &Only| matches!(only, Only::Signature(_));
+    let has_stack = failure.signature.depth == Depth::Stack;
+    let may_have_one = failure.kind.is_crash() || matches!(failure.kind, Kind::Hang { .. });
+    if rules.only.iter().any(by_name) && may_have_one && !has_stack {
+        return Outcome::Void(Void::Untold);
+    }
+    Outcome::Other(failure)
 }
 
 /// Returns the patterns to look for in the output: those of `fail_if_out`, then those of `ok_if_out`.

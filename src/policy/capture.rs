@@ -8,11 +8,14 @@
 use super::{Policy, Step, Verdict};
 use crate::model::{Capture, Depth, VariantId};
 use crate::state::{State, Tally};
+use std::time::Duration;
 
 /// Crashes that are caught of each variant.
 const ENOUGH: u64 = 3;
 /// Crashes that left nothing, after which nothing more is expected of the next.
 const IN_VAIN: u64 = 6;
+/// Time that may be spent on it, however short the measurement was.
+const A_MOMENT: Duration = Duration::from_secs(10);
 /// Trials that may be run for it, however few were measured.
 const AT_LEAST: u64 = 10;
 
@@ -31,6 +34,16 @@ impl Collect {
     /// True when the measurement saw a program crash.
     pub fn has_crashes(state: &State) -> bool {
         state.tallies().any(|(_, tally)| crashes(tally) > 0)
+    }
+
+    /// Returns how long that may take: as long as the measurement did, or, where the time of
+    /// that was set, a tenth of it; but a moment in any case.
+    pub fn time(state: &State) -> Duration {
+        let measured = match state.plan.stop.duration() {
+            Some(_) => state.worked / 10,
+            None => state.worked,
+        };
+        measured.max(A_MOMENT)
     }
 
     /// Returns how many crashes were caught so far, and how many are wanted.

@@ -8,7 +8,7 @@ mod capture;
 mod repeat;
 
 pub use capture::Collect;
-pub use repeat::{Repeat, interval, stop_rule};
+pub use repeat::{Repeat, interval, stop_rule, untold};
 
 use crate::model::VariantId;
 use crate::state::State;

@@ -1,7 +1,7 @@
 //! `run`: repeat every variant until a number, a failure, a width or the time is reached.
 
 use super::{Policy, Step, StopRule, Verdict};
-use crate::model::{Expect, Stop, VariantId};
+use crate::model::{Expect, Stop, VariantId, Void};
 use crate::state::{State, Tally};
 use crate::stats::{Interval, clopper_pearson, confidence_sequence};
 
@@ -47,7 +47,9 @@ impl Policy for Repeat {
             Expect::MaxRate(millionths) => against(state, f64::from(millionths) / 1e6),
             // A run that was broken off has not shown that there is no failure.
             Expect::Pass | Expect::Fail if failures > 0 => Verdict::Failing,
-            Expect::Pass | Expect::Fail if !state.finished => Verdict::Undecided,
+            Expect::Pass | Expect::Fail if !state.finished || untold(state) > 0 => {
+                Verdict::Undecided
+            }
             Expect::Pass | Expect::Fail => Verdict::Clean,
         }
     }
@@ -61,6 +63,12 @@ impl Policy for Repeat {
                 .saturating_add(state.plan.warmup),
         )
     }
+}
+
+/// Returns how many trials failed of what may or may not be the bug looked for.
+pub fn untold(state: &State) -> u64 {
+    let void = state.tallies().map(|(_, tally)| &tally.void);
+    void.filter_map(|void| void.get(&Void::Untold)).sum()
 }
 
 /// Compares the rate of every variant with the one that is allowed.

@@ -4,7 +4,7 @@ use super::{
     Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
     SignatureSeen, Trend, Variant, growth::growth, words,
 };
-use crate::model::{Capture, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
+use crate::model::{Capture, Depth, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, Policy, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats;
@@ -218,6 +218,8 @@ fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSe
                 .filter(move |other| other.also.contains(&weaker))
         };
         let same = better(&group.signature).filter(|one| better(one).next().is_none());
+        let same: Vec<String> = same.map(|signature| signature.id.to_string()).collect();
+        let exact = group.signature.depth >= Depth::Kernel;
         SignatureSeen {
             id: group.signature.id.to_string(),
             title: group.signature.title.clone(),
@@ -228,7 +230,8 @@ fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSe
             count,
             trials: group.trials.iter().map(|trial| trial.0).collect(),
             interval: [interval.lo, interval.hi],
-            same_as: same.map(|signature| signature.id.to_string()).collect(),
+            same_as: if exact { same.clone() } else { Vec::new() },
+            perhaps: if exact { Vec::new() } else { same },
         }
     };
     let mut all: Vec<SignatureSeen> = tally.groups.values().map(seen).collect();
@@ -295,6 +298,13 @@ fn notes(
         && let Some(why) = &state.plan.no_cores
     {
         notes.push(format!("no core was caught: {why}"));
+    }
+    let untold = policy::untold(state);
+    if untold > 0 {
+        notes.push(format!(
+            "{} failed without leaving the evidence that tells which failure it was; each may be the bug looked for, so the rate may be higher",
+            words::plural(untold, "trial"),
+        ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
         notes.push("given up: trial after trial said nothing".to_owned());

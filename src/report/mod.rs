@@ -175,8 +175,10 @@ pub struct SignatureSeen {
     pub trials: Vec<u64>,
     /// How often a trial shows it, at least and at most: as wide as the stop rule asks for.
     pub interval: [f64; 2],
-    /// Signatures of captured trials that are the same failure, better known.
+    /// Signatures of captured trials that are the same failure, better known: the same instruction.
     pub same_as: Vec<String>,
+    /// Signatures of captured trials that may be the same failure: nothing speaks against it.
+    pub perhaps: Vec<String>,
 }
 
 /// Trials that were run to catch evidence.

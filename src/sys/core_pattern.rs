@@ -37,6 +37,11 @@ pub fn read() -> io::Result<Destination> {
     Ok(parse(pattern.trim_end_matches('\n'), uses_pid))
 }
 
+/// True where all cores that land in one folder have one name.
+pub fn overwrites() -> bool {
+    matches!(read(), Ok(Destination::File(template)) if !template.has_pid)
+}
+
 /// Returns what a setting means.
 pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
     if let Some(command) = pattern.strip_prefix('|') {
@@ -152,7 +157,8 @@ pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
             })
         }
         Destination::File(template) => {
-            let folder = template.folder.as_deref().unwrap_or(cwd);
+            let folder = cwd.join(template.folder.as_deref().unwrap_or(Path::new("")));
+            let folder = folder.as_path();
             if !folder.is_dir() {
                 return Some(format!(
                     "the kernel writes cores into `{0}`, which is not there; `mkdir -p {0}`",
@@ -161,7 +167,7 @@ pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
             }
             // The kernel would overwrite it, and nobody asked for that.
             if let [name] = template.name.as_slice()
-                && folder.join(name).exists()
+                && folder.join(name).symlink_metadata().is_ok()
             {
                 let core = folder.join(name).display().to_string();
                 return Some(format!(

@@ -3,6 +3,7 @@
 use super::memory::Memory;
 use super::{calls, process};
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 /// The bits of a lock word that hold the number of a thread, where they do.
@@ -59,9 +60,15 @@ pub fn of(pid: i32) -> Vec<i32> {
     all
 }
 
+/// Reads a file about a thread. The kernel cuts its name after 15 bytes, which may be in
+/// the middle of a letter.
+fn text(path: &str) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
 /// Returns the process of a thread.
 pub fn process_of(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = text(&format!("/proc/{tid}/status")).ok()?;
     let mut lines = status.lines();
     let value = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
     value.trim().parse().ok()
@@ -69,7 +76,7 @@ pub fn process_of(tid: i32) -> Option<i32> {
 
 /// Returns what a thread is doing; nothing when it is gone.
 pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
+    let read = |file: &str| text(&format!("/proc/{pid}/task/{tid}/{file}"));
     let stat = read("stat").ok()?;
     let (name, rest) = name_and_rest(&stat)?;
     let mut fields = rest.split(' ');

@@ -21,14 +21,16 @@ pub fn run(
     until: Instant,
     most: usize,
 ) -> io::Result<String> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         // What it starts is of its group, and dies with it.
-        .process_group(0)
-        .spawn()?;
+        .process_group(0);
+    dies_with_us(&mut command);
+    let mut child = command.spawn()?;
     let said = listen(&mut child, until, most);
     if child.try_wait().map_or(true, |ended| ended.is_none()) {
         kill(&child);
@@ -38,6 +40,20 @@ pub fn run(
         said
     } else {
         Err(io::Error::other(format!("it ended with {ended}")))
+    }
+}
+
+/// Has the kernel kill it when the thread that starts it, and waits for it, is gone.
+#[expect(unsafe_code, reason = "a call between fork and exec")]
+fn dies_with_us(command: &mut Command) {
+    // SAFETY: one system call, which allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(|| {
+            let signal = rustix::process::Signal::KILL;
+            Ok(rustix::process::set_parent_process_death_signal(Some(
+                signal,
+            ))?)
+        });
     }
 }
 

@@ -13,6 +13,8 @@ pub fn bare_name(function: &str) -> String {
     let name = last_word(&without_brackets(&name));
     let name = without_hash(&name);
     let name = name.strip_prefix("__GI_").unwrap_or(name);
+    // Where newer compilers put the runtime's own symbols.
+    let name = name.strip_prefix("__rustc::").unwrap_or(name);
     variant_of_libc(name).unwrap_or(name).to_owned()
 }
 

@@ -95,11 +95,20 @@ fn kinds(out: &mut String, variant: &Variant) {
         }
     }
     let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+    let perhaps = |one: &SignatureSeen| {
+        let mut all = variant.signatures.iter();
+        all.any(|seen| seen.perhaps.contains(&one.id))
+    };
     for other in captured.iter().filter(|one| !shown(one)) {
         let _ = writeln!(
             out,
             "       {}: {}   {}  {}",
-            style("caught besides").dim(),
+            style(if perhaps(other) {
+                "caught later, perhaps the same"
+            } else {
+                "caught later"
+            })
+            .dim(),
             style(words::sanitize(&other.title)).red(),
             style(&other.id).dim(),
             words::trials(&other.trials, LISTED),
@@ -138,16 +147,22 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     }
     let kinds = variant.kinds.iter();
     let kinds: Vec<_> = kinds.filter(|kind| kind.outcome == seen.outcome).collect();
-    let labels: Vec<&str> = kinds
+    let mut labels: Vec<&str> = kinds
         .iter()
         .filter_map(|kind| kind.label.as_deref())
         .collect();
+    labels.sort_unstable();
+    labels.dedup();
     let labels = match labels.as_slice() {
         [] => String::new(),
         labels => format!(" ({})", labels.join("; ")),
     };
     let words = kinds.first().map_or("", |kind| &kind.words);
-    format!("{title}{labels}: {words}")
+    let id = match seen.depth {
+        Depth::Output => format!("   {}", style(&seen.id).dim()),
+        _ => String::new(),
+    };
+    format!("{title}{labels}: {words}{id}")
 }
 
 /// Measured failures that are one, as far as is known.
@@ -182,26 +197,13 @@ impl Group<'_> {
 
     /// Says how it is known what they are, where they do not say it themselves.
     fn known(&self) -> Option<String> {
-        let by = |depths: &dyn Fn(Depth) -> bool| {
-            let seen = self.measured.iter().filter(|seen| depths(seen.depth));
-            seen.map(|seen| seen.count).sum::<u64>()
-        };
-        let (exact, alike) = (
-            by(&|depth| depth == Depth::Kernel),
-            by(&|depth| depth < Depth::Kernel),
-        );
         if self.measured.iter().any(|seen| seen.id == self.is.id) {
             return None;
         }
         let caught = words::trials(&self.is.trials, LISTED);
-        let mut known = format!("its stack was caught in {caught}");
-        if exact > 0 {
-            let _ = write!(known, "; {exact} the same by the kernel's log");
-        }
-        if alike > 0 {
-            let _ = write!(known, "; {alike} probably the same");
-        }
-        Some(known)
+        Some(format!(
+            "its stack was caught in {caught}; it is the same instruction by the kernel's log"
+        ))
     }
 }
 

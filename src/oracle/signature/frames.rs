@@ -5,7 +5,7 @@
 //! those that were compiled into others; names lose what compilers add; and what is on
 //! every stack, or named differently from machine to machine, is passed over.
 
-use super::skipped::{ANYWHERE, AT_THE_TOP, LIBC, PYTHON};
+use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
 use crate::model::Frame;
 use crate::tells::bare_name;
 
@@ -48,13 +48,18 @@ impl Step {
 
     fn is_glue(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
-        if LIBC.iter().any(|libc| module.starts_with(libc)) {
+        if RUNTIME.iter().any(|part| module.starts_with(part)) {
             return true;
         }
         if !self.named {
             return PYTHON.contains(&module);
         }
         ANYWHERE.iter().any(|glue| fits(&self.name, glue))
+    }
+
+    /// True for glue that is compiled anew into every program, with what it calls.
+    fn is_shared_glue(&self) -> bool {
+        self.named && COMPILED_IN.iter().any(|glue| fits(&self.name, glue))
     }
 
     fn is_messenger(&self) -> bool {
@@ -74,7 +79,17 @@ pub(super) fn fits(name: &str, pattern: &str) -> bool {
 
 /// Returns the calls that name a failure, innermost first.
 pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
-    let real = real(frames);
+    let mut real = real(frames);
+    // What was compiled into glue, such as the closure of a thread, has no name of its own:
+    // where that crashed, the place says which it was.
+    if let (Some(first), Some(frame)) = (real.first_mut(), frames.iter().find(|it| !it.inlined))
+        && first.is_shared_glue()
+    {
+        *first = Step::new(&Frame {
+            function: None,
+            ..frame.clone()
+        });
+    }
     let mut steps: Vec<Step> = real
         .iter()
         .filter(|step| !step.is_glue())

@@ -58,6 +58,8 @@ pub(super) fn read(line: &str) -> Option<Logged> {
         let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
         let place = match place(rest, ip) {
             _ if address == ip => Place::Nowhere,
+            // The kernel leaves the file out where it cannot take a lock at once.
+            Place::Nowhere => return None,
             place => place,
         };
         return Some(Logged {

@@ -129,7 +129,8 @@ fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Le
             ..Level::new(Depth::Kernel, "", after(kind, logged.signal, title))
         });
     }
-    levels.extend(crash.map(|crash| stack::level(kind, crash, main)));
+    let whole = crash.filter(|crash| !crash.stackless);
+    levels.extend(whole.map(|crash| stack::level(kind, crash, main)));
     levels
 }
 

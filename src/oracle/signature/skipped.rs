@@ -1,9 +1,13 @@
 //! Calls that say nothing of a failure, as data: names without what compilers add, and `*` for
 //! the rest of a name, once at most.
 
-/// The C library is on every stack, and what its inner functions are called depends on the
-/// symbols that are installed.
-pub(super) const LIBC: [&str; 6] = [
+/// The libraries of the languages are on every stack, and what their inner functions are
+/// called depends on the symbols that are installed.
+pub(super) const RUNTIME: [&str; 10] = [
+    "libstdc++.so",
+    "libc++.so",
+    "libc++abi.so",
+    "libgcc_s.so",
     "libc.so",
     "libpthread.so",
     "ld-linux",
@@ -77,9 +81,9 @@ pub(super) const AT_THE_TOP: &[&str] = &[
     "std::__replacement_assert",
     // Rust.
     "rust_begin_unwind",
-    "__rustc::rust_begin_unwind",
     "rust_panic*",
     "__rust_start_panic",
+    "__rust_abort",
     "core::panicking::*",
     "std::panicking::*",
     "panic_abort::*",
@@ -116,6 +120,20 @@ pub(super) const AT_THE_TOP: &[&str] = &[
     "__interceptor_*",
     "__tsan*",
     "__ubsan*",
+];
+
+/// Glue that is compiled anew for each function that it calls, and may hold all of it.
+pub(super) const COMPILED_IN: &[&str] = &[
+    "std::thread::*",
+    "std::__invoke*",
+    "std::sys::backtrace::__rust_begin_short_backtrace",
+    "std::sys_common::backtrace::__rust_begin_short_backtrace",
+    "std::panic::catch_unwind",
+    "std::panicking::try*",
+    "std::panicking::catch_unwind*",
+    "core::ops::function::*",
+    "core::panic::unwind_safe::AssertUnwindSafe::call_once",
+    "alloc::boxed::Box::call_once",
 ];
 
 /// What is on stacks without saying anything of the failure.

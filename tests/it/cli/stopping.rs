@@ -112,7 +112,7 @@ fn ticks_and_crosses_come_in_order() {
     ✓ 4
       4 trials   2 ok   2 SIGSEGV   0 hang   0 leak
       2/4 failed: 50 % (95 % interval 6.8 .. 93.2 %)
-        2x SIGSEGV (seen; read from exit 139): segmentation fault: touched memory it may not touch   #2 #3
+        2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
       evidence: provoke-out/RUN/trials/
       a fix will need 12 clean trials: provoke run -n 12 -x -- sh -c 'case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac'
