@@ -69,7 +69,7 @@ pub(super) struct Flags {
     /// A line of output that matches makes a failing exit a pass
     #[arg(long, value_name = "REGEX", help_heading = JUDGE)]
     ok_if_out: Vec<Pattern>,
-    /// Which failures are the bug: SIGSEGV, code:3, hang, leak, oom, output; others are tallied apart
+    /// Which failures are the bug: SIGSEGV, code:3, hang, leak, oom, output, sig:ID; others are tallied apart
     #[arg(long, value_name = "KIND", value_delimiter = ',', help_heading = JUDGE)]
     only: Vec<OnlyRule>,
     /// What a process that outlives its trial means [default: fail]
@@ -109,7 +109,7 @@ pub(super) struct Flags {
     /// Put this before the command: 'rr record -o {dir}/trace'
     #[arg(long, value_name = "PREFIX", help_heading = TRIAL)]
     wrap: Option<String>,
-    /// Limit a resource of every process: core=unlimited, as=4G, nofile=64
+    /// Limit a resource of every process: as=4G, nofile=64; core=4G also turns capturing on
     #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL)]
     rlimit: Vec<(ResourceName, Amount)>,
     /// Shell command once before all; what it leaves running lives until the end

@@ -1,6 +1,7 @@
 //! Numbers and words as they are shown everywhere.
 
 use super::{Basis, Variant};
+use crate::model::Void;
 use crate::policy::{StopRule, Verdict};
 use std::fmt::Write as _;
 
@@ -183,6 +184,14 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
 
 /// Returns the failure rate of a variant in one sentence, never without how sure it is.
 pub fn headline(variant: &Variant, confidence: f64) -> String {
+    let rate = rate(variant, confidence);
+    match variant.void_reasons.get(&Void::Untold.to_string()) {
+        Some(untold) => format!("{rate}, but for {untold} that may be failures of it, too"),
+        None => rate,
+    }
+}
+
+fn rate(variant: &Variant, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
