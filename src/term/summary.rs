@@ -76,10 +76,10 @@ fn kinds(out: &mut String, variant: &Variant) {
     let captured = captured.map_or(&[][..], |captured| &captured.signatures);
     let groups = groups(variant, captured);
     for group in &groups {
-        let aside = if group.is.is_the_bug {
-            ""
-        } else {
-            " [not the bug looked for]"
+        let aside = match group.is.perhaps.as_slice() {
+            _ if !group.is.is_the_bug => " [not the bug looked for]".to_owned(),
+            [id] => format!(" [perhaps {id}]"),
+            _ => String::new(),
         };
         let mut trials: Vec<u64> = group.trials().collect();
         trials.sort_unstable();
