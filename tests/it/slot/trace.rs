@@ -15,11 +15,15 @@ const THREADED: &str = r"
 #include <unistd.h>
 void fall(int *into) { *into = 1; }
 void *work(void *none) { fall((int *)16); return none; }
-void *idle(void *none) { pause(); return none; }
+pthread_barrier_t there;
+void *idle(void *none) { pthread_barrier_wait(&there); pause(); return none; }
 void *brief(void *none) { return none; }
 int main(void) {
     pthread_t other;
+    // Nothing falls before it is there.
+    pthread_barrier_init(&there, 0, 2);
     pthread_create(&other, 0, idle, 0);
+    pthread_barrier_wait(&there);
     for (int i = 0; i < 20; i++) {
         pthread_create(&other, 0, brief, 0);
         pthread_join(other, 0);
