@@ -4,7 +4,7 @@
 //! version of Python, which is better kept by those who make one.
 
 use crate::model::Autopsy;
-use crate::sys::tool;
+use crate::sys::{spawn, tool};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -43,9 +43,8 @@ impl Tool {
 
     /// Returns where it is, if it is there.
     pub fn find(self) -> Option<PathBuf> {
-        let path = std::env::var_os("PATH")?;
-        let mut places = std::env::split_paths(&path).map(|folder| folder.join(self.name()));
-        places.find(|place| place.is_file())
+        let path = std::env::var_os("PATH");
+        spawn::find(self.name().as_ref(), path.as_deref(), Path::new(".")).ok()
     }
 
     /// Returns what it says of a core; nothing where it fails.
