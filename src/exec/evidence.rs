@@ -332,8 +332,8 @@ mod tests {
             stdin: None,
         };
         VariantPlan {
-            name: String::new(),
             actors: vec![actor],
+            ..VariantPlan::default()
         }
     }
 

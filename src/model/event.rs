@@ -1,4 +1,6 @@
-use super::{Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, is_default, micros};
+use super::{
+    Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantId, is_default, micros,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -26,6 +28,16 @@ pub enum Event {
         survey: Survey,
         /// Seconds since 1970.
         at: i64,
+    },
+    /// A variant cannot be tried: nothing more of it is launched.
+    VariantUntestable {
+        /// Which.
+        variant: VariantId,
+        /// Why.
+        why: String,
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
     },
     /// A trial was handed to its lane.
     TrialStarted(Trial),

@@ -12,6 +12,7 @@ mod host;
 mod observation;
 mod outcome;
 mod plan;
+mod question;
 mod rules;
 mod signal;
 mod survey;
@@ -27,9 +28,10 @@ pub use host::Host;
 pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use plan::{
-    ActorPlan, Alpha, Capture, CoreSize, Cores, Expect, Hooks, Keep, Limit, Plan, Resource, Role,
-    Stop, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
+    Resource, Role, Stop, Timeout, VariantPlan,
 };
+pub use question::{Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question};
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
 pub use survey::Survey;

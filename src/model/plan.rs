@@ -1,4 +1,4 @@
-use super::{Rules, Text, is_default, micros};
+use super::{Factor, Question, Rules, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +10,14 @@ pub struct Plan {
     /// The file that it came from, as it was named.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scenario: Option<Text>,
+    /// What the trials are run for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub question: Question,
     /// What is run; at least one, tried in turn.
     pub variants: Vec<VariantPlan>,
+    /// What the variants are made of, where they are all combinations of something.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub factors: Vec<Factor>,
     /// The whole environment of the trials before each actor's own changes.
     pub environment: Vec<(Text, Text)>,
     /// Commands around the trials.
@@ -106,12 +112,46 @@ impl Alpha {
 }
 
 /// One way to run the thing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantPlan {
     /// Its name; empty when it is the only one.
     pub name: String,
     /// The processes of a trial.
     pub actors: Vec<ActorPlan>,
+    /// Its level of each factor of the plan, in their order.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub levels: Vec<u32>,
+    /// Commands around its own trials: `setup` and `cleanup` besides those of the plan, `prepare`
+    /// and `conclude` instead of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    /// What is different in the folder that it runs in, which is a copy for it alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub edits: Vec<Edit>,
+}
+
+/// A file that a variant has otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Which, from the working folder.
+    pub file: Text,
+    /// What is done to it.
+    pub change: Change,
+}
+
+/// What is done to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Another file takes its place.
+    Copy(Text),
+    /// A piece of text in it is replaced, wherever it stands.
+    Replace {
+        /// What must be there.
+        find: String,
+        /// What is there then.
+        with: String,
+    },
 }
 
 /// One role in a trial.
@@ -353,7 +393,21 @@ impl Plan {
             && self
                 .variants
                 .iter()
-                .all(|variant| variant.actors.iter().any(main))
+                .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
+            && self.has_reference()
+    }
+
+    fn has_levels_of(&self, variant: &VariantPlan) -> bool {
+        let mut levels = self.factors.iter().zip(&variant.levels);
+        variant.levels.len() == self.factors.len()
+            && levels.all(|(factor, level)| (*level as usize) < factor.levels.len())
+    }
+
+    fn has_reference(&self) -> bool {
+        match &self.question {
+            Question::Compare(compare) => compare.reference.index() < self.variants.len(),
+            Question::Rate | Question::Confirm(_) => true,
+        }
     }
 
     /// Returns the variant of this number.

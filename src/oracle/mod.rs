@@ -223,8 +223,8 @@ mod tests {
             stdin: None,
         };
         VariantPlan {
-            name: String::new(),
             actors: vec![actor(Role::Main), actor(Role::Helper)],
+            ..VariantPlan::default()
         }
     }
 

@@ -116,6 +116,7 @@ impl Reader {
             Event::RunResumed { at } => self.since = (at, self.worked),
             Event::BudgetSpent { at }
             | Event::CaptureBegun { at }
+            | Event::VariantUntestable { at, .. }
             | Event::RunStopped { at, .. }
             | Event::RunFinished { at } => self.worked = at,
             Event::Note { .. } => {}

@@ -2,8 +2,8 @@
 
 use super::{Actor, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Limit, Only, Plan, Resource, Role, Rules,
-    Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Limit, Only, Plan, Question, Resource, Role,
+    Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -70,7 +70,9 @@ impl Scenario {
         let (capture, cores) = self.capture();
         Ok(Plan {
             scenario: None,
+            question: Question::default(),
             variants,
+            factors: Vec::new(),
             environment: if clear {
                 Vec::new()
             } else {
@@ -245,6 +247,7 @@ impl Scenario {
             return Ok(vec![VariantPlan {
                 name: String::new(),
                 actors: self.actors(&Variant::default(), &[], base)?,
+                ..VariantPlan::default()
             }]);
         }
         let mut names = BTreeSet::new();
@@ -262,6 +265,7 @@ impl Scenario {
             Ok(VariantPlan {
                 name: variant.name.clone(),
                 actors: self.actors(variant, &at, base)?,
+                ..VariantPlan::default()
             })
         });
         variants.collect()

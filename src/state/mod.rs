@@ -87,6 +87,8 @@ pub struct State {
     pub repeated: u64,
     /// How large what `setup` left running was, since it last ran: a resumption runs it again.
     pub around: Series,
+    /// Variants that cannot be tried, and why.
+    pub untestable: BTreeMap<VariantId, String>,
     variants: Vec<Variant>,
     /// Everything from the first trial that is not counted yet.
     open: BTreeMap<TrialId, Open>,
@@ -185,6 +187,7 @@ impl State {
             void_streak: 0,
             repeated: 0,
             around: Series::default(),
+            untestable: BTreeMap::new(),
             open: BTreeMap::new(),
             launched: 0,
             arrived: BTreeMap::new(),
@@ -211,6 +214,10 @@ impl State {
                 self.after_decision += self.open.len() as u64;
                 self.open.clear();
                 (self.capturing, self.decided) = (true, false);
+            }
+            Event::VariantUntestable { variant, why, at } => {
+                self.worked = *at;
+                self.untestable.insert(*variant, why.clone());
             }
             Event::BudgetSpent { at } => {
                 self.worked = *at;

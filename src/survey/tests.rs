@@ -2,8 +2,8 @@
 
 use super::{Group, Side, differences, survey};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Host, Keep, Plan, Role, Rules, Stop, Survey,
-    Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role, Rules, Stop,
+    Survey, Text, Timeout, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -28,9 +28,12 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
                 cwd: cwd.into(),
                 stdin: None,
             }],
+            ..VariantPlan::default()
         });
     Plan {
         scenario: None,
+        question: Question::default(),
+        factors: Vec::new(),
         variants: variants.collect(),
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         hooks: Hooks::default(),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 fn variant() -> VariantPlan {
     VariantPlan {
-        name: String::new(),
         actors: vec![ActorPlan {
             name: String::new(),
             role: Role::Main,
@@ -17,6 +16,7 @@ fn variant() -> VariantPlan {
             cwd: ".".into(),
             stdin: None,
         }],
+        ..VariantPlan::default()
     }
 }
 

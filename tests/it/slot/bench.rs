@@ -114,8 +114,8 @@ impl Bench {
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = Recipe {
             variant: VariantPlan {
-                name: String::new(),
                 actors: vec![actor],
+                ..VariantPlan::default()
             },
             environment: environment.collect(),
             prepare: None,

@@ -1,0 +1,109 @@
+use super::{SignatureId, VariantId, is_default};
+use serde::{Deserialize, Serialize};
+
+/// What the trials are run for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// How often does it fail?
+    #[default]
+    Rate,
+    /// Is it fixed?
+    Confirm(Confirm),
+    /// Which variants fail, and do they differ?
+    Compare(Compare),
+}
+
+/// Is it fixed?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirm {
+    /// How often it failed before the fix.
+    pub baseline: Baseline,
+    /// A fix that only halves the rate must not pass either.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exclude_half: bool,
+}
+
+/// How often it failed before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// This was measured.
+    Measured(Measured),
+    /// Nobody measured it: a rate in millionths that is taken for granted.
+    Assumed(u32),
+}
+
+/// Failures among trials, and what else is known of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Measured {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// So many trials, in thousandths, are worth one independent trial: failures clumped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub design_effect: Option<u32>,
+    /// Trials side by side.
+    #[serde(skip_serializing_if = "is_default")]
+    pub jobs: Option<u32>,
+    /// How long a passing trial took, in microseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pass_us: Option<u64>,
+    /// The run that it was, where it was one of ours.
+    #[serde(skip_serializing_if = "is_default")]
+    pub run: Option<String>,
+    /// Which failures these were; nothing when only their number is known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bugs: Vec<Bug>,
+}
+
+/// A failure that was seen before, and by which names it is known again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bug {
+    /// What it is, for people.
+    pub title: String,
+    /// Its names from the best evidence that there is.
+    pub names: Vec<SignatureId>,
+    /// The name that rests on the exit status alone: many bugs may have it.
+    pub widest: SignatureId,
+}
+
+/// Which variants fail, and do they differ?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compare {
+    /// What is looked for.
+    pub find: Find,
+    /// What the others are compared with, where rates are.
+    pub reference: VariantId,
+    /// How often those fail that do, where that is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub baseline: Option<Measured>,
+}
+
+/// What is looked for among variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Find {
+    /// Which of them fail, and which do not.
+    Failing,
+    /// Which of them fail at another rate than the reference.
+    Different,
+}
+
+/// Something that is set in several ways, each with each way of the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// What is set.
+    pub name: String,
+    /// To what.
+    pub levels: Vec<String>,
+}
+
+impl Measured {
+    /// Returns how many trials are worth one independent trial.
+    pub fn effect(&self) -> f64 {
+        f64::from(self.design_effect.unwrap_or(1000).max(1000)) / 1000.0
+    }
+}
