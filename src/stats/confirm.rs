@@ -10,8 +10,9 @@
 //! the usual "(1-k0/n0)^m is small" does not. It is also the one-sided Fisher test
 //! of `k0/n0` against `0/m`.
 
-use super::convert::real;
+use super::convert::{real, whole};
 use super::plan::first_true;
+use super::special::ln_rising;
 
 /// Below this logarithm a probability is zero in floating point.
 const LN_ZERO: f64 = -745.2;
@@ -39,6 +40,83 @@ pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
     }
     let limit = alpha.ln() + 1e-12;
     first_true(u64::MAX - n0, |m| ln_unchanged(k0, n0, m) <= limit)
+}
+
+/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is
+/// unchanged and `effect` runs are worth one independent run.
+///
+/// All three counts are divided by the design effect (see [`super::dependence`]), and the product
+/// is continued to counts that are not whole: it is a ratio of gamma functions. An effect of 1, or
+/// less, gives [`unchanged_p_value`]. The effect is an estimate, so the p-value is one as
+/// well.
+pub fn unchanged_p_value_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
+    ln_unchanged_effective(k0, n0, m, effect).exp()
+}
+
+/// Returns how many clean runs show at level `alpha` that something changed, if `effect` runs are
+/// worth one independent run.
+///
+/// The smallest m with [`unchanged_p_value_effective`] at or below alpha; an effect of 1, or less,
+/// gives [`clean_runs_needed`], and `None` means the same. It grows faster than the
+/// effect, because the baseline becomes weaker as well: 3/30 takes 50 clean runs, and 188 where two
+/// are worth one.
+pub fn clean_runs_needed_effective(k0: u64, n0: u64, effect: f64, alpha: f64) -> Option<u64> {
+    debug_assert!(alpha > 0.0 && alpha < 1.0);
+    if k0 == 0 {
+        return None;
+    }
+    let limit = alpha.ln() + 1e-12;
+    let enough = |m| ln_unchanged_effective(k0, n0, m, effect) <= limit;
+    first_true(u64::MAX - n0, enough)
+}
+
+/// Returns how many runs it takes on average until the fixed side is decided, if it fails at the
+/// rate `p`: until its first failure, or `m` clean runs.
+pub fn confirm_mean_runs(p: f64, m: u64) -> f64 {
+    if p <= 0.0 {
+        real(m)
+    } else if p >= 1.0 {
+        real(m.min(1))
+    } else {
+        -(real(m) * (-p).ln_1p()).exp_m1() / p
+    }
+}
+
+/// A stronger baseline that saves runs, see [`worth_more_failures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoreFailures {
+    /// The failures that the baseline should have.
+    pub failures: u64,
+    /// About how many more runs of the baseline that takes.
+    pub trials: u64,
+    /// About how many runs it saves, those of the baseline and the clean ones taken together.
+    pub saves: u64,
+}
+
+/// The most failures that a baseline is advised to go on to: beyond them, the clean runs
+/// saved are never worth it at the usual levels.
+const MOST_FAILURES: u64 = 8;
+
+/// Returns to how many failures the baseline should go on before the fix is tried.
+///
+/// Supposes that failures keep coming at the measured rate. `None` if nothing saves at least a
+/// tenth of the clean runs that the baseline asks for as it stands, or if there is no failure yet.
+pub fn worth_more_failures(k0: u64, n0: u64, alpha: f64) -> Option<MoreFailures> {
+    let as_it_stands = clean_runs_needed(k0, n0, alpha)?;
+    let advice = (k0 + 1..=MOST_FAILURES)
+        .filter_map(|failures| {
+            let runs = whole(real(failures) * (real(n0) / real(k0)));
+            let trials = runs.saturating_sub(n0);
+            let total = clean_runs_needed(failures, runs, alpha)?.checked_add(trials)?;
+            Some(MoreFailures {
+                failures,
+                trials,
+                saves: as_it_stands.checked_sub(total)?,
+            })
+        })
+        // The first of equals: fewer failures to wait for.
+        .min_by_key(|advice| u64::MAX - advice.saves)?;
+    (advice.saves >= as_it_stands.div_ceil(10)).then_some(advice)
 }
 
 /// Returns the probability that a fix which only halves the rate passes `m` clean runs.
@@ -78,6 +156,18 @@ fn ln_unchanged(k0: u64, n0: u64, m: u64) -> f64 {
         }
     }
     sum
+}
+
+/// Returns the logarithm of [`unchanged_p_value_effective`].
+fn ln_unchanged_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
+    debug_assert!(effect.is_finite(), "a design effect of {effect}");
+    if effect <= 1.0 {
+        return ln_unchanged(k0, n0, m);
+    }
+    debug_assert!(k0 <= n0, "{k0} failures in {n0} runs");
+    let failures = real(k0.min(n0)) / effect;
+    let passes = real(n0 - k0.min(n0)) / effect + 1.0;
+    ln_rising(passes, failures) - ln_rising(passes + real(m) / effect, failures)
 }
 
 #[cfg(test)]
@@ -156,5 +246,70 @@ mod tests {
         let chance = halved_rate_passes(3, 30, 29);
         assert!((chance - 0.95_f64.powi(29)).abs() < 1e-12);
         assert!(halved_rate_passes(0, 0, 5) >= 1.0);
+    }
+
+    #[test]
+    fn an_effect_of_one_changes_nothing() {
+        for (k0, n0, m) in [(1, 1, 19), (3, 30, 50), (40, 41, 3), (500, 100_000, 600)] {
+            let plain = ln_unchanged(k0, n0, m);
+            let nearly = ln_unchanged_effective(k0, n0, m, 1.0 + 1e-15);
+            assert!((plain - nearly).abs() < 1e-9, "{k0}/{n0}, {m}: {nearly}");
+            for effect in [1.0, 0.3] {
+                let same = unchanged_p_value_effective(k0, n0, m, effect);
+                assert!(same.total_cmp(&unchanged_p_value(k0, n0, m)).is_eq());
+                let needed = clean_runs_needed_effective(k0, n0, effect, 0.05);
+                assert_eq!(needed, clean_runs_needed(k0, n0, 0.05));
+            }
+        }
+        assert_eq!(clean_runs_needed_effective(0, 30, 2.0, 0.05), None);
+    }
+
+    #[test]
+    fn a_whole_effect_is_the_plain_rule_for_fewer_runs() {
+        for (k0, n0, m) in [(1, 10, 190), (3, 30, 50), (10, 100, 34), (1, 1, 19)] {
+            let plain = unchanged_p_value(k0, n0, m);
+            let fourfold = unchanged_p_value_effective(4 * k0, 4 * n0, 4 * m, 4.0);
+            assert!((fourfold / plain - 1.0).abs() < 1e-9, "{k0}/{n0}, {m}");
+        }
+        assert_eq!(clean_runs_needed_effective(12, 120, 4.0, 0.05), Some(199));
+        assert_eq!(clean_runs_needed_effective(3, 30, 2.0, 0.05), Some(188));
+    }
+
+    #[test]
+    fn clumping_asks_for_more_and_another_clean_run_never_for_less() {
+        for (k0, n0) in [(1, 10), (3, 30), (30, 30), (100, 1000)] {
+            let mut least = 0;
+            for effect in [1.0, 1.3, 2.0, 4.5] {
+                let needed = clean_runs_needed_effective(k0, n0, effect, 0.05).unwrap();
+                assert!(needed >= least, "{k0}/{n0}, {effect}: {needed}");
+                least = needed;
+                let at = |m| unchanged_p_value_effective(k0, n0, m, effect);
+                assert!(at(needed) <= 0.05 * (1.0 + 1e-11) && at(needed - 1) > 0.05);
+                assert!((0..400).all(|m| at(m + 1) < at(m)), "{k0}/{n0}, {effect}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_weak_baseline_should_go_on() {
+        let advice = worth_more_failures(1, 10, 0.05).unwrap();
+        assert_eq!((advice.failures, advice.trials), (3, 20));
+        assert_eq!(advice.saves, 190 - 50 - 20);
+        assert!(worth_more_failures(2, 20, 0.05).is_some());
+        assert_eq!(worth_more_failures(3, 30, 0.05), None);
+        assert_eq!(worth_more_failures(10, 100, 0.05), None);
+        assert_eq!(worth_more_failures(0, 100, 0.05), None);
+        assert!(worth_more_failures(3, 30, 0.01).unwrap().failures > 3);
+        // Where every run fails there is little to save, and numbers too large are no advice.
+        assert_eq!(worth_more_failures(4, 4, 0.05), None);
+        assert_eq!(worth_more_failures(1, u64::MAX / 4, 0.05), None);
+    }
+
+    #[test]
+    fn a_decision_takes_no_more_runs_than_clean_ones_are_needed() {
+        assert!((confirm_mean_runs(0.0, 29) - 29.0).abs() < 1e-12);
+        assert!((confirm_mean_runs(1.0, 29) - 1.0).abs() < 1e-12);
+        assert!((confirm_mean_runs(0.5, 5) - 1.9375).abs() < 1e-12);
+        assert!(confirm_mean_runs(0.1, 0) <= 0.0 && confirm_mean_runs(1.0, 0) <= 0.0);
     }
 }

@@ -9,6 +9,10 @@
 //! | [`interval`] | how often does it fail, and how sure is that? |
 //! | [`plan`] | how many runs will it take? |
 //! | [`confirm`] | how many clean runs make a fix believable? |
+//! | [`eprocess`] | do two variants fail at different rates? |
+//! | [`mod@fisher`] | the same, for final counts |
+//! | [`mod@difference`] | by how much? |
+//! | [`race`] | which of several variants fail, and what does finding out cost? |
 //! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
 //! | [`mod@growth`] | does what lives across trials grow, and by how much? |
@@ -22,17 +26,27 @@
 pub mod confirm;
 mod convert;
 pub mod dependence;
+pub mod difference;
+pub mod eprocess;
 pub mod exposure;
+pub mod fisher;
 pub mod growth;
 pub mod interval;
 pub mod plan;
+pub mod race;
 mod special;
 pub mod trend;
 
-pub use confirm::{clean_runs_needed, halved_rate_passes, unchanged_p_value};
+pub use confirm::{
+    MoreFailures, clean_runs_needed, clean_runs_needed_effective, confirm_mean_runs,
+    halved_rate_passes, unchanged_p_value, unchanged_p_value_effective, worth_more_failures,
+};
 pub use convert::whole;
 pub use dependence::{Batches, Dependence, Method};
+pub use difference::difference;
+pub use eprocess::{Contrast, EProcess};
 pub use exposure::{Mtbf, mtbf};
+pub use fisher::{Fisher, fisher};
 pub use growth::{Growth, Kendall, Slope, growth, mann_kendall, sen};
 pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
@@ -42,4 +56,5 @@ pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
     runs_to_see_one,
 };
+pub use race::{race_alpha, race_runs, runs_until_first_failure_anywhere};
 pub use trend::{RunsTest, Trend, laplace, runs_test};

@@ -1,0 +1,333 @@
+//! Do two variants fail at different rates: evidence that may be looked at after every trial.
+//!
+//! Trials of both variants are taken in pairs. Before each pair both rates are guessed from the
+//! pairs so far, once for each variant and once for both together, and the pair is worth how much
+//! better the separate guesses foretold it than the common one. The product of these worths is the
+//! evidence E. If both variants fail at the same rate, whatever it is, a pair is worth at most 1 on
+//! average; then E ever reaches 1/alpha with probability alpha at most (Ville), no matter
+//! when and how often somebody looks. So "different" is said as soon as E >= 1/alpha.
+//!
+//! The guesses are (0.18 + failures)/(0.36 + pairs), the choice of the "safe testing" literature
+//! (Turner, Ly and Grunwald); the common guess is the mean of the two.
+//!
+//! Trials must be pushed in an order that does not depend on their outcomes: the order in which they
+//! were started, not the order in which they ended, for a crash is quicker than a pass. It
+//! makes a difference only among trials that ran side by side.
+
+use std::collections::VecDeque;
+
+use super::convert::real;
+
+/// What each side's guess begins with, for failures and for passes alike.
+const BEGINNING: f64 = 0.18;
+
+/// Evidence that two variants fail at different rates, from pairs of trials.
+#[derive(Debug, Clone, Default)]
+pub struct EProcess {
+    pairs: u64,
+    failures_a: u64,
+    failures_b: u64,
+    ln_e: f64,
+    ln_e_max: f64,
+    /// Outcomes of the side that is ahead, which wait for the other side.
+    waiting: VecDeque<bool>,
+    waiting_are_b: bool,
+}
+
+impl EProcess {
+    /// Creates evidence that rests on nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a trial of the first variant.
+    pub fn push_a(&mut self, failed: bool) {
+        if let Some(other) = self.partner(false, failed) {
+            self.take_pair(failed, other);
+        }
+    }
+
+    /// Adds a trial of the second variant.
+    pub fn push_b(&mut self, failed: bool) {
+        if let Some(other) = self.partner(true, failed) {
+            self.take_pair(other, failed);
+        }
+    }
+
+    /// Returns the number of pairs taken; trials that still wait for a partner count for nothing.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Returns the logarithm of the evidence now. Below 0, the common rate explains the pairs
+    /// better.
+    pub fn ln_e(&self) -> f64 {
+        self.ln_e
+    }
+
+    /// Returns the largest logarithm of the evidence so far, at least 0: what a decision rests on.
+    pub fn ln_e_max(&self) -> f64 {
+        self.ln_e_max
+    }
+
+    /// Returns the failures of the first and of the second variant within the pairs.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.failures_a, self.failures_b)
+    }
+
+    /// Returns the outcome that waits on the other side, or lets this one wait.
+    fn partner(&mut self, is_b: bool, failed: bool) -> Option<bool> {
+        if !self.waiting.is_empty() && self.waiting_are_b != is_b {
+            return self.waiting.pop_front();
+        }
+        self.waiting_are_b = is_b;
+        self.waiting.push_back(failed);
+        None
+    }
+
+    fn take_pair(&mut self, a_failed: bool, b_failed: bool) {
+        let runs = real(self.pairs) + 2.0 * BEGINNING;
+        let (a, b) = (real(self.failures_a), real(self.failures_b));
+        // The guesses are common + half and common - half.
+        let half = (a - b) / runs / 2.0;
+        let common = (BEGINNING + f64::midpoint(a, b)) / runs;
+        let (to_fail, to_pass) = (half / common, half / (1.0 - common));
+        // In this form nothing is lost where the guesses nearly agree.
+        self.ln_e += match (a_failed, b_failed) {
+            (true, true) => (-to_fail * to_fail).ln_1p(),
+            (false, false) => (-to_pass * to_pass).ln_1p(),
+            (true, false) => to_fail.ln_1p() + to_pass.ln_1p(),
+            (false, true) => (-to_fail).ln_1p() + (-to_pass).ln_1p(),
+        };
+        self.ln_e_max = self.ln_e_max.max(self.ln_e);
+        self.pairs += 1;
+        self.failures_a += u64::from(a_failed);
+        self.failures_b += u64::from(b_failed);
+    }
+}
+
+/// Evidence that a variant differs from the reference in some of several strata.
+///
+/// A stratum is a condition under which both were run: a test, a machine, a setting. The
+/// strata may fail at rates as different as they like; pairs are only taken within one. The
+/// evidences are multiplied, which is allowed because each pair is worth at most 1 on average
+/// whatever the others were.
+///
+/// Each stratum learns its rates from nothing, so many strata of few pairs find less than few
+/// strata of many.
+#[derive(Debug, Clone, Default)]
+pub struct Contrast {
+    strata: Vec<EProcess>,
+    ln_e: f64,
+    ln_e_max: f64,
+}
+
+impl Contrast {
+    /// Creates a contrast that rests on nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a trial of the reference. Strata are numbered from 0 and need no announcement.
+    pub fn push_reference(&mut self, stratum: usize, failed: bool) {
+        self.push(stratum, |process| process.push_a(failed));
+    }
+
+    /// Adds a trial of the variant that is compared with the reference.
+    pub fn push_other(&mut self, stratum: usize, failed: bool) {
+        self.push(stratum, |process| process.push_b(failed));
+    }
+
+    /// Returns the number of pairs taken in all strata.
+    pub fn pairs(&self) -> u64 {
+        self.strata.iter().map(EProcess::pairs).sum()
+    }
+
+    /// Returns the logarithm of the evidence of all strata together now.
+    pub fn ln_e(&self) -> f64 {
+        self.ln_e
+    }
+
+    /// Returns its largest value so far, at least 0: what a decision rests on. This is the largest
+    /// sum, not the sum of the largest.
+    pub fn ln_e_max(&self) -> f64 {
+        self.ln_e_max
+    }
+
+    /// Returns the failures of the reference and of the other within the pairs of all strata.
+    pub fn counts(&self) -> (u64, u64) {
+        self.strata
+            .iter()
+            .map(EProcess::counts)
+            .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
+    }
+
+    /// Returns the evidence of each stratum.
+    pub fn strata(&self) -> &[EProcess] {
+        &self.strata
+    }
+
+    fn push(&mut self, stratum: usize, push: impl FnOnce(&mut EProcess)) {
+        if self.strata.len() <= stratum {
+            self.strata.resize_with(stratum + 1, EProcess::default);
+        }
+        let process = &mut self.strata[stratum];
+        let before = process.ln_e();
+        push(process);
+        self.ln_e += process.ln_e() - before;
+        self.ln_e_max = self.ln_e_max.max(self.ln_e);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_close(left: f64, right: f64) {
+        assert!((left - right).abs() < 1e-12, "{left} is not {right}");
+    }
+
+    /// Outcomes that look random and are the same everywhere.
+    fn outcomes(n: u64, every: u64, salt: u64) -> impl Iterator<Item = bool> {
+        (0..n).map(move |i| {
+            let mixed = (i + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (mixed >> 33).is_multiple_of(every)
+        })
+    }
+
+    /// The evidence as the description has it: one logarithm for each foretold outcome.
+    fn as_described(a: &[bool], b: &[bool]) -> f64 {
+        let likely = |failed: bool, rate: f64| if failed { rate } else { 1.0 - rate }.ln();
+        let (mut ln_e, mut failures, mut pairs) = (0.0, (0.0, 0.0), 0.0);
+        for (&x, &y) in a.iter().zip(b) {
+            let guess = |failures: f64| (0.18 + failures) / (0.36 + pairs);
+            let (rate_a, rate_b) = (guess(failures.0), guess(failures.1));
+            let common = f64::midpoint(rate_a, rate_b);
+            ln_e += likely(x, rate_a) + likely(y, rate_b) - likely(x, common) - likely(y, common);
+            failures.0 += f64::from(u8::from(x));
+            failures.1 += f64::from(u8::from(y));
+            pairs += 1.0;
+        }
+        ln_e
+    }
+
+    #[test]
+    fn the_evidence_is_the_one_described() {
+        for (every_a, every_b) in [(2, 2), (2, 9), (1, 50), (7, 1)] {
+            let a: Vec<bool> = outcomes(200, every_a, 1).collect();
+            let b: Vec<bool> = outcomes(200, every_b, 77).collect();
+            let mut process = EProcess::new();
+            for (&x, &y) in a.iter().zip(&b) {
+                process.push_a(x);
+                process.push_b(y);
+            }
+            assert_close(process.ln_e(), as_described(&a, &b));
+        }
+    }
+
+    #[test]
+    fn the_order_of_arrival_of_the_sides_makes_no_difference() {
+        let a: Vec<bool> = outcomes(60, 3, 5).collect();
+        let b: Vec<bool> = outcomes(60, 8, 6).collect();
+        let (mut even, mut bursts, mut one_side_first) =
+            (EProcess::new(), EProcess::new(), EProcess::new());
+        for (&x, &y) in a.iter().zip(&b) {
+            even.push_b(y);
+            even.push_a(x);
+        }
+        for (x, y) in a.chunks(7).zip(b.chunks(7)) {
+            for &x in x {
+                bursts.push_a(x);
+            }
+            for &y in y {
+                bursts.push_b(y);
+            }
+        }
+        for &y in &b {
+            one_side_first.push_b(y);
+        }
+        assert_eq!(one_side_first.pairs(), 0);
+        for &x in &a {
+            one_side_first.push_a(x);
+        }
+        for other in [bursts, one_side_first] {
+            assert_eq!(even.pairs(), other.pairs());
+            assert_eq!(even.counts(), other.counts());
+            assert_close(even.ln_e(), other.ln_e());
+            assert_close(even.ln_e_max(), other.ln_e_max());
+        }
+    }
+
+    #[test]
+    fn without_a_partner_a_trial_says_nothing() {
+        let mut process = EProcess::new();
+        for _ in 0..1000 {
+            process.push_a(true);
+        }
+        assert_eq!((process.pairs(), process.counts()), (0, (0, 0)));
+        assert!(process.ln_e_max() <= 0.0);
+    }
+
+    #[test]
+    fn a_million_pairs_keep_their_digits() {
+        let mut process = EProcess::new();
+        for (x, y) in outcomes(1_000_000, 100, 3).zip(outcomes(1_000_000, 100, 4_000_000)) {
+            process.push_a(x);
+            process.push_b(y);
+        }
+        // The price of learning two rates in place of one is about half a logarithm of the pairs.
+        assert!(process.ln_e().is_finite());
+        assert!((-12.0..3.0).contains(&process.ln_e()), "{process:?}");
+
+        let mut all_and_none = EProcess::new();
+        for _ in 0..1_000_000 {
+            all_and_none.push_a(true);
+            all_and_none.push_b(false);
+        }
+        let per_pair = all_and_none.ln_e() / 1e6;
+        assert!((per_pair - 4.0_f64.ln()).abs() < 1e-4, "{per_pair}");
+        // And where it costs most: agreement after a long disagreement.
+        all_and_none.push_a(false);
+        all_and_none.push_b(false);
+        assert!(all_and_none.ln_e().is_finite());
+        assert!(all_and_none.ln_e() < all_and_none.ln_e_max());
+    }
+
+    #[test]
+    fn strata_add_up_and_the_largest_sum_is_kept() {
+        let mut contrast = Contrast::new();
+        let mut alone = [EProcess::new(), EProcess::new()];
+        let mut largest = 0.0_f64;
+        for (i, (x, y)) in outcomes(100, 2, 9).zip(outcomes(100, 6, 10)).enumerate() {
+            let stratum = (i / 3) % 2;
+            contrast.push_reference(stratum, x);
+            contrast.push_other(stratum, y);
+            alone[stratum].push_a(x);
+            alone[stratum].push_b(y);
+            largest = largest.max(alone[0].ln_e() + alone[1].ln_e());
+        }
+        assert_eq!(contrast.pairs(), 100);
+        assert_close(contrast.ln_e(), alone[0].ln_e() + alone[1].ln_e());
+        assert_close(contrast.ln_e_max(), largest);
+        assert!(contrast.ln_e_max() < alone[0].ln_e_max() + alone[1].ln_e_max());
+        assert_eq!(contrast.strata().len(), 2);
+        assert_eq!(
+            contrast.counts().0,
+            alone[0].counts().0 + alone[1].counts().0
+        );
+    }
+
+    #[test]
+    fn one_stratum_is_the_plain_comparison() {
+        let (mut contrast, mut plain) = (Contrast::new(), EProcess::new());
+        for (x, y) in outcomes(50, 3, 2).zip(outcomes(50, 7, 8)) {
+            contrast.push_other(0, y);
+            contrast.push_reference(0, x);
+            plain.push_a(x);
+            plain.push_b(y);
+        }
+        assert_close(contrast.ln_e(), plain.ln_e());
+        assert_close(contrast.ln_e_max(), plain.ln_e_max());
+        assert_eq!(contrast.counts(), plain.counts());
+    }
+}

@@ -1,0 +1,118 @@
+//! Fisher's exact test: could two counted rates come from one program?
+//!
+//! It is for two counts whose sizes did not depend on what was seen, and for one look. Looked at
+//! again and again it is wrong up to a quarter of the time; beside a decision that was made by
+//! [`super::EProcess`] it is only a description of the final counts.
+
+use super::convert::{count_up, real};
+
+/// Two tables are equally likely if their probabilities differ by no more than this share, which
+/// rounding may explain.
+const TIE: f64 = 1e-7;
+
+/// The p-values of Fisher's exact test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fisher {
+    /// The probability of a split of the failures that is no more likely than the one seen.
+    pub two_sided: f64,
+    /// The probability that the first side has at least as many of the failures as it was seen to
+    /// have.
+    pub greater: f64,
+}
+
+/// Returns the p-values of `k1` failures in `n1` runs against `k2` in `n2`.
+///
+/// If both sides are alike, every way to deal the failures out to the runs is equally likely. The
+/// weights of the splits are found by the ratio of neighbours, outward from the likeliest one
+/// until they vanish, so the time grows with the square root of the runs.
+pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
+    debug_assert!(k1 <= n1 && k2 <= n2, "{k1}/{n1}, {k2}/{n2}");
+    let (k1, k2) = (k1.min(n1), k2.min(n2));
+    let failures = k1 + k2;
+    let (least, most) = (failures.saturating_sub(n2), failures.min(n1));
+    // How many times as likely `k + 1` failures on the first side are as `k`.
+    let step = |k: u64| {
+        let passes = real(n2 - (failures - k)) + 1.0;
+        real(n1 - k) / real(k + 1) * (real(failures - k) / passes)
+    };
+    let likeliest = real(failures + 1) * ((real(n1) + 1.0) / (real(n1) + real(n2) + 2.0));
+    let middle = count_up(likeliest.floor()).clamp(least, most);
+
+    let mut weights = vec![(middle, 1.0)];
+    let mut weight = 1.0;
+    for k in middle..most {
+        weight *= step(k);
+        if weight <= 0.0 {
+            break;
+        }
+        weights.push((k + 1, weight));
+    }
+    weight = 1.0;
+    for k in (least..middle).rev() {
+        weight /= step(k);
+        if weight <= 0.0 {
+            break;
+        }
+        weights.push((k, weight));
+    }
+    // From small to large, for the digits of the small.
+    weights.sort_by(|left, right| left.1.total_cmp(&right.1));
+
+    let sum = |counts: &dyn Fn(u64, f64) -> bool| -> f64 {
+        let counted = weights.iter().filter(|&&(k, weight)| counts(k, weight));
+        counted.map(|(_, weight)| weight).sum()
+    };
+    let seen = weights.iter().find(|(k, _)| *k == k1);
+    let seen = seen.map_or(0.0, |(_, weight)| *weight);
+    let total = sum(&|_, _| true);
+    Fisher {
+        two_sided: (sum(&|_, weight| weight <= seen * (1.0 + TIE)) / total).min(1.0),
+        greater: (sum(&|k, _| k >= k1) / total).min(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_seen_is_no_surprise() {
+        for (k1, n1, k2, n2) in [(0, 0, 0, 0), (0, 10, 0, 7), (10, 10, 7, 7), (3, 9, 0, 0)] {
+            let test = fisher(k1, n1, k2, n2);
+            assert!(test.two_sided >= 1.0, "{k1}/{n1}, {k2}/{n2}: {test:?}");
+            assert!(test.greater >= 1.0, "{k1}/{n1}, {k2}/{n2}: {test:?}");
+        }
+    }
+
+    #[test]
+    fn sides_may_be_exchanged() {
+        for (k1, n1, k2, n2) in [(3, 30, 0, 50), (10, 100, 1, 90), (7, 9, 4, 40)] {
+            let (there, back) = (fisher(k1, n1, k2, n2), fisher(k2, n2, k1, n1));
+            assert!((there.two_sided / back.two_sided - 1.0).abs() < 1e-12);
+            // Both sides cannot have more than their share, but both can have just theirs.
+            assert!(there.greater + back.greater >= 1.0);
+        }
+    }
+
+    #[test]
+    fn against_clean_runs_it_is_the_rule_that_confirms_a_fix() {
+        for (k0, n0, m) in [(3, 30, 50), (1, 10, 190), (100, 1000, 29), (5, 5, 5)] {
+            let rule = super::super::unchanged_p_value(k0, n0, m);
+            let test = fisher(k0, n0, 0, m);
+            assert!((test.greater / rule - 1.0).abs() < 1e-10, "{k0}/{n0}, {m}");
+        }
+    }
+
+    #[test]
+    fn a_million_runs_are_answered_at_once() {
+        // With so many, the test is the normal one with its correction for whole numbers.
+        let test = fisher(100_500, 1_000_000, 99_500, 1_000_000);
+        let z = (1000.0 - 1.0) / (2e6_f64 * 0.1 * 0.9).sqrt();
+        let normal = super::super::special::normal_two_sided(z);
+        assert!((test.two_sided / normal - 1.0).abs() < 1e-3, "{test:?}");
+        let apart = fisher(500_000, 1_000_000, 0, 1_000_000);
+        assert!(apart.two_sided < 1e-300 && apart.greater < 1e-300);
+        let half = fisher(500_000, 1_000_000, 500_000, 1_000_000);
+        assert!(half.two_sided > 0.999_999 && half.greater > 0.5);
+    }
+}

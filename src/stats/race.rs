@@ -1,0 +1,94 @@
+//! Which of several variants fail, and what finding out costs.
+//!
+//! In a race every variant runs until it fails or has passed so many trials that one which fails at
+//! the rate of the baseline would hardly have done so. All take turns, and whatever is
+//! decided leaves. The number of clean trials is [`super::clean_runs_needed`] at the level of
+//! [`race_alpha`].
+//!
+//! The baseline must have nothing to do with the outcomes that are judged by it. If none was
+//! measured before, the variant that fails first may serve as the reference, but both sides begin
+//! anew at that moment: the reference counts only what it does from then on, and a clean trial of
+//! the others counts only if it was started after. That it was the first to fail, and that the
+//! others were still clean, is how the reference was chosen; to count those trials as well
+//! doubles the error of a race between two.
+
+use super::convert::real;
+use super::plan::clean_runs_at_known_rate;
+
+/// Returns the level at which each variant of a race is judged, so that *any* wrong "clean" among
+/// `k` variants has probability `alpha` at most.
+///
+/// It is split over `k - 1` (Bonferroni), which supposes that at least one of the `k` cannot be
+/// wrongly called clean: because it is the reference, known to fail and not judged, or because it
+/// really is clean. Where all `k` are judged by a baseline from elsewhere and all may be bad,
+/// ask for `k + 1`. A single variant has the whole level.
+pub fn race_alpha(k: u64, alpha: f64) -> f64 {
+    alpha / real(k.saturating_sub(1).max(1))
+}
+
+/// Returns the mean number of runs in a race of `k` variants of which `clean` never fail and the
+/// others fail at the known rate `p`.
+///
+/// A clean one takes m runs; a bad one leaves at its first failure, or after m runs. Infinite if
+/// `p` is 0.
+pub fn race_runs(p: f64, k: u64, clean: u64, alpha: f64) -> f64 {
+    debug_assert!(clean <= k, "{clean} of {k}");
+    match clean_runs_at_known_rate(p, race_alpha(k, alpha)) {
+        Some(m) => {
+            let bad = k.saturating_sub(clean);
+            real(clean) * real(m) + real(bad) * super::confirm_mean_runs(p, m)
+        }
+        None => f64::INFINITY,
+    }
+}
+
+/// Returns the mean number of runs until any of `k` variants fails, if exactly one of them does, at
+/// the rate `p`, and all take turns. Infinite if `p` is 0.
+///
+/// k for each of its 1/p - 1 passes, and then it stands anywhere in the round. Nothing is
+/// quicker: as long as none has failed, there is nothing to prefer one by.
+pub fn runs_until_first_failure_anywhere(p: f64, k: u64) -> f64 {
+    real(k) * (p.recip() - 1.0) + f64::midpoint(real(k), 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_near(left: f64, right: f64, relative: f64) {
+        assert!(
+            (left - right).abs() <= relative * right,
+            "{left} is not {right}"
+        );
+    }
+
+    #[test]
+    fn the_level_is_split_over_those_that_may_be_wrong() {
+        assert_near(race_alpha(0, 0.05), 0.05, 1e-12);
+        assert_near(race_alpha(1, 0.05), 0.05, 1e-12);
+        assert_near(race_alpha(2, 0.05), 0.05, 1e-12);
+        assert_near(race_alpha(8, 0.05), 0.05 / 7.0, 1e-12);
+    }
+
+    #[test]
+    fn one_clean_variant_costs_what_was_simulated() {
+        for (k, totals) in [
+            (2, [6.9, 38.5, 130.0]),
+            (4, [11.9, 68.0, 235.0]),
+            (8, [21.9, 117.0, 396.0]),
+        ] {
+            for (p, total) in [0.5, 0.1, 0.03].into_iter().zip(totals) {
+                assert_near(race_runs(p, k, 1, 0.05), total, 0.03);
+            }
+        }
+        assert!(race_runs(0.0, 4, 1, 0.05).is_infinite());
+    }
+
+    #[test]
+    fn the_first_failure_takes_a_round_for_each_pass() {
+        assert_near(runs_until_first_failure_anywhere(1.0, 4), 2.5, 1e-12);
+        assert_near(runs_until_first_failure_anywhere(0.1, 1), 10.0, 1e-12);
+        assert_near(runs_until_first_failure_anywhere(0.1, 4), 38.5, 1e-12);
+        assert!(runs_until_first_failure_anywhere(0.0, 4).is_infinite());
+    }
+}
