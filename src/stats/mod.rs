@@ -12,6 +12,7 @@
 //! | [`eprocess`] | do two variants fail at different rates? |
 //! | [`mod@fisher`] | the same, for final counts |
 //! | [`mod@difference`] | by how much? |
+//! | [`power`] | what can a comparison of so many pairs see? |
 //! | [`race`] | which of several variants fail, and what does finding out cost? |
 //! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
@@ -33,6 +34,7 @@ pub mod fisher;
 pub mod growth;
 pub mod interval;
 pub mod plan;
+pub mod power;
 pub mod race;
 mod special;
 pub mod trend;
@@ -56,5 +58,6 @@ pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
     runs_to_see_one,
 };
+pub use power::{Detectable, detectable, pairs_to_tell};
 pub use race::{race_alpha, race_runs, runs_until_first_failure_anywhere};
 pub use trend::{RunsTest, Trend, laplace, runs_test};
