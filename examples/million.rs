@@ -63,6 +63,7 @@ fn main() {
         environment: Vec::new(),
         base: PathBuf::from("/"),
         seed: 1,
+        baseline: None,
     };
     let plan = scenario.plan(around).expect("a complete scenario");
     let folder = Folder::create(Some(&out), &out).expect("a new folder");

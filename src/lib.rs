@@ -32,7 +32,7 @@
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif |
+//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif, shlex |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde, serde_json, tokio, jiff, shlex |
 //!

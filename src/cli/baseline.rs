@@ -1,50 +1,199 @@
 //! What was measured before: `3/30`, or a run.
 
-use super::error::CliError;
-use crate::policy::{Policy as _, Repeat};
+use crate::model::{Bug, Depth, Failure, Measured, Only, Signature, SignatureId, VariantId};
+use crate::policy;
+use crate::scenario::{Refusal, Scenario};
+use crate::state::{Group, State, Tally};
 use crate::store::{self, Folder, default_root};
 
-/// Failures among trials, and how long a trial took.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A baseline that was found.
+#[derive(Debug, Default)]
 pub(super) struct Baseline {
-    pub(super) failures: u64,
-    pub(super) trials: u64,
-    /// Seconds that half of the passing trials did not exceed.
-    pub(super) seconds: Option<f64>,
+    pub(super) measured: Measured,
+    /// What makes its trials, where it was a run of ours.
+    pub(super) scenario: Option<Scenario>,
 }
 
 impl Baseline {
-    /// Reads `K/N`, or finds the run of this name.
-    pub(super) fn read(text: &str) -> Result<Self, CliError> {
-        let counts = text
-            .split_once('/')
-            .and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-        if let Some((failures, trials)) = counts {
-            if failures > trials || trials == 0 {
-                let error =
-                    anyhow::anyhow!("`{text}` is not a number of failures by a number of trials");
-                return Err(
-                    CliError::usage(error).hinted("write it as 3/30: 3 failures in 30 trials")
-                );
-            }
-            return Ok(Self {
-                failures,
-                trials,
-                seconds: None,
-            });
+    /// Finds the baseline that a scenario names, if it names one.
+    pub(super) fn of(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
+        let Some(text) = &scenario.baseline else {
+            return Ok(None);
+        };
+        let only: Vec<Only> = scenario.only.iter().map(|only| only.0).collect();
+        match counts(text) {
+            Some(counts) => Ok(Some(Self {
+                measured: counts?,
+                scenario: None,
+            })),
+            None => Self::run(text, scenario.of.as_deref(), &only).map(Some),
         }
-        let folder = Folder::find(text, &default_root())?;
-        let state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
-        let (failures, trials) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
-            (k + tally.failures, n + tally.trials())
-        });
-        let times = state
-            .tallies()
-            .find_map(|(_, tally)| tally.pass_times.quantile(0.5));
+    }
+
+    /// Reads `K/N`, or finds the run of this name.
+    pub(super) fn read(text: &str, of: Option<&str>) -> Result<Self, Refusal> {
+        let scenario = Scenario {
+            baseline: Some(text.to_owned()),
+            of: of.map(str::to_owned),
+            ..Scenario::default()
+        };
+        Ok(Self::of(&scenario)?.unwrap_or_default())
+    }
+
+    fn run(name: &str, of: Option<&str>, only: &[Only]) -> Result<Self, Refusal> {
+        let read = Folder::find(name, &default_root())
+            .and_then(|folder| store::read(&folder.journal(), policy::is_done, |_, _| {}));
+        let state = read.map_err(|error| {
+            let hint = error.hint();
+            let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
+            refuse(
+                "baseline",
+                format!("the baseline cannot be read: {error}"),
+                hint,
+            )
+        })?;
+        let variant = variant(&state, of)?;
+        let again = Scenario::again(&state.plan, state.plan.variant(variant));
         Ok(Self {
-            failures,
-            trials,
-            seconds: times.map(|time| time.as_secs_f64()),
+            measured: measured(&state, variant, only),
+            scenario: again,
         })
     }
+}
+
+fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal {
+        what: what.into(),
+        at: vec![field.to_owned()],
+        hint: hint.into(),
+    }
+}
+
+/// Reads `3/30`; nothing of what has another form.
+fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
+    let (failures, trials) = text.split_once('/')?;
+    let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
+    Some(if failures > trials || trials == 0 {
+        let what = format!("`{text}` is not a number of failures by a number of trials");
+        let hint = "write it as 3/30: 3 failures in 30 trials";
+        Err(refuse("baseline", what, hint))
+    } else {
+        Ok(Measured {
+            failures,
+            trials,
+            ..Measured::default()
+        })
+    })
+}
+
+/// Finds the variant that is meant.
+fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
+    let variants = || (0..).map(VariantId).zip(&state.plan.variants);
+    let names = || {
+        let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let run = &state.run;
+    match (of, state.plan.variants.len()) {
+        (None, 1) => Ok(VariantId(0)),
+        (None, several) => Err(refuse(
+            "baseline",
+            format!("the run {run} has {several} variants"),
+            format!(
+                "say which of them is the baseline: --of NAME, one of {}",
+                names()
+            ),
+        )),
+        (Some(name), _) => {
+            let found = variants().find(|(_, variant)| variant.name == name);
+            found.map(|(id, _)| id).ok_or_else(|| {
+                let what = format!("the run {run} has no variant `{name}`");
+                refuse("of", what, format!("there are {}", names()))
+            })
+        }
+    }
+}
+
+/// Counts the failures of a variant that are the bug: by the rules of the run, or by others.
+fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
+    let tally = state.tally(variant);
+    let is_bug = |group: &Group| {
+        let failure = Failure {
+            kind: group.kind.clone(),
+            signature: group.signature.clone(),
+        };
+        if only.is_empty() {
+            group.is_the_bug
+        } else {
+            only.iter().any(|only| only.covers(&failure))
+        }
+    };
+    let bugs: Vec<&Group> = tally
+        .groups
+        .values()
+        .filter(|group| is_bug(group))
+        .collect();
+    let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
+    let effect = tally.batches().dependence().filter(|found| found.warns());
+    let pass = tally.pass_times.quantile(0.5);
+    Measured {
+        failures,
+        trials: tally.passes + failures,
+        design_effect: effect.map(|found| thousandths(found.design_effect)),
+        jobs: Some(state.plan.jobs),
+        pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
+        run: Some(state.run.clone()),
+        bugs: bugs
+            .iter()
+            .map(|group| bug(group, state.captured(variant)))
+            .collect(),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of trials that ran side by side, which is far from the limit"
+)]
+fn thousandths(effect: f64) -> u32 {
+    (effect * 1000.0).ceil() as u32
+}
+
+/// Says by which names a failure is known again: by those from the best evidence, where that is
+/// to be had of it in any build. A line of the kernel's log names a place in one build only, and
+/// an exit status is shared by many bugs; but to miss the bug is worse than to take another for
+/// it, so then any failure with that status is the bug. So it is where the heap was found
+/// damaged: that shows in many places.
+fn bug(group: &Group, captured: &Tally) -> Bug {
+    let seen = &group.signature;
+    let weak = (seen.depth, seen.id);
+    let deeper = captured.groups.values().map(|group| &group.signature);
+    let deeper: Vec<&Signature> = deeper
+        .filter(|one| seen.depth == Depth::Kernel && one.also.contains(&weak))
+        .collect();
+    let best = match deeper.as_slice() {
+        [] => vec![seen],
+        _ => deeper,
+    };
+    let widest = of_depth(seen, Depth::Status).next().unwrap_or(seen.id);
+    let exact = |one: &&Signature| {
+        matches!(one.depth, Depth::Output | Depth::Stack) && one.family.is_none()
+    };
+    let names = if best.iter().all(exact) {
+        let names = best.iter().flat_map(|one| of_depth(one, one.depth));
+        names.collect()
+    } else {
+        vec![widest]
+    };
+    Bug {
+        title: best[0].title.clone(),
+        names,
+        widest,
+    }
+}
+
+fn of_depth(signature: &Signature, depth: Depth) -> impl Iterator<Item = SignatureId> {
+    let names = [(signature.depth, signature.id)].into_iter();
+    let names = names.chain(signature.also.iter().copied());
+    names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)
 }

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::policy::{Policy as _, Repeat};
+use crate::policy;
 use crate::state::State;
 use crate::store::{self, Folder, default_root};
 use crate::survey::{Compared, Difference, Group, Run, Side, differences};
@@ -56,11 +56,7 @@ impl Diff {
 
 fn read(name: &str) -> Result<State, CliError> {
     let folder = Folder::find(name, &default_root())?;
-    Ok(store::read(
-        &folder.journal(),
-        |state| Repeat.is_done(state),
-        |_, _| {},
-    )?)
+    Ok(store::read(&folder.journal(), policy::is_done, |_, _| {})?)
 }
 
 fn side(state: &State) -> Side<'_> {

@@ -27,8 +27,12 @@ impl Exit {
         match verdict {
             Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
             Verdict::Failing if expect == Expect::Fail => Self::Hoped,
-            Verdict::Clean | Verdict::BelowMaxRate => Self::Hoped,
-            Verdict::Failing | Verdict::AboveMaxRate => Self::OtherWay,
+            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::NoDifference => {
+                Self::Hoped
+            }
+            Verdict::Failing | Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different => {
+                Self::OtherWay
+            }
             Verdict::Undecided => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,
         }

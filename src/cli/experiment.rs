@@ -9,8 +9,8 @@ use crate::exec::Local;
 use crate::model::{
     Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId,
 };
-use crate::policy::{Policy as _, Repeat};
-use crate::report::{Format, Report, words};
+use crate::policy;
+use crate::report::{self, Format, Report, words};
 use crate::scenario::{DEFAULT_DURATION, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
@@ -46,6 +46,7 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
         environment: environment.collect(),
         base,
         seed,
+        baseline: None,
     }
 }
 
@@ -55,6 +56,7 @@ impl<'a> Experiment<'a> {
         check(&plan)?;
         find_ourselves(&mut plan);
         plan.no_cores = no_cores(&plan);
+        plan.widen();
         output.exports.touch()?;
         let root = default_root();
         let folder = Folder::create(output.out.as_deref(), &root)?;
@@ -168,15 +170,15 @@ impl<'a> Experiment<'a> {
             style,
             progress,
         } = self.output.talk;
-        let total = Repeat.total(&self.state);
+        let policy = policy::of(&self.state.plan);
         let mut ticks = (style == Style::Ticks).then(|| Ticks::new(&self.state));
         let terminal = console::user_attended_stderr();
         let mut live = match (style, progress) {
             _ if quiet => None,
             (Style::Ticks, _) => None,
-            (Style::Line, Progress::Auto) if terminal => Some(Live::moving(total, verbose)),
-            (_, Progress::None) => Some(Live::still(total, verbose)),
-            _ => Some(Live::plain(total, verbose)),
+            (Style::Line, Progress::Auto) if terminal => Some(Live::moving(verbose)),
+            (_, Progress::None) => Some(Live::still(verbose)),
+            _ => Some(Live::plain(verbose)),
         };
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal];
         sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
@@ -184,7 +186,7 @@ impl<'a> Experiment<'a> {
         let evidence = self.folder.trials();
         let mut driver = Driver {
             state: &mut self.state,
-            policy: &Repeat,
+            policy,
             executor,
             sinks,
             signals,
@@ -209,9 +211,14 @@ impl<'a> Experiment<'a> {
 
     /// Says what is going to happen, where the user may not have said it.
     fn announce(&self) {
+        if self.output.talk.quiet {
+            return;
+        }
+        for line in report::answer::beforehand(&self.state) {
+            term::say(&format!("  {line}"));
+        }
         let stop = &self.state.plan.stop;
         let limits = match (stop.trials, stop.duration()) {
-            _ if self.output.talk.quiet => return,
             (Some(runs), Some(time)) => {
                 format!(
                     "up to {runs} trials or {} s, whichever comes first; -n and -d say otherwise",
@@ -253,7 +260,7 @@ impl<'a> Experiment<'a> {
             output,
             ..
         } = self;
-        let report = Report::new(&state, &Repeat, journal_complete);
+        let report = Report::new(&state, journal_complete);
         let summary = term::summary(&report, folder.path());
         if output.exports.takes_stdout() {
             term::say(summary.trim_end());

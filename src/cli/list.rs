@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::policy::{Policy as _, Repeat};
+use crate::policy;
 use crate::report::{Report, words};
 use crate::store::{self, Folder, default_root};
 use crate::term;
@@ -21,11 +21,10 @@ impl List {
             term::say(&format!("no run is kept in `{}`", root.display()));
         }
         for folder in folders {
-            let line =
-                match store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {}) {
-                    Ok(state) => about(&Report::new(&state, &Repeat, true)),
-                    Err(error) => error.to_string(),
-                };
+            let line = match store::read(&folder.journal(), policy::is_done, |_, _| {}) {
+                Ok(state) => about(&Report::new(&state, true)),
+                Err(error) => error.to_string(),
+            };
             term::tell(&format!("{}  {line}\n", folder.name())).map_err(CliError::could_not)?;
         }
         Ok(Exit::Hoped)

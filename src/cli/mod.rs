@@ -1,6 +1,7 @@
 //! The command line: one file a command, one error type, one table of exit codes.
 
 mod args;
+mod ask;
 mod baseline;
 mod diff;
 mod doctor;
@@ -34,8 +35,8 @@ struct Cli {
 
 const AFTER: &str = "\
 Exit codes:
-  0    answered as hoped: no failure
-  1    answered the other way: failures seen
+  0    answered as hoped: no failure, the fix confirmed, no difference found
+  1    answered the other way: failures seen, the fix refuted, variants differ
   2    wrong usage, or an error in a scenario file
   3    the budget is spent, and the answer is not known
   125  could not test: nothing could start, setup failed, every trial void
@@ -46,6 +47,8 @@ Try it:  provoke run -n 30 -- provoke victim segv --rate 10%";
 #[derive(Subcommand)]
 enum Command {
     Run(run::Run),
+    Confirm(ask::Confirm),
+    Compare(ask::Compare),
     Scenario(run::FromFile),
     Resume(run::Resume),
     Report(report::Make),
@@ -92,6 +95,8 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> ExitCode {
     let done = match command {
         Command::Run(run) => run.execute(),
+        Command::Confirm(confirm) => confirm.execute(),
+        Command::Compare(compare) => compare.execute(),
         Command::Scenario(file) => file.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),

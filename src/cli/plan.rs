@@ -3,6 +3,7 @@
 use super::baseline::Baseline;
 use super::error::CliError;
 use super::exit::Exit;
+use crate::model::Measured;
 use crate::report::words;
 use crate::scenario::{Confidence, Rate, Span};
 use crate::stats;
@@ -42,25 +43,29 @@ pub(super) struct Planner {
 
 impl Planner {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let baseline = self.baseline.as_deref().map(Baseline::read).transpose()?;
+        let baseline = self
+            .baseline
+            .as_deref()
+            .map(|text| Baseline::read(text, None));
+        let baseline = baseline.transpose()?.map(|found| found.measured);
         let alpha = self.conf.0.value();
         let confidence = self.conf.0.confidence();
         let width = f64::from(self.width.0) / 1e6;
         let seconds = self
             .time
             .map(|span| span.0.as_secs_f64())
-            .or(baseline.and_then(|b| b.seconds));
-        let (rate, known) = match (self.rate, baseline) {
+            .or(baseline.as_ref().and_then(Measured::seconds));
+        let (rate, known) = match (self.rate, &baseline) {
             (Some(Rate(millionths)), _) => (f64::from(millionths) / 1e6, "the rate is known to be"),
             (
                 None,
-                Some(Baseline {
+                Some(Measured {
                     failures: 0,
                     trials,
                     ..
                 }),
             ) => {
-                let bound = words::percent(stats::upper_one_sided(0, trials, alpha));
+                let bound = words::percent(stats::upper_one_sided(0, *trials, alpha));
                 let error = anyhow::anyhow!(
                     "no failure in {trials} trials: the rate is below {bound} %, and nothing more is known"
                 );

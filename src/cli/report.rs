@@ -4,7 +4,7 @@ use super::args::RESULT;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::create;
-use crate::policy::{Policy as _, Repeat};
+use crate::policy;
 use crate::report::{Format, Report, export};
 use crate::store::{self, Folder, default_root};
 use crate::term;
@@ -54,10 +54,10 @@ impl Make {
         }
         for run in &self.runs {
             let folder = Folder::find(run, &default_root())?;
-            let state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
+            let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
             // A journal that is whole says how its run ended.
             let complete = state.finished || state.stopped.is_some();
-            let report = Report::new(&state, &Repeat, complete);
+            let report = Report::new(&state, complete);
             let wanted = wanted
                 .iter()
                 .filter_map(|(format, path)| Some((*format, path.as_deref()?)));

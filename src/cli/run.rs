@@ -1,16 +1,17 @@
 //! `run`, `scenario` and `resume`: three ways to begin the same experiment.
 
 use super::args::{Flags, Output};
+use super::baseline::Baseline;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
 use crate::model::{Event, Plan};
-use crate::policy::{Policy as _, Repeat};
-use crate::scenario::Scenario;
+use crate::policy;
+use crate::scenario::{Refusal, Scenario, Surroundings};
 use crate::store::{self, Folder, Journal, default_root};
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run a command many times: tally, failure rate with its interval, evidence
 ///
@@ -54,18 +55,9 @@ pub(super) struct Resume {
 impl Run {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
-        let mut scenario = Scenario::default();
-        self.flags
-            .overlay(super::words(self.command)?, &mut scenario);
-        let here = std::env::current_dir().map_err(CliError::could_not)?;
-        let plan = scenario.plan(surroundings(here)).map_err(|refusal| {
-            if scenario.command.is_none() && scenario.shell.is_none() {
-                CliError::usage(anyhow::anyhow!("there is no command to run"))
-                    .hinted("give it after two dashes: provoke run -n 30 -- ./program argument")
-            } else {
-                refusal.into()
-            }
-        })?;
+        let command = super::words(self.command)?;
+        let flags = self.flags;
+        let plan = from_words(move |scenario| flags.clone().overlay(command.clone(), scenario))?;
         begin(plan, &self.output)
     }
 }
@@ -74,21 +66,67 @@ impl FromFile {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
-        let styled = console::colors_enabled_stderr();
-        let overlay = |scenario: &mut Scenario| self.flags.overlay(command, scenario);
-        let around = |base: &std::path::Path| surroundings(base.to_owned());
-        let mut plan = crate::scenario::plan_file(&self.file, overlay, around)
-            .map_err(|complaint| CliError::rendered(complaint.render(styled)))?;
-        plan.scenario = Some((&self.file).into());
+        let flags = self.flags;
+        let plan = from_file(&self.file, move |scenario| flags.overlay(command, scenario))?;
         begin(plan, &self.output)
     }
+}
+
+/// Makes a plan of what was typed, on top of what the baseline's own run was made of.
+pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
+    let mut scenario = Scenario::default();
+    overlay(&mut scenario);
+    let baseline = Baseline::of(&scenario)?;
+    if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
+        let typed = scenario.command.is_some() || scenario.shell.is_some();
+        scenario = again;
+        if typed {
+            // What is typed is meant as it stands here.
+            scenario.actors.clear();
+            scenario.cwd = None;
+        }
+        overlay(&mut scenario);
+    }
+    let here = std::env::current_dir().map_err(CliError::could_not)?;
+    let around = Surroundings {
+        baseline: baseline.map(|found| found.measured),
+        ..surroundings(here)
+    };
+    scenario.plan(around).map_err(|refusal| {
+        if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
+            CliError::usage(anyhow::anyhow!("there is no command to run"))
+                .hinted("give it after two dashes: provoke run -n 30 -- ./program argument")
+        } else {
+            refusal.into()
+        }
+    })
+}
+
+/// Makes a plan of a file, and of what was typed on top of it.
+pub(super) fn from_file(
+    file: &Path,
+    overlay: impl FnOnce(&mut Scenario),
+) -> Result<Plan, CliError> {
+    let styled = console::colors_enabled_stderr();
+    let mut plan = crate::scenario::plan_file(file, overlay, around)
+        .map_err(|complaint| CliError::rendered(complaint.render(styled)))?;
+    plan.scenario = Some(file.into());
+    Ok(plan)
+}
+
+fn around(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
+    let baseline = Baseline::of(scenario)?;
+    Ok(Surroundings {
+        baseline: baseline.map(|found| found.measured),
+        ..surroundings(base.to_owned())
+    })
 }
 
 impl Resume {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         let folder = Folder::find(&self.run, &default_root())?;
         let mut journal = Journal::open(&folder.journal())?;
-        let mut state = store::read(&folder.journal(), |state| Repeat.is_done(state), |_, _| {})?;
+        let mut state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
         if state.finished {
             crate::term::say(&format!(
                 "the run {} is finished; this is what it said:",
@@ -117,7 +155,7 @@ impl Resume {
     }
 }
 
-fn refuse(flags: &Flags) -> Result<(), CliError> {
+pub(super) fn refuse(flags: &Flags) -> Result<(), CliError> {
     match flags.refusal() {
         Some(hint) => {
             Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).hinted(hint))
@@ -126,6 +164,6 @@ fn refuse(flags: &Flags) -> Result<(), CliError> {
     }
 }
 
-fn begin(plan: Plan, output: &Output) -> Result<Exit, CliError> {
+pub(super) fn begin(plan: Plan, output: &Output) -> Result<Exit, CliError> {
     Experiment::begin(plan, output)?.run()
 }

@@ -1,4 +1,4 @@
-use super::{Factor, Question, Rules, Text, is_default, micros};
+use super::{Baseline, Confirm, Factor, Only, Question, Rules, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -395,6 +395,27 @@ impl Plan {
                 .iter()
                 .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
             && self.has_reference()
+    }
+
+    /// Where no cores can be had, no bug is known by its stack: then every failure with its
+    /// exit status is the bug, for to miss it would be worse.
+    pub fn widen(&mut self) {
+        let Question::Confirm(Confirm {
+            baseline: Baseline::Measured(base),
+            ..
+        }) = &self.question
+        else {
+            return;
+        };
+        let deep = |only: &Only| matches!(only, Only::Signature(id) if base.bugs.iter().any(|bug| bug.names.contains(id)));
+        if (self.no_cores.is_some() || self.capture == Capture::Off)
+            && self.rules.only.iter().all(deep)
+        {
+            let widest = base.bugs.iter().map(|bug| Only::Signature(bug.widest));
+            self.rules.only = widest.collect();
+            self.rules.only.sort_unstable();
+            self.rules.only.dedup();
+        }
     }
 
     fn has_levels_of(&self, variant: &VariantPlan) -> bool {

@@ -1,5 +1,6 @@
 use super::{SignatureId, VariantId, is_default};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What the trials are run for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +103,12 @@ pub struct Factor {
 }
 
 impl Measured {
+    /// Returns how long a passing trial took, in seconds.
+    pub fn seconds(&self) -> Option<f64> {
+        self.pass_us
+            .map(|time| Duration::from_micros(time).as_secs_f64())
+    }
+
     /// Returns how many trials are worth one independent trial.
     pub fn effect(&self) -> f64 {
         f64::from(self.design_effect.unwrap_or(1000).max(1000)) / 1000.0

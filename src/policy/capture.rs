@@ -5,7 +5,7 @@
 //! as many as were measured; or until as many trials have been run as the measurement took:
 //! what it did not show in so many is not worth waiting for.
 
-use super::{Policy, Step, Verdict};
+use super::Step;
 use crate::model::{Capture, Depth, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
@@ -55,10 +55,9 @@ impl Collect {
             (caught + here, wanted + enough)
         })
     }
-}
 
-impl Policy for Collect {
-    fn next(&self, state: &State) -> Step {
+    /// Says what to do when a lane is free.
+    pub fn next(&self, state: &State) -> Step {
         let missing = |id: &VariantId| {
             let tally = state.captured(*id);
             caught(tally) < enough(state.tally(*id)) && crashes(tally) - caught(tally) < IN_VAIN
@@ -66,7 +65,7 @@ impl Policy for Collect {
         let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
         let crashed = state
             .tallies()
-            .filter(|(_, tally)| crashes(tally) > 0)
+            .filter(|(id, tally)| crashes(tally) > 0 && state.is_testable(*id))
             .map(|(id, _)| id)
             .filter(missing);
         let open: Vec<VariantId> = crashed.collect();
@@ -79,14 +78,6 @@ impl Policy for Collect {
             None if open.is_empty() || !state.unsettled() => Step::Done,
             None => Step::Wait,
         }
-    }
-
-    fn verdict(&self, _: &State) -> Verdict {
-        Verdict::Undecided
-    }
-
-    fn total(&self, _: &State) -> Option<u64> {
-        None
     }
 }
 

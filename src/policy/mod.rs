@@ -3,15 +3,31 @@
 //! A policy is pure: it sees the [`State`] and nothing else, and keeps nothing
 //! that the state cannot give back. So resuming a run is folding its journal and
 //! asking the same policy again.
+//!
+//! | policy | question |
+//! | --- | --- |
+//! | [`Repeat`] | how often does it fail? |
+//! | [`Confirm`] | is it fixed? |
+//! | [`Race`] | which variants fail, and which do not? |
+//! | [`Rates`] | do variants fail at different rates? |
+//! | [`Collect`] | after any of these: what did the failures leave behind? |
 
+mod blocks;
 mod capture;
+mod confirm;
+mod race;
+mod rates;
 mod repeat;
 
 pub use capture::Collect;
-pub use repeat::{Repeat, interval, stop_rule, untold};
+pub use confirm::{Confirm, Progress};
+pub use race::{Race, Standing};
+pub use rates::{Rates, threshold};
+pub use repeat::Repeat;
 
-use crate::model::VariantId;
-use crate::state::State;
+use crate::model::{Find, Plan, Question, VariantId};
+use crate::state::{State, Tally};
+use crate::stats::{Interval, clopper_pearson, confidence_sequence};
 
 /// Decides what is launched, and when that is enough.
 pub trait Policy: Send + Sync {
@@ -31,8 +47,28 @@ pub trait Policy: Send + Sync {
     /// Says what the trials mean.
     fn verdict(&self, state: &State) -> Verdict;
 
-    /// Says how many trials there will be, where that is known.
-    fn total(&self, state: &State) -> Option<u64>;
+    /// Says why the trials of a variant came to an end.
+    fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule;
+
+    /// Says how many trials are still to come, where that is known, if none of them fails.
+    fn left(&self, state: &State) -> Option<u64>;
+}
+
+/// Returns the policy that answers the question of a plan.
+pub fn of(plan: &Plan) -> &'static dyn Policy {
+    match &plan.question {
+        Question::Rate => &Repeat,
+        Question::Confirm(_) => &Confirm,
+        Question::Compare(compare) => match compare.find {
+            Find::Failing => &Race,
+            Find::Different => &Rates,
+        },
+    }
+}
+
+/// True when the question of the state's own plan is answered, and the evidence caught.
+pub fn is_done(state: &State) -> bool {
+    of(&state.plan).is_done(state)
 }
 
 /// What to do next.
@@ -44,6 +80,17 @@ pub enum Step {
     Wait,
     /// The question is answered.
     Done,
+}
+
+impl Step {
+    /// Nothing more is launched: what is under way is still waited for.
+    fn finish(state: &State) -> Self {
+        if state.unsettled() {
+            Self::Wait
+        } else {
+            Self::Done
+        }
+    }
 }
 
 /// The answer to the question that was asked.
@@ -58,6 +105,14 @@ pub enum Verdict {
     BelowMaxRate,
     /// The whole interval is above the rate that is allowed.
     AboveMaxRate,
+    /// The bug is fixed: if it were not, so many clean trials would be too rare.
+    Fixed,
+    /// The bug was seen again.
+    NotFixed,
+    /// Some variants fail and others do not, or they fail at different rates.
+    Different,
+    /// No difference was found where one of the stated size would have been.
+    NoDifference,
     /// The trials so far do not answer the question.
     Undecided,
     /// Not one trial said anything.
@@ -74,10 +129,48 @@ pub enum StopRule {
     PlannedN,
     /// The number of failures that was asked for is reached.
     KthFailure,
-    /// The interval is as narrow as was asked for.
+    /// What was seen answers the question, or is as narrow as was asked for.
     Decision,
+    /// So many trials as were allowed are run; what was seen might have ended them before.
+    Spent,
     /// The time is spent.
     Time,
     /// The user ended it, or is looking while it still runs.
     User,
+}
+
+impl StopRule {
+    /// True where the design was fixed beforehand, so that exact intervals for it hold.
+    pub fn is_planned(self) -> bool {
+        matches!(self, Self::PlannedN | Self::KthFailure)
+    }
+
+    /// Why trials end that no rule of the question has ended.
+    fn from_outside(state: &State) -> Self {
+        if state.budget_spent && state.stopped.is_none() {
+            Self::Time
+        } else {
+            Self::User
+        }
+    }
+}
+
+/// Returns the two-sided interval that the way the trials ended allows.
+pub fn interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
+    let (k, n) = (tally.failures, tally.trials());
+    if rule.is_planned() {
+        clopper_pearson(k, n, alpha)
+    } else {
+        confidence_sequence(k, n, alpha)
+    }
+}
+
+/// Returns how many trials failed of what may or may not be the bug looked for.
+pub fn untold(state: &State) -> u64 {
+    state.tallies().map(|(_, tally)| tally.untold()).sum()
+}
+
+/// True when not one trial said anything of the bug.
+fn nothing_counts(state: &State) -> bool {
+    state.tallies().all(|(_, tally)| tally.trials() == 0)
 }

@@ -1,26 +1,25 @@
 //! `run`: repeat every variant until a number, a failure, a width or the time is reached.
 
-use super::{Policy, Step, StopRule, Verdict};
-use crate::model::{Expect, Stop, VariantId, Void};
+use super::blocks::next_in_block;
+use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};
+use crate::model::{Expect, Stop, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{Interval, clopper_pearson, confidence_sequence};
+use crate::stats::{Interval, confidence_sequence};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
 pub struct Repeat;
 
 impl Policy for Repeat {
     fn next(&self, state: &State) -> Step {
-        let open = state.tallies().filter(|(_, tally)| !reached(state, tally));
+        let open = state
+            .tallies()
+            .filter(|(id, tally)| state.is_testable(*id) && !reached(state, tally));
         let open: Vec<VariantId> = open.map(|(id, _)| id).collect();
         if open.is_empty() {
             return Step::Done;
         }
         if state.budget_spent {
-            return if state.unsettled() {
-                Step::Wait
-            } else {
-                Step::Done
-            };
+            return Step::finish(state);
         }
         let wanted = |id: &VariantId| {
             state
@@ -29,18 +28,13 @@ impl Policy for Repeat {
                 .trials
                 .is_none_or(|trials| state.underway(*id) < trials)
         };
-        // The one that is furthest behind: variants go round, so that neighbours are alike.
-        let next = open
-            .into_iter()
-            .filter(wanted)
-            .min_by_key(|id| state.underway(*id));
+        let next = next_in_block(state, open.into_iter().filter(wanted));
         next.map_or(Step::Wait, Step::Launch)
     }
 
     fn verdict(&self, state: &State) -> Verdict {
-        let trials: u64 = state.tallies().map(|(_, tally)| tally.trials()).sum();
         let failures: u64 = state.tallies().map(|(_, tally)| tally.failures).sum();
-        if trials == 0 {
+        if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
         match state.plan.expect {
@@ -54,28 +48,22 @@ impl Policy for Repeat {
         }
     }
 
-    fn total(&self, state: &State) -> Option<u64> {
-        let variants = state.plan.variants.len() as u64;
-        let trials = state.plan.stop.trials?;
-        Some(
-            trials
-                .saturating_mul(variants)
-                .saturating_add(state.plan.warmup),
-        )
+    fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
+        stop_rule(state, state.tally(variant))
     }
-}
 
-/// Returns how many trials failed of what may or may not be the bug looked for.
-pub fn untold(state: &State) -> u64 {
-    let void = state.tallies().map(|(_, tally)| &tally.void);
-    void.filter_map(|void| void.get(&Void::Untold)).sum()
+    fn left(&self, state: &State) -> Option<u64> {
+        let variants = state.plan.variants.len() as u64;
+        let all = state.plan.stop.trials?.saturating_mul(variants);
+        Some(all.saturating_sub(state.completed()))
+    }
 }
 
 /// Compares the rate of every variant with the one that is allowed.
 fn against(state: &State, allowed: f64) -> Verdict {
     let intervals: Vec<Interval> = state
         .tallies()
-        .map(|(_, tally)| interval(state, tally))
+        .map(|(_, tally)| interval(stop_rule(state, tally), tally, state.plan.alpha.value()))
         .collect();
     if intervals.iter().any(|interval| interval.lo > allowed) {
         Verdict::AboveMaxRate
@@ -86,17 +74,8 @@ fn against(state: &State, allowed: f64) -> Verdict {
     }
 }
 
-/// Returns the two-sided interval that the way the trials ended allows.
-pub fn interval(state: &State, tally: &Tally) -> Interval {
-    let (k, n, alpha) = (tally.failures, tally.trials(), state.plan.alpha.value());
-    match stop_rule(state, tally) {
-        StopRule::PlannedN | StopRule::KthFailure => clopper_pearson(k, n, alpha),
-        StopRule::Decision | StopRule::Time | StopRule::User => confidence_sequence(k, n, alpha),
-    }
-}
-
 /// Returns why the trials of a variant came to an end.
-pub fn stop_rule(state: &State, tally: &Tally) -> StopRule {
+fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     let Stop {
         trials, failures, ..
     } = state.plan.stop;
@@ -106,10 +85,8 @@ pub fn stop_rule(state: &State, tally: &Tally) -> StopRule {
         StopRule::Decision
     } else if trials.is_some_and(|trials| tally.ran() >= trials) {
         StopRule::PlannedN
-    } else if state.budget_spent && state.stopped.is_none() {
-        StopRule::Time
     } else {
-        StopRule::User
+        StopRule::from_outside(state)
     }
 }
 

@@ -1,18 +1,18 @@
 //! How the report follows from what is known.
 
 use super::{
-    Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
+    Answer, Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
     SignatureSeen, Trend, Variant, growth::growth, words,
 };
 use crate::model::{Capture, Depth, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
-use crate::policy::{self, Collect, Policy, StopRule};
+use crate::policy::{self, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats;
 use std::collections::BTreeMap;
 
 impl Report {
     /// Derives the report from what is known.
-    pub fn new(state: &State, policy: &dyn Policy, journal_complete: bool) -> Self {
+    pub fn new(state: &State, journal_complete: bool) -> Self {
         let variants: Vec<Variant> = state
             .tallies()
             .map(|(id, tally)| Variant::new(state, id, tally))
@@ -28,7 +28,8 @@ impl Report {
                 .first()
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
-            verdict: policy.verdict(state),
+            verdict: policy::of(&state.plan).verdict(state),
+            answer: Answer::new(state),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
             journal_complete,
@@ -56,7 +57,7 @@ impl Variant {
         let plan = &state.plan;
         let alpha = plan.alpha.value();
         let (failures, trials) = (tally.failures, tally.trials());
-        let stop_rule = policy::stop_rule(state, tally);
+        let stop_rule = policy::of(plan).stop_rule(state, id);
         let dependence = tally.batches().dependence();
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
@@ -82,8 +83,8 @@ impl Variant {
                 .map(|(why, n)| (why.to_string(), *n))
                 .collect(),
             kinds: kinds(tally),
-            signatures: signatures(state, tally, state.captured(id)),
-            captured: captured(state, id),
+            signatures: signatures(stop_rule, alpha, tally, state.captured(id)),
+            captured: captured(stop_rule, state, id),
             rate: Rate::new(tally, stop_rule, dependence, alpha),
             failing_trials,
             clean_runs_to_confirm: stats::clean_runs_needed(failures, trials, alpha),
@@ -125,7 +126,7 @@ impl Rate {
         let effect = dependence.filter(stats::Dependence::warns);
         let effect = effect.map_or(1.0, |found| found.design_effect);
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
-        let planned = matches!(stop_rule, StopRule::PlannedN | StopRule::KthFailure);
+        let planned = stop_rule.is_planned();
         let ends = |interval: stats::Interval| [interval.lo, interval.hi];
         Self {
             point: (k > 0 && !at_first).then(|| real(k) / real(n)),
@@ -195,17 +196,18 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
 
 /// Returns which failures were seen, the bug before others, the frequent before the rare.
 /// Where captured trials showed the same failures, those say more of it.
-fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSeen> {
-    let (alpha, trials) = (state.plan.alpha.value(), tally.trials());
-    let planned = matches!(
-        policy::stop_rule(state, tally),
-        StopRule::PlannedN | StopRule::KthFailure
-    );
+fn signatures(
+    stop_rule: StopRule,
+    alpha: f64,
+    tally: &Tally,
+    captured: &Tally,
+) -> Vec<SignatureSeen> {
+    let trials = tally.trials();
     let seen = |group: &Group| {
         let count = group.trials.len() as u64;
         // Of a failure that counts as neither, the trials it was among are not the trials that count.
         let among = trials + if group.is_the_bug { 0 } else { tally.other };
-        let interval = if planned {
+        let interval = if stop_rule.is_planned() {
             stats::clopper_pearson(count, among, alpha)
         } else {
             stats::confidence_sequence(count, among, alpha)
@@ -239,13 +241,13 @@ fn signatures(state: &State, tally: &Tally, captured: &Tally) -> Vec<SignatureSe
     all
 }
 
-fn captured(state: &State, id: VariantId) -> Option<Captured> {
+fn captured(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Captured> {
     let tally = state.captured(id);
     (tally.ran() > 0).then(|| Captured {
         trials: tally.ran(),
         failures: tally.failures,
         other: tally.other,
-        signatures: signatures(state, tally, tally),
+        signatures: signatures(stop_rule, state.plan.alpha.value(), tally, tally),
     })
 }
 

@@ -4,6 +4,7 @@
 //! anywhere: the terminal's summary, JSON, `JUnit` and Markdown all read it. Its
 //! field names are a promise; `docs/report.md` describes them.
 
+pub mod answer;
 mod csv;
 mod derive;
 mod export;
@@ -19,6 +20,7 @@ pub mod story;
 mod tests;
 pub mod words;
 
+pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
 pub use row::{Class, Row};
@@ -47,6 +49,8 @@ pub struct Report {
     pub scenario: Option<String>,
     /// The answer.
     pub verdict: Verdict,
+    /// The answer in full, where more was asked than how often it fails.
+    pub answer: Option<Answer>,
     /// Why the trials came to an end; of several variants, the weakest reason.
     pub stop_rule: StopRule,
     /// The run has ended by its own rule. Otherwise it was broken off, or goes on.

@@ -6,7 +6,7 @@ use crate::model::{
     Observation, Outcome, Plan, ProcessSeen, Residue, Signal, Signature, SignatureId, StopCause,
     Trial, TrialId, VariantId, Void, Witness, trial_seed,
 };
-use crate::policy::{Policy as _, Repeat, Step};
+use crate::policy;
 use crate::scenario::{Scenario, Surroundings};
 use crate::store::{self, Folder, Journal};
 use serde_json::Value;
@@ -40,6 +40,7 @@ fn plan(runs: u64) -> Plan {
         environment: Vec::new(),
         base: "/".into(),
         seed: 17,
+        baseline: None,
     };
     scenario.plan(around).unwrap()
 }
@@ -179,9 +180,9 @@ impl Made {
     }
 
     fn report(&self) -> Report {
-        let decided = |state: &_| Repeat.next(state) == Step::Done;
+        let decided = policy::is_done;
         let state = store::read(&self.folder.journal(), decided, |_, _| {}).unwrap();
-        Report::new(&state, &Repeat, true)
+        Report::new(&state, true)
     }
 
     fn export(&self, format: Format) -> String {

@@ -229,6 +229,10 @@ pub fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Failing => "Failures seen",
         Verdict::BelowMaxRate => "Not above the rate that is allowed",
         Verdict::AboveMaxRate => "Above the rate that is allowed",
+        Verdict::Fixed => "Fixed",
+        Verdict::NotFixed => "Not fixed",
+        Verdict::Different => "Variants differ",
+        Verdict::NoDifference => "No difference found",
         Verdict::Undecided => "Undecided",
         Verdict::CouldNotTest => "Could not be tested",
     }
@@ -239,7 +243,8 @@ pub fn stop_rule(rule: StopRule) -> &'static str {
     match rule {
         StopRule::PlannedN => "the planned number of trials is reached",
         StopRule::KthFailure => "the number of failures that was asked for is reached",
-        StopRule::Decision => "the interval is as narrow as was asked for",
+        StopRule::Decision => "what was seen is enough",
+        StopRule::Spent => "as many trials as were allowed are run",
         StopRule::Time => "the time is spent",
         StopRule::User => "it was ended from outside, or still goes on",
     }

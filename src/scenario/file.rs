@@ -27,11 +27,12 @@ pub fn load(file: &Path) -> Result<Scenario, Complaint> {
 }
 
 /// Reads a scenario and makes a plan of it. `overlay` puts on top of the file what the command
-/// line says; `around` is told the folder of the file, where its relative paths begin.
+/// line says; `around` is told what is asked for then, and the folder of the file, where its
+/// relative paths begin.
 pub fn plan_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
-    around: impl FnOnce(&Path) -> Surroundings,
+    around: impl FnOnce(&Scenario, &Path) -> Result<Surroundings, Refusal>,
 ) -> Result<Plan, Complaint> {
     let source = read(file)?;
     let complain = |finding| Complaint::new(file, Some(&source), finding);
@@ -39,7 +40,8 @@ pub fn plan_file(
     let mut scenario = said.clone();
     overlay(&mut scenario);
     let whole = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
-    let around = around(whole.parent().unwrap_or(&whole));
+    let around = around(&scenario, whole.parent().unwrap_or(&whole));
+    let around = around.map_err(|refusal| complain(place(&source, refusal, true)))?;
     scenario.plan(around.clone()).map_err(|refusal| {
         let by_file = said.plan(around).err().as_ref() == Some(&refusal);
         complain(place(&source, refusal, by_file))

@@ -3,10 +3,12 @@
 //! A [`Scenario`] holds what was said and nothing else. [`Scenario::plan`] adds
 //! what was not said, so that every default stands in one place.
 
+mod again;
 mod check;
 mod complaint;
 mod file;
 mod plan;
+mod question;
 mod read;
 mod schema;
 mod shape;
@@ -23,7 +25,7 @@ pub use value::{
     TimeoutValue,
 };
 
-use crate::model::{Capture, CoreSize, Keep, Leaks, Role};
+use crate::model::{Capture, CoreSize, Find, Keep, Leaks, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -38,6 +40,22 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// A sentence for people: what this is about.
     pub description: Option<String>,
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?) or `compare` (which variants fail?).
+    pub ask: Option<Ask>,
+    /// To confirm a fix, how often it failed before: counts such as `3/30`, or a run. To compare, how often those variants fail that do.
+    pub baseline: Option<String>,
+    /// Of a baseline with several variants, which one.
+    pub of: Option<String>,
+    /// A failure rate that is taken for granted, where there is no baseline.
+    pub assume_rate: Option<Rate>,
+    /// A fix that only halves the rate must not pass for one.
+    pub exclude_half: Option<bool>,
+    /// Every failure is the bug, not only those that the baseline saw.
+    pub any_failure: Option<bool>,
+    /// To compare: which variants are `failing` and which are not, or which fail at `different` rates.
+    pub find: Option<Find>,
+    /// The variant that the others are compared with; the first, unless told.
+    pub reference: Option<String>,
     /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     pub command: Option<Vec<String>>,
     /// A command for `sh -c`, instead of `command`.
@@ -126,6 +144,19 @@ pub struct Scenario {
     pub cores: Option<CoreSize>,
     /// A child that crashed is no failure of a trial that ended well.
     pub ignore_child_crashes: Option<bool>,
+}
+
+/// The question that is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    /// How often does it fail?
+    #[default]
+    Rate,
+    /// Is it fixed?
+    Confirm,
+    /// Which variants fail, and do they differ?
+    Compare,
 }
 
 /// One role in a trial.

@@ -1,9 +1,9 @@
 //! From what was said to a complete plan: every default stands here.
 
-use super::{Actor, EnvValue, OnlyRule, Scenario, Variant};
+use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Limit, Only, Plan, Question, Resource, Role,
-    Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Cores, Expect, Find, Hooks, Limit, Measured, Only, Plan, Question,
+    Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Trials, when nothing says how many: finite.
 pub const DEFAULT_RUNS: u64 = 100;
+/// Trials of each variant whose rates are compared, when nothing says how many.
+pub(super) const DEFAULT_PAIRS: u64 = 300;
 /// Time for the whole, when nothing says how many trials.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// When a trial is a hang, unless told.
@@ -31,6 +33,8 @@ pub struct Surroundings {
     pub base: PathBuf,
     /// The seed, unless one is given.
     pub seed: u64,
+    /// What the baseline turned out to be, where one was named.
+    pub baseline: Option<Measured>,
 }
 
 /// Why a scenario is no plan.
@@ -45,7 +49,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
+pub(super) fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
     let at = at.iter().map(ToString::to_string).collect();
     Refusal {
         what: what.into(),
@@ -60,6 +64,7 @@ impl Scenario {
         let (jobs, waves) = self.lanes()?;
         self.check_patterns()?;
         let variants = self.variants(&around.base)?;
+        let question = self.question(&variants, around.baseline)?;
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
@@ -70,7 +75,6 @@ impl Scenario {
         let (capture, cores) = self.capture();
         Ok(Plan {
             scenario: None,
-            question: Question::default(),
             variants,
             factors: Vec::new(),
             environment: if clear {
@@ -112,11 +116,11 @@ impl Scenario {
                     .iter()
                     .map(|pattern| pattern.0.clone())
                     .collect(),
-                only: self.only.iter().map(|only| only.0).collect(),
+                only: self.bug(&question),
                 leaks: self.leaks.unwrap_or(defaults.leaks),
                 ignore_child_crashes: self.ignore_child_crashes.unwrap_or(false),
             },
-            stop: self.stop()?,
+            stop: self.stop(&question)?,
             jobs,
             waves,
             warmup: self.warmup.unwrap_or(0),
@@ -131,6 +135,7 @@ impl Scenario {
             capture,
             cores,
             no_cores: None,
+            question,
         })
     }
 
@@ -147,6 +152,8 @@ impl Scenario {
             Some(Some(0)) => Capture::Off,
             Some(_) => Capture::On,
             None if self.only.iter().any(by_signature) => Capture::On,
+            // It ends with the first crash that counts: no trial runs after or beside a dump.
+            None if self.ask == Some(Ask::Confirm) => Capture::On,
             None => Capture::default(),
         };
         let cores = Cores {
@@ -192,7 +199,7 @@ impl Scenario {
         })
     }
 
-    fn stop(&self) -> Result<Stop, Refusal> {
+    fn stop(&self, question: &Question) -> Result<Stop, Refusal> {
         let failures = match (self.fail_fast, self.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
                 return Err(refuse(
@@ -217,12 +224,20 @@ impl Scenario {
         // Finite, whatever was said: a failure or a width may never come.
         let bounded = self.runs.is_some() || self.duration.is_some();
         let open_ended = failures.is_some() || self.width.is_some();
+        let (runs, time) = match question {
+            Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
+            Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
+            // It has an end of its own.
+            Question::Confirm(_) => (None, None),
+            Question::Compare(compare) => match compare.find {
+                Find::Failing => (None, Some(DEFAULT_DURATION)),
+                Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
+            },
+        };
         let duration = self.duration.map(|span| span.0);
-        let duration = duration.or((!bounded).then_some(DEFAULT_DURATION));
+        let duration = duration.or(time.filter(|_| !bounded));
         Ok(Stop {
-            trials: self
-                .runs
-                .or((!bounded && !open_ended).then_some(DEFAULT_RUNS)),
+            trials: self.runs.or(runs.filter(|_| !bounded)),
             failures,
             width: self.width.map(|rate| rate.0),
             duration_us: duration.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),

@@ -219,6 +219,12 @@ impl FromStr for ResourceName {
 }
 
 impl ResourceName {
+    /// Returns the name of a resource.
+    pub fn of(resource: Resource) -> Self {
+        let found = Resource::ALL.iter().find(|(one, _)| *one == resource);
+        Self(found.expect("listed").1)
+    }
+
     /// Returns the resource of this name.
     pub fn resource(self) -> Resource {
         let found = Resource::ALL.iter().find(|(_, name)| *name == self.0);

@@ -9,9 +9,11 @@
 //! stops on what happened to *finish* first is biased: with a true 5 % of hangs and
 //! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
 
+mod contrast;
 mod series;
 mod tally;
 
+pub use contrast::Contrast;
 pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
@@ -89,6 +91,8 @@ pub struct State {
     pub around: Series,
     /// Variants that cannot be tried, and why.
     pub untestable: BTreeMap<VariantId, String>,
+    /// What is set against what, where rates are compared.
+    pub contrasts: Vec<Contrast>,
     variants: Vec<Variant>,
     /// Everything from the first trial that is not counted yet.
     open: BTreeMap<TrialId, Open>,
@@ -169,6 +173,7 @@ impl State {
         };
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
+            contrasts: contrast::contrasts(&plan),
             plan: *plan,
             version,
             run,
@@ -321,6 +326,15 @@ impl State {
                 }
             }
             counted.tally.add(trial.id, &ended);
+            let failed = match &ended.outcome {
+                Outcome::Pass => Some(false),
+                Outcome::Fail(_) => Some(true),
+                Outcome::Other(_) | Outcome::Void(_) => None,
+            };
+            if let Some(failed) = failed.filter(|_| !trial.capture) {
+                let contrasts = self.contrasts.iter_mut();
+                contrasts.for_each(|one| one.add(trial.variant, failed));
+            }
             if let Some(around) = ended.around.filter(|_| !trial.capture) {
                 self.around.add(trial.id, around);
             }
@@ -351,6 +365,11 @@ impl State {
     /// Returns the tally of those trials of a variant that were run to catch evidence.
     pub fn captured(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].captured.tally
+    }
+
+    /// True while a variant can be tried, as far as is known.
+    pub fn is_testable(&self, variant: VariantId) -> bool {
+        !self.untestable.contains_key(&variant)
     }
 
     /// Returns every variant with its tally.

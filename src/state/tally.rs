@@ -7,6 +7,9 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// So many failures are known by their place: no question needs more.
+const EARLY: usize = 32;
+
 /// Counts of one variant.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -42,6 +45,8 @@ pub struct Tally {
     batches: Batches,
     /// Sum of the positions of failures among the counted trials, from 1.
     pub failure_positions: u64,
+    /// The first failures, and how many trials counted with each.
+    pub early_failures: Vec<(TrialId, u64)>,
     /// The last trial that counts was a failure.
     pub ended_in_failure: bool,
     batch_size: u64,
@@ -155,6 +160,9 @@ impl Tally {
         self.ended_in_failure = failed;
         if failed {
             self.failure_positions += self.trials();
+            if self.early_failures.len() < EARLY {
+                self.early_failures.push((id, self.trials()));
+            }
         }
         if self.batch_size < 2 {
             return;
@@ -185,6 +193,11 @@ impl Tally {
     /// Returns the trials that ran and ended by themselves.
     pub fn ran(&self) -> u64 {
         self.trials() + self.other
+    }
+
+    /// Returns the trials that failed, of which it is not known whether it was the bug.
+    pub fn untold(&self) -> u64 {
+        self.void.get(&Void::Untold).copied().unwrap_or(0)
     }
 
     /// Returns the trials that said nothing; warming up is not meant to.

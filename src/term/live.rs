@@ -3,7 +3,7 @@
 use super::say;
 use crate::model::{Depth, Event, Failure, Level, Observation, Outcome, TrialId, Void};
 use crate::oracle;
-use crate::policy::Collect;
+use crate::policy::{self, Collect};
 use crate::report::words;
 use crate::state::{Sink, State};
 use crate::stats::confidence_sequence;
@@ -23,7 +23,6 @@ pub struct Live {
     /// Without a terminal: when a line was last written. Never, if none is wanted.
     last_line: Option<Instant>,
     every_trial: bool,
-    total: Option<u64>,
     began: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
@@ -31,34 +30,33 @@ pub struct Live {
 
 impl Live {
     /// A line that rewrites itself.
-    pub fn moving(total: Option<u64>, every_trial: bool) -> Self {
+    pub fn moving(every_trial: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
         Self {
             bar: Some(bar),
-            ..Self::new(total, every_trial)
+            ..Self::new(every_trial)
         }
     }
 
     /// Plain lines now and then.
-    pub fn plain(total: Option<u64>, every_trial: bool) -> Self {
+    pub fn plain(every_trial: bool) -> Self {
         Self {
             last_line: Some(Instant::now()),
-            ..Self::new(total, every_trial)
+            ..Self::new(every_trial)
         }
     }
 
     /// Nothing but failures as they happen.
-    pub fn still(total: Option<u64>, every_trial: bool) -> Self {
-        Self::new(total, every_trial)
+    pub fn still(every_trial: bool) -> Self {
+        Self::new(every_trial)
     }
 
-    fn new(total: Option<u64>, every_trial: bool) -> Self {
+    fn new(every_trial: bool) -> Self {
         Self {
             bar: None,
             last_line: None,
             every_trial,
-            total,
             began: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
@@ -147,8 +145,9 @@ impl Live {
             *counts.entry(kind.name()).or_default() += count;
         }
         let failed: u64 = counts.values().sum();
-        let mut parts = vec![match self.total {
-            Some(total) => format!("{completed}/{total}"),
+        let left = policy::of(&state.plan).left(state);
+        let mut parts = vec![match left {
+            Some(left) => format!("{completed}/{}", completed + left),
             None => completed.to_string(),
         }];
         parts.push(format!("{} ok", completed - failed.min(completed)));
@@ -177,18 +176,18 @@ impl Live {
             });
         }
         parts.push(format!("{} running", state.running().count()));
-        parts.push(self.time(completed));
+        parts.push(self.time(completed, left));
         parts.join("   ")
     }
 
-    fn time(&self, completed: u64) -> String {
+    fn time(&self, completed: u64, left: Option<u64>) -> String {
         let elapsed = self.began.elapsed().as_secs_f64();
         let spent = words::seconds(elapsed);
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        match self.total {
-            Some(total) if fresh > 0 && total > completed => {
+        match left {
+            Some(left) if fresh > 0 && left > 0 => {
                 #[expect(clippy::cast_precision_loss, reason = "an estimate for the eye")]
-                let left = elapsed * (total - completed) as f64 / fresh as f64;
+                let left = elapsed * left as f64 / fresh as f64;
                 format!("{spent}, about {} left", words::seconds(left))
             }
             _ => spent,

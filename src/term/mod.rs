@@ -7,6 +7,7 @@ mod checkup;
 mod differences;
 mod live;
 mod summary;
+mod table;
 mod ticks;
 
 pub use checkup::checkup;

@@ -1,8 +1,10 @@
 //! The first screen of a result: tally, rate, what was not seen, where the
 //! evidence is, what to type next.
 
+use super::table;
 use crate::model::Depth;
-use crate::report::{Report, SignatureSeen, Variant, words};
+use crate::policy::Verdict;
+use crate::report::{Answer, Report, SignatureSeen, Variant, words};
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,13 +16,20 @@ const LISTED: usize = 12;
 /// Returns the first screen of a run.
 pub fn summary(report: &Report, evidence: &Path) -> String {
     let mut out = String::new();
-    for variant in &report.variants {
+    if let Some(Answer::Compare(_)) = &report.answer {
+        out.push_str(&table::variants(report));
+    }
+    let one_by_one = !matches!(report.answer, Some(Answer::Compare(_)));
+    for variant in report.variants.iter().filter(|_| one_by_one) {
         if !variant.name.is_empty() {
             let _ = writeln!(out, "  {}", style(words::sanitize(&variant.name)).bold());
         }
         let _ = writeln!(out, "  {}", tally(variant));
         let _ = writeln!(out, "  {}", rate(report, variant));
         kinds(&mut out, variant);
+    }
+    if let Some(given) = &report.answer {
+        answer(&mut out, report, given);
     }
     for note in &report.notes {
         let _ = writeln!(
@@ -35,6 +44,28 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
         let _ = writeln!(out, "  {next}");
     }
     out
+}
+
+/// Writes the answer, and what it rests on.
+fn answer(out: &mut String, report: &Report, answer: &Answer) {
+    let sentence = style(words::sanitize(answer.sentence())).bold();
+    let sentence = match report.verdict {
+        Verdict::Fixed | Verdict::Clean | Verdict::NoDifference => sentence.green(),
+        Verdict::NotFixed | Verdict::Different | Verdict::Failing => sentence.red(),
+        _ => sentence.yellow(),
+    };
+    let _ = writeln!(out, "  {sentence}");
+    for line in answer.lines() {
+        let _ = writeln!(out, "    {}", words::sanitize(&line));
+    }
+    for assumption in answer.assumptions() {
+        let assumption = words::sanitize(assumption);
+        let _ = writeln!(
+            out,
+            "    {}",
+            style(format!("taken for granted: {assumption}")).dim()
+        );
+    }
 }
 
 fn tally(variant: &Variant) -> String {
@@ -233,19 +264,30 @@ fn next(report: &Report) -> Option<String> {
         .iter()
         .find(|variant| variant.failures > 0)?;
     let trial = variant.failing_trials.first()?;
-    let clean = variant.clean_runs_to_confirm?;
-    let again = match &report.scenario {
-        Some(file) => format!("provoke scenario {file} -n {clean} -x"),
-        None => format!("provoke run -n {clean} -x -- {}", variant.command),
+    let confirm = match &report.answer {
+        // Its few trials are no baseline: the one that it had is a better one.
+        Some(Answer::Confirm(_)) => None,
+        _ => confirm(report, variant),
     };
-    let explained = explained(variant).map_or(String::new(), |trial| {
-        format!("\n  what happened: provoke explain {}#{trial}", report.run)
-    });
+    let explained = explained(variant)
+        .map(|trial| format!("what happened: provoke explain {}#{trial}", report.run));
+    let replay = format!("one again: provoke replay {}#{trial}", report.run);
+    let all = [confirm, explained, Some(replay)];
+    Some(all.into_iter().flatten().collect::<Vec<_>>().join("\n  "))
+}
+
+/// Returns how a fix of this variant is confirmed.
+fn confirm(report: &Report, variant: &Variant) -> Option<String> {
+    let clean = variant.clean_runs_to_confirm?;
+    let mut again = format!("provoke confirm --baseline {}", report.run);
+    if !variant.name.is_empty() {
+        let name = shlex::try_quote(&variant.name);
+        let _ = write!(again, " --of {}", name.as_deref().unwrap_or(&variant.name));
+    }
     Some(format!(
-        "a fix will need {}: {}{explained}\n  one again: provoke replay {}#{trial}",
+        "a fix will need {}: {}",
         words::plural(clean, "clean trial"),
         style(words::sanitize(&again)).bold(),
-        report.run,
     ))
 }
 

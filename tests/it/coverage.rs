@@ -3,7 +3,6 @@
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use provoke::model::Trial;
-use provoke::policy::Repeat;
 use provoke::report::{Basis, Report};
 use provoke::state::State;
 use std::time::Duration;
@@ -34,7 +33,7 @@ fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, Basis) {
     let mut basis = Basis::Cp;
     let misses = (1..=RUNS).filter(|world| {
         let state = one(rule, rate, world * 7919, interrupt);
-        let found = Report::new(&state, &Repeat, true).variants[0].rate;
+        let found = Report::new(&state, true).variants[0].rate;
         basis = found.basis;
         let [lo, hi] = found.interval();
         !(lo..=hi).contains(&rate)

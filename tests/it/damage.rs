@@ -4,7 +4,7 @@
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
 use provoke::model::Trial;
-use provoke::policy::{Policy as _, Repeat};
+use provoke::policy;
 use provoke::report::Report;
 use provoke::store::{StoreError, read};
 use std::fmt::Write as _;
@@ -34,8 +34,8 @@ fn digest(bytes: &[u8]) -> Result<(), StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
-    let state = read(&path, |state| Repeat.is_done(state), |_, _| {})?;
-    let report = Report::new(&state, &Repeat, true);
+    let state = read(&path, policy::is_done, |_, _| {})?;
+    let report = Report::new(&state, true);
     serde_json::to_string(&report).unwrap();
     Ok(())
 }

@@ -8,7 +8,7 @@ use provoke::model::{
     ActorSeen, Around, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan,
     Signal, Trial, TrialId, VariantId,
 };
-use provoke::policy::{Policy as _, Repeat, StopRule, Verdict, stop_rule};
+use provoke::policy::{self, Policy as _, Repeat, StopRule, Verdict};
 use provoke::report::Report;
 use provoke::scenario::{Scenario, Surroundings};
 use provoke::state::{Sink, State};
@@ -34,6 +34,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         environment: Vec::new(),
         base: PathBuf::from("/"),
         seed: 1,
+        baseline: None,
     };
     scenario.plan(around).unwrap()
 }
@@ -52,7 +53,7 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
 }
 
 fn apply(state: &mut State, event: &Event) {
-    state.apply(event, |state| Repeat.is_done(state));
+    state.apply(event, policy::is_done);
 }
 
 /// Drives a state to its end, in virtual time; returns what happened.
@@ -65,6 +66,7 @@ pub(crate) fn run(
         .enable_time()
         .start_paused(true)
         .build();
+    let policy = policy::of(&state.plan);
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
@@ -78,7 +80,7 @@ pub(crate) fn run(
         };
         let mut driver = Driver {
             state,
-            policy: &Repeat,
+            policy,
             executor: Arc::new(Fake::new(script)),
             sinks: vec![&mut tape],
             signals: &mut signals,
@@ -142,7 +144,7 @@ fn ended(ending: Ending) -> Observation {
 
 /// What a run says, without what depends on timing.
 fn answer(state: &State) -> (Verdict, u64, u64, Vec<u64>, u64, StopRule) {
-    let report = Report::new(state, &Repeat, true);
+    let report = Report::new(state, true);
     let variant = &report.variants[0];
     (
         report.verdict,
@@ -431,7 +433,7 @@ fn variants_take_turns_and_each_stops_by_its_own_rule() {
     assert_eq!(order[..4], [0, 1, 0, 1]);
     let rules: Vec<_> = state
         .tallies()
-        .map(|(_, tally)| (tally.trials(), stop_rule(&state, tally)))
+        .map(|(id, tally)| (tally.trials(), Repeat.stop_rule(&state, id)))
         .collect();
     assert_eq!(rules, [(2, StopRule::KthFailure), (10, StopRule::PlannedN)]);
 }
@@ -508,7 +510,7 @@ fn evidence_is_caught_after_the_measurement_and_counted_apart() {
         },
         None,
     );
-    let variant = &Report::new(&state, &Repeat, true).variants[0];
+    let variant = &Report::new(&state, true).variants[0];
     assert_eq!((variant.trials, variant.failures), (20, 4));
     assert_eq!(variant.failing_trials, [5, 10, 15, 20]);
     let captured = variant.captured.as_ref().unwrap();
@@ -586,7 +588,7 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
     let (first, mut state) = begin(plan("runs = 40\njobs = 4"));
     let script = move |trial: &Trial| (Duration::from_secs(1), threads(trial));
     let events = run(&mut state, script, None);
-    let growth = |state: &State| Report::new(state, &Repeat, true).growth;
+    let growth = |state: &State| Report::new(state, true).growth;
     let found = growth(&state);
     let warning: Vec<_> = found.iter().filter(|growth| growth.warns).collect();
     assert_eq!((found.len(), warning.len()), (4, 1), "{found:?}");

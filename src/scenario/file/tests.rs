@@ -10,6 +10,7 @@ fn around(base: &Path) -> Surroundings {
         environment: Vec::new(),
         base: base.to_owned(),
         seed: 7,
+        baseline: None,
     }
 }
 
@@ -18,7 +19,7 @@ fn plan_of(text: &str, overlay: impl FnOnce(&mut Scenario)) -> Result<Plan, Stri
     let file = folder.path().join("s.toml");
     fs::write(&file, text).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    plan_file(&file, overlay, around)
+    plan_file(&file, overlay, |_, base| Ok(around(base)))
         .map_err(|complaint| complaint.render(false).replace(&prefix, ""))
 }
 
@@ -554,9 +555,9 @@ fn relative_paths_begin_at_the_folder_of_the_file() {
     let plan = plan_file(
         &file,
         |_| {},
-        |base| {
+        |_, base| {
             told = base.to_owned();
-            around(base)
+            Ok(around(base))
         },
     );
     let plan = plan.unwrap();
@@ -578,7 +579,7 @@ fn a_folder_is_told_as_an_absolute_path() {
         .unwrap();
     std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
     let name = Path::new(file.path().file_name().unwrap());
-    let plan = plan_file(name, |_| {}, around).unwrap();
+    let plan = plan_file(name, |_| {}, |_, base| Ok(around(base))).unwrap();
     let cwd = &plan.variants[0].actors[0].cwd;
     assert_eq!(
         Path::new(cwd.as_os_str()),

@@ -6,6 +6,7 @@ fn around() -> Surroundings {
         environment: vec![("PATH".into(), "/bin".into())],
         base: PathBuf::from("/base"),
         seed: 7,
+        baseline: None,
     }
 }
 

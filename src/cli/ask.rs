@@ -1,0 +1,159 @@
+//! `confirm` and `compare`: questions that the trials answer by themselves.
+
+use super::args::{Flags, Output};
+use super::error::CliError;
+use super::exit::Exit;
+use super::run::{begin, from_file, from_words, refuse};
+use crate::model::Find;
+use crate::scenario::{Ask, Rate, Scenario};
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Is it fixed? Run it until that is known, with the chance of being wrong
+///
+/// The baseline says how often it failed before the fix. The first failure of the same bug says
+/// NOT FIXED; as many clean trials as the baseline asks for say FIXED. With a run for a baseline,
+/// everything else is as it was in that run: flags given here win, and without a command it is
+/// the same again.
+#[derive(Args)]
+pub(super) struct Confirm {
+    #[command(flatten)]
+    about: ConfirmFlags,
+    /// A scenario file that says the rest
+    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    output: Output,
+    /// The command of the fixed side and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Which variants fail, and do they differ? Trials of all of them take turns
+///
+/// Two variants are compared by their failure rates. Of several, each is found to fail, or to be
+/// clean. Variants are made with -L, or stand in a scenario file.
+#[derive(Args)]
+pub(super) struct Compare {
+    #[command(flatten)]
+    about: CompareFlags,
+    /// A scenario file that says the rest
+    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    output: Output,
+    /// The command and its arguments; `{VAR}` in it is filled in
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+const ASKED: &str = "What is asked";
+
+/// What a fix is held against.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct ConfirmFlags {
+    /// How often it failed before: a run, or counts such as 3/30
+    #[arg(long, value_name = "RUN|K/N", help_heading = ASKED)]
+    baseline: Option<String>,
+    /// Of a baseline with several variants, which one
+    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    of: Option<String>,
+    /// Take this failure rate for granted: nobody has measured it
+    #[arg(long, value_name = "P", help_heading = ASKED)]
+    assume_rate: Option<Rate>,
+    /// Run on until a fix that only halves the rate would have failed too
+    #[arg(long, help_heading = ASKED)]
+    exclude_half: bool,
+    /// Every failure is the bug, not only those that the baseline saw
+    #[arg(long, help_heading = ASKED)]
+    any_failure: bool,
+}
+
+/// What is compared with what.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct CompareFlags {
+    /// `failing`: which fail and which do not; `different`: do they fail at different rates
+    /// [default: different for two variants, failing for more]
+    #[arg(long, value_name = "failing|different", value_parser = find, help_heading = ASKED)]
+    find: Option<Find>,
+    /// The variant that the others are compared with [default: the first]
+    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    reference: Option<String>,
+    /// How often those fail that do: a run, or counts such as 3/30 [default: found out on the way]
+    #[arg(long, value_name = "RUN|K/N", help_heading = ASKED)]
+    baseline: Option<String>,
+    /// Of a baseline with several variants, which one
+    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    of: Option<String>,
+}
+
+impl Confirm {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let command = super::words(self.command)?;
+        let (about, flags) = (self.about, self.flags);
+        let overlay = move |scenario: &mut Scenario| {
+            scenario.ask = Some(Ask::Confirm);
+            about.clone().overlay(scenario);
+            flags.clone().overlay(command.clone(), scenario);
+        };
+        let plan = match &self.file {
+            Some(file) => from_file(file, overlay)?,
+            None => from_words(overlay)?,
+        };
+        begin(plan, &self.output)
+    }
+}
+
+impl Compare {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let command = super::words(self.command)?;
+        let (about, flags) = (self.about, self.flags);
+        let overlay = move |scenario: &mut Scenario| {
+            scenario.ask = Some(Ask::Compare);
+            about.clone().overlay(scenario);
+            flags.clone().overlay(command.clone(), scenario);
+        };
+        let plan = match &self.file {
+            Some(file) => from_file(file, overlay)?,
+            None => from_words(overlay)?,
+        };
+        begin(plan, &self.output)
+    }
+}
+
+impl ConfirmFlags {
+    fn overlay(self, scenario: &mut Scenario) {
+        baseline(scenario, self.baseline, self.of);
+        scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
+        scenario.exclude_half = self.exclude_half.then_some(true).or(scenario.exclude_half);
+        scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
+    }
+}
+
+impl CompareFlags {
+    fn overlay(self, scenario: &mut Scenario) {
+        baseline(scenario, self.baseline, self.of);
+        scenario.find = self.find.or(scenario.find);
+        scenario.reference = self.reference.or(scenario.reference.take());
+    }
+}
+
+fn baseline(scenario: &mut Scenario, baseline: Option<String>, of: Option<String>) {
+    scenario.baseline = baseline.or(scenario.baseline.take());
+    scenario.of = of.or(scenario.of.take());
+}
+
+fn find(text: &str) -> Result<Find, String> {
+    match text {
+        "failing" => Ok(Find::Failing),
+        "different" => Ok(Find::Different),
+        _ => Err("write `failing` or `different`".to_owned()),
+    }
+}

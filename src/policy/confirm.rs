@@ -1,0 +1,144 @@
+//! `confirm`: is it fixed? Until the bug is seen again, or has been missed often enough.
+
+use super::{Policy, Step, StopRule, Verdict, untold};
+use crate::model::{Baseline, Confirm as Asked, Question, VariantId};
+use crate::state::State;
+use crate::stats::{
+    chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
+    unchanged_p_value_effective,
+};
+
+/// The fixed side is the only variant.
+const FIXED_SIDE: VariantId = VariantId(0);
+/// For each clean trial that is needed so many may fail otherwise, before it is given up.
+const OTHERS: u64 = 2;
+/// And so many in any case.
+const FEW_OTHERS: u64 = 20;
+
+/// Runs the fixed side until it shows the bug, or has passed as often as the baseline asks for.
+pub struct Confirm;
+
+/// How far a confirmation has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Clean trials so far.
+    pub clean: u64,
+    /// Clean trials that are enough; nothing where no number is.
+    pub needed: Option<u64>,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// The chance that an unchanged program does as well.
+    pub unchanged: f64,
+}
+
+impl Progress {
+    /// Returns how far it has come; nothing where another question was asked.
+    pub fn of(state: &State) -> Option<Self> {
+        let Question::Confirm(asked) = &state.plan.question else {
+            return None;
+        };
+        let tally = state.tally(FIXED_SIDE);
+        let clean = tally.passes;
+        Some(Self {
+            clean,
+            needed: needed(asked, state.plan.alpha.value()),
+            failures: tally.failures,
+            unchanged: match &asked.baseline {
+                Baseline::Measured(base) => {
+                    unchanged_p_value_effective(base.failures, base.trials, clean, base.effect())
+                }
+                Baseline::Assumed(millionths) => 1.0 - chance_to_see(rate(*millionths), clean),
+            },
+        })
+    }
+
+    /// True when enough trials were clean, and not one showed the bug.
+    pub fn is_clean(&self) -> bool {
+        self.failures == 0 && self.needed.is_some_and(|needed| self.clean >= needed)
+    }
+
+    /// Returns how many clean trials are still needed.
+    pub fn missing(&self) -> Option<u64> {
+        Some(self.needed?.saturating_sub(self.clean))
+    }
+}
+
+/// Returns how many clean trials are enough.
+fn needed(asked: &Asked, alpha: f64) -> Option<u64> {
+    let level = if asked.exclude_half {
+        alpha * alpha
+    } else {
+        alpha
+    };
+    match &asked.baseline {
+        Baseline::Measured(base) => {
+            clean_runs_needed_effective(base.failures, base.trials, base.effect(), level)
+        }
+        Baseline::Assumed(millionths) => clean_runs_at_known_rate(rate(*millionths), level),
+    }
+}
+
+fn rate(millionths: u32) -> f64 {
+    f64::from(millionths) / 1e6
+}
+
+impl Policy for Confirm {
+    fn next(&self, state: &State) -> Step {
+        let Some(progress) = Progress::of(state) else {
+            return Step::Done;
+        };
+        if progress.failures > 0 || progress.is_clean() || given_up(state, &progress) {
+            return Step::Done;
+        }
+        if state.budget_spent || !state.is_testable(FIXED_SIDE) {
+            return Step::finish(state);
+        }
+        let under_way = state.underway(FIXED_SIDE);
+        let other = state.tally(FIXED_SIDE).other;
+        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let wanted = progress.needed.unwrap_or(u64::MAX).saturating_add(other);
+        if under_way < wanted.min(all) {
+            Step::Launch(FIXED_SIDE)
+        } else if state.tally(FIXED_SIDE).ran() >= all {
+            Step::Done
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        match Progress::of(state) {
+            Some(progress) if progress.failures > 0 => Verdict::NotFixed,
+            // Each of these may be the bug.
+            Some(_) if untold(state) > 0 => Verdict::Undecided,
+            Some(progress) if progress.is_clean() => Verdict::Fixed,
+            _ if state.tally(FIXED_SIDE).ran() == 0 => Verdict::CouldNotTest,
+            _ => Verdict::Undecided,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        let ran = state.tally(FIXED_SIDE).ran();
+        let all = state.plan.stop.trials;
+        match Progress::of(state) {
+            Some(progress) if progress.failures > 0 => StopRule::KthFailure,
+            Some(progress) if progress.is_clean() => StopRule::PlannedN,
+            _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
+            _ => StopRule::from_outside(state),
+        }
+    }
+
+    fn left(&self, state: &State) -> Option<u64> {
+        let progress = Progress::of(state)?;
+        let missing = progress.missing()?;
+        let waiting = state.completed() - state.tally(FIXED_SIDE).ran().min(state.completed());
+        Some(missing.saturating_sub(waiting))
+    }
+}
+
+/// True when most of what was run failed otherwise, so that clean trials are not to be had.
+fn given_up(state: &State, progress: &Progress) -> bool {
+    let others = state.tally(FIXED_SIDE).other;
+    let needed = progress.needed.unwrap_or(u64::MAX);
+    others >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)
+}

@@ -1,0 +1,201 @@
+//! `compare`, where some variants may not fail at all: which fail, and which do not?
+//!
+//! Variants go round in shuffled blocks. One that fails is known to fail, and out. One that has
+//! passed as often as a rate asks for is clean, and out. The rate is a baseline that was given;
+//! or that of the variant that failed first: it goes on alone of all that failed, until it has
+//! failed often enough *again*. What it did until it was chosen does not count, for it was
+//! chosen by that.
+
+use super::blocks::next_in_block;
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
+use crate::model::{Measured, Question, VariantId};
+use crate::state::{State, Tally};
+use crate::stats::{cheapest_baseline, clean_runs_needed_effective, race_alpha};
+
+/// Runs every variant until it has failed or is known to be clean.
+pub struct Race;
+
+/// What is known of a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It failed.
+    Fails,
+    /// It passed so often that it does not fail as the others do.
+    Clean,
+    /// Neither is known.
+    Open,
+    /// It could not be tried.
+    Untestable,
+}
+
+/// What a race rests on.
+struct Course<'a> {
+    state: &'a State,
+    /// The failures and trials that clean variants are held against, as far as they are known.
+    baseline: Option<Measured>,
+    /// Whose these are, where they were not given.
+    reference: Option<VariantId>,
+    /// The clean trials that are enough, once that is known.
+    needed: Option<u64>,
+}
+
+impl<'a> Course<'a> {
+    fn of(state: &'a State) -> Self {
+        let given = match &state.plan.question {
+            Question::Compare(compare) => compare.baseline.clone(),
+            Question::Rate | Question::Confirm(_) => None,
+        };
+        let level = race_alpha(state.plan.variants.len() as u64, state.plan.alpha.value());
+        let enough = match given {
+            Some(_) => 0,
+            None => cheapest_baseline(level),
+        };
+        let first = first_to_fail(state).filter(|_| given.is_none());
+        let baseline = given.or_else(|| Some(since_chosen(first?.1, enough)));
+        let known = baseline.as_ref().filter(|base| base.failures >= enough);
+        let needed = known.and_then(|base| {
+            clean_runs_needed_effective(base.failures, base.trials, base.effect(), level)
+        });
+        Self {
+            state,
+            baseline,
+            reference: first.map(|(variant, _)| variant),
+            needed,
+        }
+    }
+
+    fn standing(&self, variant: VariantId) -> Standing {
+        let tally = self.state.tally(variant);
+        let enough = self.needed.is_some_and(|needed| tally.passes >= needed);
+        if tally.failures > 0 {
+            Standing::Fails
+        // Each trial of which it is not known may have been a failure.
+        } else if enough && tally.untold() == 0 {
+            Standing::Clean
+        } else if enough || self.state.is_testable(variant) {
+            Standing::Open
+        } else {
+            Standing::Untestable
+        }
+    }
+
+    /// True when this one is no longer launched.
+    fn is_closed(&self, variant: VariantId) -> bool {
+        let tally = self.state.tally(variant);
+        let all = self.state.plan.stop.trials;
+        let enough = self.needed.is_some_and(|needed| tally.passes >= needed);
+        let known = if tally.failures > 0 {
+            self.reference != Some(variant) || self.needed.is_some()
+        } else {
+            enough
+        };
+        known || all.is_some_and(|all| tally.ran() >= all) || !self.state.is_testable(variant)
+    }
+}
+
+fn first_to_fail(state: &State) -> Option<(VariantId, &Tally)> {
+    let failed = state.tallies().filter(|(_, tally)| tally.failures > 0);
+    failed.min_by_key(|(_, tally)| tally.early_failures[0])
+}
+
+/// Returns what a variant did since its first failure, until it had failed often enough again:
+/// what was under way then is counted for it, but not here.
+fn since_chosen(tally: &Tally, enough: u64) -> Measured {
+    let (_, before) = tally.early_failures[0];
+    let last = usize::try_from(enough).unwrap_or(usize::MAX);
+    let end = tally.early_failures.get(last);
+    let (failures, trials) = match end {
+        Some((_, trials)) => (enough, *trials),
+        None => (tally.failures - 1, tally.trials()),
+    };
+    Measured {
+        failures,
+        trials: trials - before,
+        ..Measured::default()
+    }
+}
+
+impl Race {
+    /// Returns what is known of every variant.
+    pub fn standings(state: &State) -> Vec<Standing> {
+        let course = Course::of(state);
+        let all = state.tallies();
+        all.map(|(id, _)| course.standing(id)).collect()
+    }
+
+    /// Returns the failures and trials that clean variants are held against, and whose these
+    /// are, where they were not given.
+    pub fn baseline(state: &State) -> Option<(Measured, Option<VariantId>)> {
+        let course = Course::of(state);
+        Some((course.baseline?, course.reference))
+    }
+
+    /// Returns the clean trials that are enough, once that is known.
+    pub fn needed(state: &State) -> Option<u64> {
+        Course::of(state).needed
+    }
+}
+
+impl Policy for Race {
+    fn next(&self, state: &State) -> Step {
+        let course = Course::of(state);
+        let ids = || state.tallies().map(|(id, _)| id);
+        let open = |id: &VariantId| !course.is_closed(*id);
+        let candidate = |id: &VariantId| state.tally(*id).failures == 0 && open(id);
+        // A reference is of use only to those that may still turn out clean.
+        if !ids().any(|id| candidate(&id)) {
+            return Step::Done;
+        }
+        if state.budget_spent {
+            return Step::finish(state);
+        }
+        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let room = |id: &VariantId| {
+            let other = state.tally(*id).other;
+            let wanted = course.needed.unwrap_or(u64::MAX).saturating_add(other);
+            state.underway(*id) < wanted.min(all)
+        };
+        let next = next_in_block(state, ids().filter(|id| open(id) && room(id)));
+        next.map_or(Step::Wait, Step::Launch)
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        if nothing_counts(state) && untold(state) == 0 {
+            return Verdict::CouldNotTest;
+        }
+        let standings = Self::standings(state);
+        let needed = Self::needed(state).is_some();
+        let any = |wanted| standings.contains(&wanted);
+        match () {
+            () if any(Standing::Fails) && any(Standing::Clean) => Verdict::Different,
+            () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
+            () if any(Standing::Fails) => Verdict::Failing,
+            () if !state.finished || untold(state) > 0 => Verdict::Undecided,
+            // Time ends where it ends, and a rate to be held against was not reached.
+            () if any(Standing::Open) && (state.budget_spent || needed) => Verdict::Undecided,
+            () => Verdict::Clean,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
+        let all = state.plan.stop.trials;
+        let ran = state.tally(variant).ran();
+        match Course::of(state).standing(variant) {
+            Standing::Fails => StopRule::KthFailure,
+            Standing::Clean => StopRule::PlannedN,
+            _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
+            _ => StopRule::from_outside(state),
+        }
+    }
+
+    fn left(&self, state: &State) -> Option<u64> {
+        let course = Course::of(state);
+        let needed = course.needed?;
+        let open = state.tallies().filter(|(id, _)| !course.is_closed(*id));
+        Some(
+            open.map(|(_, tally)| needed.saturating_sub(tally.passes))
+                .sum(),
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! `compare`, where all variants may fail: do they fail at different rates?
+//!
+//! Each contrast sets the variants of one kind against those of another and weighs the evidence
+//! trial by trial; it may be looked at after every one, and stops when it is enough.
+
+use super::blocks::next_in_block;
+use super::{Policy, Step, StopRule, Verdict, nothing_counts};
+use crate::model::VariantId;
+use crate::state::{Contrast, State};
+
+/// Runs every variant until it is known to differ from the reference.
+pub struct Rates;
+
+/// Returns the logarithm of the evidence that each contrast needs: all together may be wrong as
+/// rarely as the plan allows one to be.
+pub fn threshold(state: &State) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a number of variants")]
+    let contrasts = state.contrasts.len().max(1) as f64;
+    (contrasts / state.plan.alpha.value()).ln()
+}
+
+fn is_known(state: &State, contrast: &Contrast) -> bool {
+    contrast.evidence.ln_e_max() >= threshold(state)
+}
+
+/// True when this one is no longer launched.
+fn is_closed(state: &State, variant: VariantId) -> bool {
+    let all = state.plan.stop.trials;
+    let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
+    all.is_some_and(|all| state.tally(variant).ran() >= all)
+        || !state.is_testable(variant)
+        || mine.all(|one| is_known(state, one) || !one.is_testable(state))
+}
+
+impl Policy for Rates {
+    fn next(&self, state: &State) -> Step {
+        let open = state.tallies().map(|(id, _)| id);
+        let open: Vec<VariantId> = open.filter(|id| !is_closed(state, *id)).collect();
+        if open.is_empty() {
+            return Step::Done;
+        }
+        if state.budget_spent {
+            return Step::finish(state);
+        }
+        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let room = |id: &VariantId| state.underway(*id) < all;
+        let next = next_in_block(state, open.into_iter().filter(room));
+        next.map_or(Step::Wait, Step::Launch)
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        let spent = |id| self.stop_rule(state, id) == StopRule::Spent;
+        let mut tested = state.tallies().filter(|(id, _)| state.is_testable(*id));
+        if nothing_counts(state) {
+            Verdict::CouldNotTest
+        } else if state.contrasts.iter().any(|one| is_known(state, one)) {
+            Verdict::Different
+        } else if state.contrasts.iter().all(|one| !one.is_testable(state)) {
+            Verdict::CouldNotTest
+        } else if tested.all(|(id, _)| spent(id)) {
+            Verdict::NoDifference
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
+        let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
+        let all = state.plan.stop.trials;
+        if mine.any(|one| is_known(state, one)) {
+            StopRule::Decision
+        } else if all.is_some_and(|all| state.tally(variant).ran() >= all) {
+            StopRule::Spent
+        } else {
+            StopRule::from_outside(state)
+        }
+    }
+
+    fn left(&self, state: &State) -> Option<u64> {
+        let all = state.plan.stop.trials?;
+        let open = state.tallies().filter(|(id, _)| !is_closed(state, *id));
+        Some(open.map(|(_, tally)| all.saturating_sub(tally.ran())).sum())
+    }
+}

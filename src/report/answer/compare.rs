@@ -1,0 +1,503 @@
+//! Which variants fail, and do they differ?
+
+use super::super::words;
+use super::{BaselineSeen, confidence, independence};
+use crate::model::{Compare, Find, Plan, Question, VariantId};
+use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
+use crate::state::{Contrast, State};
+use crate::stats;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// How often a difference that could be seen would be.
+const POWER: f64 = 0.8;
+/// Rates of which it is said beforehand what could be told from them.
+const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
+
+/// Which variants fail, and whether they differ, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// What was looked for.
+    pub find: Find,
+    /// What is known of each variant.
+    pub variants: Vec<VariantStanding>,
+    /// What clean variants were held against; null where rates were compared, or nothing failed.
+    pub baseline: Option<BaselineSeen>,
+    /// Clean trials that were enough; null until that is known.
+    pub clean_needed: Option<u64>,
+    /// What was set against what, where rates were compared.
+    pub contrasts: Vec<ContrastSeen>,
+    /// The nearest rates that would have been told from the one that was seen.
+    pub could_see: Option<Seeable>,
+    /// The variants by what they are made of, where they are combinations.
+    pub factors: Vec<FactorSeen>,
+    /// The settings that all failing combinations share and no clean one has; null where that is
+    /// not known, or no such settings exist.
+    pub fails_where: Option<String>,
+    /// The chance that anything of this is wrong.
+    pub error_rate: f64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// What is known of a variant.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VariantStanding {
+    /// Its name.
+    pub name: String,
+    /// Whether it fails.
+    pub standing: Standing,
+    /// Why it could not be tried.
+    pub why: Option<String>,
+}
+
+/// One thing set against another.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ContrastSeen {
+    /// What differs, where variants are combinations.
+    pub factor: Option<String>,
+    /// What the other is held against.
+    pub reference: String,
+    /// The other.
+    pub other: String,
+    /// Pairs of trials that were looked at.
+    pub pairs: u64,
+    /// Evidence that they differ: so many times likelier than if they did not, at its largest.
+    pub evidence: f64,
+    /// The evidence that is enough.
+    pub enough: f64,
+    /// Whether they are known to differ.
+    pub differs: bool,
+    /// How much more often the other fails, at least and at most.
+    pub difference: [f64; 2],
+    /// Fisher's two-sided probability, which does not hold when it is looked at on the way: for
+    /// comparison with other work only.
+    pub fisher: f64,
+}
+
+/// The nearest rates that are told from another most of the time.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Seeable {
+    /// From this rate.
+    pub rate: f64,
+    /// By so many pairs of trials.
+    pub pairs: u64,
+    /// So often.
+    pub power: f64,
+    /// The nearest lower rate; null when there is none.
+    pub below: Option<f64>,
+    /// The nearest higher rate; null when there is none.
+    pub above: Option<f64>,
+}
+
+/// The variants by one thing that they are made of.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FactorSeen {
+    /// What is set.
+    pub name: String,
+    /// To what.
+    pub levels: Vec<LevelSeen>,
+}
+
+/// All variants that have one setting in common.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct LevelSeen {
+    /// The setting.
+    pub level: String,
+    /// Variants that have it and could be tried.
+    pub variants: u64,
+    /// Those of them that failed.
+    pub failing: u64,
+    /// Their trials that count.
+    pub trials: u64,
+    /// Their trials that showed the bug.
+    pub failures: u64,
+}
+
+impl Comparison {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let Question::Compare(asked) = &state.plan.question else {
+            return None;
+        };
+        let plan = &state.plan;
+        let standings = standings(state, asked);
+        let baseline = Race::baseline(state).filter(|_| asked.find == Find::Failing);
+        let alpha = plan.alpha.value();
+        let mut new = Self {
+            sentence: String::new(),
+            find: asked.find,
+            variants: standings,
+            baseline: baseline.map(|(measured, whose)| {
+                let name = whose.map(|id| plan.variant(id).name.clone());
+                BaselineSeen::new(&measured, name)
+            }),
+            clean_needed: Race::needed(state).filter(|_| asked.find == Find::Failing),
+            contrasts: state
+                .contrasts
+                .iter()
+                .map(|one| ContrastSeen::new(state, one))
+                .collect(),
+            could_see: could_see(state),
+            factors: factors(state),
+            fails_where: None,
+            error_rate: alpha,
+            assumptions: independence(state),
+        };
+        new.fails_where = fails_where(plan, &new.variants);
+        new.sentence = match asked.find {
+            Find::Failing => new.of_race(state),
+            Find::Different => new.of_rates(state),
+        };
+        Some(new)
+    }
+
+    fn names(&self, wanted: Standing) -> Vec<&str> {
+        let those = self.variants.iter().filter(|one| one.standing == wanted);
+        those.map(|one| one.name.as_str()).collect()
+    }
+
+    fn of_race(&self, state: &State) -> String {
+        let (fails, clean) = (self.names(Standing::Fails), self.names(Standing::Clean));
+        let open = self.names(Standing::Open);
+        let certain = confidence(&state.plan);
+        let against = self.baseline.as_ref().map_or(String::new(), |base| {
+            format!("{}/{}", base.failures, base.trials)
+        });
+        let known = match (fails.as_slice(), clean.as_slice()) {
+            ([], []) => "no variant failed".to_owned(),
+            ([], clean) => format!("{} at {certain}: none failed", are_clean(clean)),
+            (fails, []) if open.is_empty() => match fails {
+                [one] => format!("{one} fails"),
+                _ => format!("all of them fail: {}", list(fails)),
+            },
+            (fails, []) => verb(fails, "fails", "fail"),
+            (fails, clean) => {
+                let both = format!(
+                    "{}; {} at {certain}",
+                    verb(fails, "fails", "fail"),
+                    are_clean(clean)
+                );
+                match &self.fails_where {
+                    Some(rule) => format!("it fails where {rule}: {both}"),
+                    None => both,
+                }
+            }
+        };
+        let needed = self.clean_needed.map_or(String::new(), |needed| {
+            format!(
+                " ({} against {against})",
+                words::plural(needed, "clean trial")
+            )
+        });
+        let needed = if clean.is_empty() {
+            String::new()
+        } else {
+            needed
+        };
+        let unknown = match open.as_slice() {
+            [] => String::new(),
+            _ if fails.is_empty() && clean.is_empty() => String::new(),
+            open => format!("; not known yet: {}", list(open)),
+        };
+        format!("{known}{needed}{unknown}")
+    }
+
+    fn of_rates(&self, state: &State) -> String {
+        let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
+        if !known.is_empty() {
+            let each: Vec<String> = known.iter().map(|one| one.sentence()).collect();
+            return format!(
+                "DIFFERENT at {}: {}",
+                confidence(&state.plan),
+                each.join("; ")
+            );
+        }
+        match Rates.verdict(state) {
+            Verdict::CouldNotTest => "not tested: there are no two variants to compare".to_owned(),
+            Verdict::NoDifference => format!("no difference found{}", self.blind()),
+            _ => format!("not known yet{}", self.blind()),
+        }
+    }
+
+    /// Says what would have been found.
+    fn blind(&self) -> String {
+        let Some(seeable) = &self.could_see else {
+            return String::new();
+        };
+        let rate = words::percent(seeable.rate);
+        let ends: Vec<String> = [seeable.below, seeable.above]
+            .into_iter()
+            .flatten()
+            .map(|end| format!("{} %", words::percent(end)))
+            .collect();
+        let pairs = words::plural(seeable.pairs, "pair");
+        if ends.is_empty() {
+            return format!(": {pairs} are too few to tell any other rate from {rate} %");
+        }
+        format!(
+            ": {pairs} would have told {rate} % from {} (8 times of 10)",
+            ends.join(" and from ")
+        )
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for one in &self.variants {
+            if let Some(why) = &one.why {
+                lines.push(format!("{} could not be tried: {why}", one.name));
+            }
+        }
+        for factor in &self.factors {
+            let levels = factor.levels.iter().map(|level| {
+                format!(
+                    "{}: {} of {} fail ({}/{})",
+                    level.level,
+                    level.failing,
+                    words::plural(level.variants, "variant"),
+                    level.failures,
+                    level.trials
+                )
+            });
+            let levels: Vec<String> = levels.collect();
+            lines.push(format!("{}   {}", factor.name, levels.join("   ")));
+        }
+        lines
+    }
+}
+
+impl ContrastSeen {
+    fn new(state: &State, contrast: &Contrast) -> Self {
+        let enough = policy::threshold(state);
+        let evidence = contrast.evidence.ln_e_max();
+        let (reference, other) = totals(state, contrast);
+        let alpha = state.plan.alpha.value();
+        let difference = stats::difference(reference, other, alpha);
+        Self {
+            factor: contrast
+                .factor
+                .map(|index| state.plan.factors[index].name.clone()),
+            reference: contrast.reference.clone(),
+            other: contrast.other.clone(),
+            pairs: contrast.evidence.pairs(),
+            evidence: evidence.exp(),
+            enough: enough.exp(),
+            differs: evidence >= enough,
+            difference: [difference.lo, difference.hi],
+            fisher: stats::fisher(reference.0, reference.1, other.0, other.1).two_sided,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let [lo, hi] = self.difference;
+        let more = lo + hi > 0.0;
+        // Which of the two it is, is known; where the interval says less, that much stands.
+        let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
+        let by = if least > 0.0 {
+            format!("{} .. {}", words::percent(least), words::percent(most))
+        } else {
+            format!("up to {}", words::percent(most))
+        };
+        let name = |level: &str| match &self.factor {
+            Some(factor) => format!("{factor}={level}"),
+            None => level.to_owned(),
+        };
+        format!(
+            "{} fails {} often than {}, by {by} points",
+            name(&self.other),
+            if more { "more" } else { "less" },
+            name(&self.reference),
+        )
+    }
+}
+
+/// Returns failures and trials of both sides of a contrast.
+fn totals(state: &State, contrast: &Contrast) -> ((u64, u64), (u64, u64)) {
+    let sum = |side: fn(&(VariantId, VariantId)) -> VariantId| {
+        let ids: BTreeSet<VariantId> = contrast.pairs.iter().map(side).collect();
+        ids.into_iter().fold((0, 0), |(k, n), id| {
+            let tally = state.tally(id);
+            (k + tally.failures, n + tally.trials())
+        })
+    };
+    (sum(|pair| pair.0), sum(|pair| pair.1))
+}
+
+/// Returns what is known of each variant: in a comparison of rates, whether it ever failed.
+fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
+    let race = Race::standings(state);
+    let of = |(id, race): (VariantId, Standing)| VariantStanding {
+        name: state.plan.variant(id).name.clone(),
+        standing: match (asked.find, race) {
+            (Find::Different, Standing::Clean) => Standing::Open,
+            (_, standing) => standing,
+        },
+        why: state.untestable.get(&id).cloned(),
+    };
+    (0..).map(VariantId).zip(race).map(of).collect()
+}
+
+/// Returns what would have been told from the rate that was seen.
+fn could_see(state: &State) -> Option<Seeable> {
+    let contrast = state
+        .contrasts
+        .iter()
+        .max_by_key(|one| one.evidence.pairs())?;
+    let pairs = contrast.evidence.pairs();
+    let (reference, other) = totals(state, contrast);
+    let (k, n) = (reference.0 + other.0, reference.1 + other.1);
+    if pairs == 0 || n == 0 {
+        return None;
+    }
+    let level = (-policy::threshold(state)).exp();
+    Some(seeable(
+        super::super::derive::real(k) / super::super::derive::real(n),
+        pairs,
+        level,
+    ))
+}
+
+fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {
+    let found = stats::detectable(rate, pairs, level, POWER);
+    Seeable {
+        rate,
+        pairs,
+        power: POWER,
+        below: found.below,
+        above: found.above,
+    }
+}
+
+/// Says before the start how it goes, and of a comparison of rates what it can see.
+pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
+    let variants = state.plan.variants.len();
+    match (asked.find, &asked.baseline) {
+        (Find::Failing, Some(_)) => {
+            let needed = Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
+            vec![format!(
+                "{variants} variants: each until it fails, or is clean after {needed} trials"
+            )]
+        }
+        (Find::Failing, None) => vec![format!(
+            "{variants} variants: each until it fails, or is clean; the first to fail goes on, for how often it fails says how many clean trials are enough"
+        )],
+        (Find::Different, _) => told(state).into_iter().collect(),
+    }
+}
+
+fn told(state: &State) -> Option<String> {
+    let pairs = state.plan.stop.trials?;
+    let level = (-policy::threshold(state)).exp();
+    let told = EXAMPLES.iter().filter_map(|rate| {
+        let below = seeable(*rate, pairs, level).below?;
+        let (rate, below) = (words::percent(*rate), words::percent(below));
+        Some(format!("{rate} % from {below} %"))
+    });
+    let told: Vec<String> = told.collect();
+    let pairs = words::plural(pairs, "trial");
+    Some(if told.is_empty() {
+        format!("{pairs} of each variant are too few to tell even large differences")
+    } else {
+        format!(
+            "{pairs} of each variant tell (8 times of 10) {}",
+            told.join(", ")
+        )
+    })
+}
+
+fn factors(state: &State) -> Vec<FactorSeen> {
+    let plan = &state.plan;
+    let level = |factor: usize, number: u32| {
+        let here = state.tallies();
+        let here = here.filter(|(id, _)| plan.variant(*id).levels.get(factor) == Some(&number));
+        let tried = here.filter(|(id, _)| state.is_testable(*id));
+        tried.fold(LevelSeen::default(), |seen, (_, tally)| LevelSeen {
+            variants: seen.variants + 1,
+            failing: seen.failing + u64::from(tally.failures > 0),
+            trials: seen.trials + tally.trials(),
+            failures: seen.failures + tally.failures,
+            ..seen
+        })
+    };
+    let factors = plan.factors.iter().enumerate();
+    let factors = factors.map(|(index, factor)| FactorSeen {
+        name: factor.name.clone(),
+        levels: (0..)
+            .zip(&factor.levels)
+            .map(|(number, name)| LevelSeen {
+                level: name.clone(),
+                ..level(index, number)
+            })
+            .collect(),
+    });
+    factors.collect()
+}
+
+/// Finds the settings that all failing combinations share and no clean one has.
+///
+/// Of every factor, the levels that occur among the failing; where all combinations of these
+/// fail, that is the rule.
+fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
+    let standing = |wanted: Standing| {
+        let all = plan.variants.iter().zip(variants);
+        all.filter(move |(_, known)| known.standing == wanted)
+            .map(|(variant, _)| &variant.levels)
+    };
+    let undecided = standing(Standing::Open).next().is_some();
+    if plan.factors.is_empty() || undecided || standing(Standing::Clean).next().is_none() {
+        return None;
+    }
+    let levels = |factor: usize| -> BTreeSet<u32> {
+        standing(Standing::Fails)
+            .map(|levels| levels[factor])
+            .collect()
+    };
+    let failing: Vec<BTreeSet<u32>> = (0..plan.factors.len()).map(levels).collect();
+    let fits = |levels: &&Vec<u32>| {
+        let mut each = levels.iter().zip(&failing);
+        each.all(|(level, failing)| failing.contains(level))
+    };
+    if standing(Standing::Clean).any(|levels| fits(&levels)) {
+        return None;
+    }
+    let parts = plan.factors.iter().zip(&failing);
+    let parts = parts.filter(|(factor, failing)| failing.len() < factor.levels.len());
+    let parts = parts.map(|(factor, failing)| {
+        let levels = failing
+            .iter()
+            .map(|level| factor.levels[*level as usize].as_str());
+        let levels: Vec<&str> = levels.collect();
+        format!("{}={}", factor.name, levels.join(" or "))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+fn verb(names: &[&str], one: &str, many: &str) -> String {
+    let verb = if names.len() == 1 { one } else { many };
+    format!("{} {verb}", list(names))
+}
+
+fn are_clean(names: &[&str]) -> String {
+    match names {
+        [one] => format!("{one} does not"),
+        many => format!("{} do not", list(many)),
+    }
+}
+
+/// Returns names as people list them, the first many of them.
+fn list(names: &[&str]) -> String {
+    const SHOWN: usize = 6;
+    let rest = names.len().saturating_sub(SHOWN);
+    let shown = names.iter().take(SHOWN).map(|name| words::sanitize(name));
+    let shown: Vec<String> = shown.collect();
+    match (rest, shown.as_slice()) {
+        (0, [first @ .., last]) if !first.is_empty() => {
+            format!("{} and {last}", first.join(", "))
+        }
+        (0, shown) => shown.join(", "),
+        (rest, shown) => format!("{} and {rest} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,319 @@
+//! Is it fixed?
+
+use super::super::words;
+use super::{BaselineSeen, confidence, independence, one_of};
+use crate::model::{Baseline, Confirm, Measured, Question, VariantId};
+use crate::policy::{self, Policy as _, Progress, Verdict};
+use crate::state::State;
+use crate::stats;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Whether it is fixed, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// How often it failed before; null when a rate was assumed.
+    pub baseline: Option<BaselineSeen>,
+    /// The rate that was taken for granted, without a baseline.
+    pub assumed_rate: Option<f64>,
+    /// Clean trials so far.
+    pub clean: u64,
+    /// Clean trials that are enough; null where no number is.
+    pub clean_needed: Option<u64>,
+    /// Clean trials that are still missing.
+    pub clean_missing: Option<u64>,
+    /// The chance that an unchanged program is clean as often as this one was.
+    pub unchanged_p: f64,
+    /// The chance of calling an unchanged program fixed.
+    pub error_rate: f64,
+    /// What the failure rate is below now; null after a failure.
+    pub rate_below: Option<f64>,
+    /// Whether a fix that only halves the rate was to be excluded, too.
+    pub excludes_half: bool,
+    /// The chance that a fix which only halves the rate passes for one.
+    pub half_fix_passes: Option<f64>,
+    /// Clean trials that would exclude such a fix.
+    pub clean_to_exclude_half: Option<u64>,
+    /// More failures of the unfixed program that would have paid off; null when none would.
+    pub more_failures: Option<MoreFailures>,
+    /// Failures that are another bug than that of the baseline.
+    pub other_failures: u64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// A longer baseline that makes the whole shorter.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct MoreFailures {
+    /// More failures of the unfixed program.
+    pub failures: u64,
+    /// About so many more trials of it.
+    pub trials: u64,
+    /// Trials that are saved all in all.
+    pub saves: u64,
+}
+
+impl MoreFailures {
+    fn advice(self) -> String {
+        format!(
+            "the baseline is weak: {} of it (about {}) would save {} in all",
+            words::plural(self.failures, "more failure"),
+            words::plural(self.trials, "trial"),
+            words::plural(self.saves, "trial"),
+        )
+    }
+}
+
+impl From<stats::MoreFailures> for MoreFailures {
+    fn from(more: stats::MoreFailures) -> Self {
+        Self {
+            failures: more.failures,
+            trials: more.trials,
+            saves: more.saves,
+        }
+    }
+}
+
+impl Confirmation {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let Question::Confirm(asked) = &state.plan.question else {
+            return None;
+        };
+        let progress = Progress::of(state)?;
+        let alpha = state.plan.alpha.value();
+        let tally = state.tally(VariantId(0));
+        let level = if asked.exclude_half {
+            alpha * alpha
+        } else {
+            alpha
+        };
+        let (baseline, assumed_rate) = match &asked.baseline {
+            Baseline::Measured(measured) => (Some(measured), None),
+            Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
+        };
+        let half = half(asked, alpha);
+        Some(Self {
+            sentence: sentence(state, asked, &progress),
+            baseline: baseline.map(|measured| BaselineSeen::new(measured, None)),
+            assumed_rate,
+            clean: progress.clean,
+            clean_needed: progress.needed,
+            clean_missing: progress.missing(),
+            unchanged_p: progress.unchanged,
+            error_rate: level,
+            rate_below: (progress.failures == 0 && progress.clean > 0)
+                .then(|| stats::upper_one_sided(0, progress.clean, alpha)),
+            excludes_half: asked.exclude_half,
+            half_fix_passes: progress
+                .needed
+                .and_then(|needed| half_passes(asked, needed)),
+            clean_to_exclude_half: half,
+            more_failures: baseline.and_then(|base| weakness(base, level)),
+            other_failures: tally.other,
+            assumptions: assumptions(state, baseline),
+        })
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(passes) = self.half_fix_passes.filter(|_| self.rate_below.is_some()) {
+            let passes = words::percent(passes);
+            let half = match self.clean_to_exclude_half {
+                Some(half) if !self.excludes_half => {
+                    format!(
+                        "; --exclude-half needs {}",
+                        words::plural(half, "clean trial")
+                    )
+                }
+                _ => String::new(),
+            };
+            lines.push(format!(
+                "a fix that only halves the rate would pass in {passes} % of cases{half}"
+            ));
+        }
+        if self.rate_below.is_some() && self.clean_missing != Some(0) {
+            lines.extend(self.more_failures.map(MoreFailures::advice));
+        }
+        if self.other_failures > 0 {
+            lines.push(format!(
+                "{} of another kind: neither for nor against the fix, and not fixed by it",
+                words::plural(self.other_failures, "failure")
+            ));
+        }
+        lines
+    }
+}
+
+/// Returns the chance that an unchanged program is called fixed.
+fn level(asked: &Confirm, alpha: f64) -> f64 {
+    if asked.exclude_half {
+        alpha * alpha
+    } else {
+        alpha
+    }
+}
+
+/// Returns how the baseline would have had to go on for the whole to be shorter.
+fn weakness(base: &Measured, level: f64) -> Option<MoreFailures> {
+    stats::worth_more_failures(base.failures, base.trials, level).map(Into::into)
+}
+
+/// Says before the start how many clean trials it takes, and how long these take.
+pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
+    let against = against(&asked.baseline);
+    let Some(needed) = Progress::of(state).and_then(|progress| progress.needed) else {
+        return vec![format!(
+            "no number of clean trials is enough against {against}"
+        )];
+    };
+    let seconds = match &asked.baseline {
+        Baseline::Measured(base) => base.seconds(),
+        Baseline::Assumed(_) => None,
+    };
+    let rounds = needed.div_ceil(u64::from(state.plan.jobs));
+    let time = seconds.map_or(String::new(), |seconds| {
+        let time = super::super::derive::real(rounds) * seconds;
+        format!(", about {}", words::seconds(time))
+    });
+    let mut lines = vec![format!(
+        "FIXED takes {} against {against}{time}; the first failure says NOT FIXED",
+        words::plural(needed, "clean trial"),
+    )];
+    if let Baseline::Measured(base) = &asked.baseline {
+        let bugs: Vec<String> = base
+            .bugs
+            .iter()
+            .map(|bug| words::sanitize(&bug.title))
+            .collect();
+        if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
+            lines.push(format!("the bug: {}", bugs.join("; or ")));
+        }
+    }
+    if let Baseline::Measured(base) = &asked.baseline {
+        let level = level(asked, state.plan.alpha.value());
+        lines.extend(weakness(base, level).map(MoreFailures::advice));
+    }
+    if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
+        let trials = words::plural(all, "trial");
+        lines.push(format!(
+            "no more than {trials} are allowed: FIXED is out of reach"
+        ));
+    }
+    lines
+}
+
+/// Returns the clean trials that would exclude a fix which only halves the rate.
+fn half(asked: &Confirm, alpha: f64) -> Option<u64> {
+    match &asked.baseline {
+        Baseline::Measured(base) => stats::clean_runs_needed_effective(
+            base.failures,
+            base.trials,
+            base.effect(),
+            alpha * alpha,
+        ),
+        Baseline::Assumed(millionths) => {
+            stats::clean_runs_at_known_rate(f64::from(*millionths) / 1e6, alpha * alpha)
+        }
+    }
+}
+
+fn half_passes(asked: &Confirm, needed: u64) -> Option<f64> {
+    match &asked.baseline {
+        Baseline::Measured(base) => Some(stats::halved_rate_passes(
+            base.failures,
+            base.trials,
+            needed,
+        )),
+        Baseline::Assumed(millionths) => {
+            let halved = f64::from(*millionths) / 2e6;
+            Some(1.0 - stats::chance_to_see(halved, needed))
+        }
+    }
+}
+
+/// Returns what the fix is held against: `3/30`, `an assumed 1 %`.
+pub(super) fn against(baseline: &Baseline) -> String {
+    match baseline {
+        Baseline::Measured(base) => format!("{}/{}", base.failures, base.trials),
+        Baseline::Assumed(millionths) => {
+            format!(
+                "an assumed {} %",
+                words::percent(f64::from(*millionths) / 1e6)
+            )
+        }
+    }
+}
+
+fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
+    let tally = state.tally(VariantId(0));
+    let against = against(&asked.baseline);
+    let clean = words::plural(progress.clean, "clean trial");
+    match policy::Confirm.verdict(state) {
+        Verdict::Fixed => {
+            let rate = if asked.exclude_half {
+                "half the rate"
+            } else {
+                "an unchanged rate"
+            };
+            format!(
+                "FIXED at {}: {clean} against {against}; {rate} would give this in at most {} cases",
+                confidence(&state.plan),
+                one_of(state.plan.alpha.value()),
+            )
+        }
+        Verdict::NotFixed => {
+            let first = tally.early_failures.first();
+            let trial = first.map_or(String::new(), |(trial, _)| trial.to_string());
+            let after = match progress.clean {
+                0 => String::new(),
+                _ => format!(", after {clean}"),
+            };
+            format!("NOT FIXED: trial {trial} failed{after}")
+        }
+        Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
+        _ if policy::untold(state) > 0 => format!(
+            "not known: {clean}, but {} failed without leaving the evidence that tells whether it was the bug",
+            words::plural(policy::untold(state), "trial"),
+        ),
+        _ => {
+            let more = progress.missing().map_or_else(
+                || "no number of trials is enough".to_owned(),
+                |missing| format!("{missing} more"),
+            );
+            format!(
+                "not yet: {clean} against {against}: p = {}, {more}",
+                words::number(progress.unchanged)
+            )
+        }
+    }
+}
+
+fn assumptions(state: &State, baseline: Option<&Measured>) -> Vec<String> {
+    let mut all = independence(state);
+    match baseline {
+        None => all.push("the failure rate before the fix, which nobody measured".to_owned()),
+        Some(base) => {
+            if base.run.is_none() {
+                all.push(
+                    "the trials of the baseline were independent, and under the same conditions"
+                        .to_owned(),
+                );
+            }
+            if let Some(jobs) = base.jobs.filter(|jobs| *jobs != state.plan.jobs) {
+                let here = state.plan.jobs;
+                all.push(format!(
+                    "the rate does not depend on load: the baseline ran {jobs} at a time, this {here}"
+                ));
+            }
+            if base.effect() > 1.0 {
+                all.push(format!(
+                    "failures clump here as they did in the baseline, where {} trials were worth one",
+                    words::number(base.effect()),
+                ));
+            }
+        }
+    }
+    all
+}

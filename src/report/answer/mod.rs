@@ -1,0 +1,119 @@
+//! The answer to a question that is more than how often it fails: in one sentence, with what
+//! it rests on and what it takes for granted.
+
+mod compare;
+mod confirm;
+
+pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
+pub use confirm::{Confirmation, MoreFailures};
+
+use crate::model::{Measured, Plan, Question};
+use crate::state::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The answer to a question.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Is it fixed?
+    Confirm(Box<Confirmation>),
+    /// Which variants fail, and do they differ?
+    Compare(Box<Comparison>),
+}
+
+/// How often it failed before.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BaselineSeen {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// The run that it was; null when only its numbers are known.
+    pub run: Option<String>,
+    /// The variant that it was, of those compared here.
+    pub variant: Option<String>,
+    /// Trials that were worth one independent trial: above 1 where failures clumped.
+    pub design_effect: f64,
+    /// Which failures these were.
+    pub bugs: Vec<String>,
+}
+
+impl BaselineSeen {
+    fn new(measured: &Measured, variant: Option<String>) -> Self {
+        Self {
+            failures: measured.failures,
+            trials: measured.trials,
+            run: measured.run.clone(),
+            variant,
+            design_effect: measured.effect(),
+            bugs: measured.bugs.iter().map(|bug| bug.title.clone()).collect(),
+        }
+    }
+}
+
+impl Answer {
+    /// Derives the answer from what is known; nothing where only a rate was asked for.
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let confirm = Confirmation::new(state).map(Box::new).map(Self::Confirm);
+        confirm.or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
+    }
+
+    /// Returns it in one sentence.
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::Confirm(answer) => &answer.sentence,
+            Self::Compare(answer) => &answer.sentence,
+        }
+    }
+
+    /// Returns what else there is to say, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Confirm(answer) => answer.lines(),
+            Self::Compare(answer) => answer.lines(),
+        }
+    }
+
+    /// Returns what it takes for granted.
+    pub fn assumptions(&self) -> &[String] {
+        match self {
+            Self::Confirm(answer) => &answer.assumptions,
+            Self::Compare(answer) => &answer.assumptions,
+        }
+    }
+}
+
+/// Says before the start what it will take, and what can be known then.
+pub fn beforehand(state: &State) -> Vec<String> {
+    match &state.plan.question {
+        Question::Rate => Vec::new(),
+        Question::Confirm(asked) => confirm::beforehand(state, asked),
+        Question::Compare(asked) => compare::beforehand(state, asked),
+    }
+}
+
+/// Returns what every answer takes for granted about its trials.
+fn independence(state: &State) -> Vec<String> {
+    let mut all = Vec::new();
+    if state
+        .around
+        .ends()
+        .is_some_and(|(_, last)| last.processes > 0)
+    {
+        all.push(format!(
+            "all trials met one life of what `setup` started: {} count as so many only if nothing builds up in it; start it in `prepare` to be sure",
+            super::words::plural(state.completed(), "trial"),
+        ));
+    }
+    all
+}
+
+/// Returns the chance of being wrong as people say it: `1 of 20`.
+pub(super) fn one_of(alpha: f64) -> String {
+    format!("1 of {}", super::words::number((1.0 / alpha).round()))
+}
+
+fn confidence(plan: &Plan) -> String {
+    format!("{} %", plan.alpha.confidence())
+}

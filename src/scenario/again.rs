@@ -1,0 +1,124 @@
+//! What was said for a run that has been, so that it can be said again with something changed.
+
+use super::{
+    Actor, Amount, Codes, Confidence, EnvValue, OnlyRule, Pattern, ResourceName, Scenario, Span,
+    TimeoutValue,
+};
+use crate::model::{ActorPlan, Only, Plan, Role, Text, VariantPlan};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+impl Scenario {
+    /// Returns what makes the trials of one variant of a plan, without when they stop and what
+    /// they are for. Nothing where a word of it is no text.
+    pub fn again(plan: &Plan, variant: &VariantPlan) -> Option<Self> {
+        let own = &variant.hooks;
+        let hook = |own: &Option<Text>, general: &Option<Text>| {
+            optional(own.as_ref().or(general.as_ref()))
+        };
+        let both = |first: &Option<Text>, second: &Option<Text>| {
+            let lines: Option<Vec<String>> = first.iter().chain(second).map(text).collect();
+            Some(match lines?.as_slice() {
+                [] => None,
+                [one] => Some(one.clone()),
+                [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
+            })
+        };
+        let lone = match variant.actors.as_slice() {
+            [only] if only.name.is_empty() && only.role == Role::Main => Some(only),
+            _ => None,
+        };
+        let mut said = Self {
+            env_clear: plan.environment.is_empty().then_some(true),
+            setup: both(&plan.hooks.setup, &own.setup)?,
+            prepare: hook(&own.prepare, &plan.hooks.prepare)?,
+            conclude: hook(&own.conclude, &plan.hooks.conclude)?,
+            cleanup: both(&own.cleanup, &plan.hooks.cleanup)?,
+            rlimit: plan
+                .limits
+                .iter()
+                .map(|limit| (ResourceName::of(limit.resource), Amount(limit.value)))
+                .collect(),
+            tmp_per_run: plan.scratch.then_some(true),
+            jobs: NonZeroU32::new(plan.jobs),
+            wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
+            timeout: Some(TimeoutValue(plan.timeout)),
+            grace: Some(Span(plan.grace)),
+            leak_grace: Some(Span(plan.settle)),
+            warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
+            delay: Some(Span(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
+            conf: Some(Confidence(plan.alpha)),
+            ok: Some(Codes(plan.rules.ok.clone())),
+            skip: Some(Codes(plan.rules.skip.clone())),
+            fail_if_out: plan
+                .rules
+                .fail_if_out
+                .iter()
+                .cloned()
+                .map(Pattern)
+                .collect(),
+            ok_if_out: plan.rules.ok_if_out.iter().cloned().map(Pattern).collect(),
+            // By which names it is looked for is the baseline's to say.
+            only: plan
+                .rules
+                .only
+                .iter()
+                .filter(|only| !matches!(only, Only::Signature(_)))
+                .map(|only| OnlyRule(*only))
+                .collect(),
+            leaks: Some(plan.rules.leaks),
+            ignore_child_crashes: plan.rules.ignore_child_crashes.then_some(true),
+            keep: Some(plan.keep),
+            keep_per_sig: Some(plan.keep_per_sig),
+            cores: Some(plan.cores.size),
+            ..Self::default()
+        };
+        match lone {
+            Some(main) => {
+                let main = actor(main)?;
+                said.command = main.command;
+                said.copies = main.copies;
+                said.env = main.env;
+                said.cwd = main.cwd;
+                said.stdin = main.stdin;
+            }
+            None => said.actors = variant.actors.iter().map(actor).collect::<Option<_>>()?,
+        }
+        Some(said)
+    }
+}
+
+fn actor(plan: &ActorPlan) -> Option<Actor> {
+    let variable = |(name, value): &(Text, Option<Text>)| {
+        Some((text(name)?, EnvValue(optional(value.as_ref())?)))
+    };
+    let path = |path: &Text| PathBuf::from(path.as_os_str());
+    Some(Actor {
+        name: plan.name.clone(),
+        role: plan.role,
+        command: Some(plan.command.iter().map(text).collect::<Option<_>>()?),
+        shell: None,
+        copies: NonZeroU32::new(plan.copies).filter(|copies| copies.get() > 1),
+        env: plan
+            .env
+            .iter()
+            .map(variable)
+            .collect::<Option<BTreeMap<_, _>>>()?,
+        cwd: Some(path(&plan.cwd)),
+        stdin: plan.stdin.as_ref().map(path),
+    })
+}
+
+/// Returns what is there as text; nothing where it is none.
+fn optional(value: Option<&Text>) -> Option<Option<String>> {
+    match value {
+        Some(value) => text(value).map(Some),
+        None => Some(None),
+    }
+}
+
+fn text(text: &Text) -> Option<String> {
+    text.as_os_str().to_str().map(str::to_owned)
+}

@@ -1,0 +1,218 @@
+//! What a scenario asks, made into the question of a plan.
+
+use super::plan::{Refusal, refuse};
+use super::{Ask, Scenario};
+use crate::model::{
+    Baseline, Compare, Confirm, Find, Measured, Only, Question, VariantId, VariantPlan,
+};
+
+impl Scenario {
+    /// Returns the question; `measured` is what the baseline turned out to be.
+    pub(super) fn question(
+        &self,
+        variants: &[VariantPlan],
+        measured: Option<Measured>,
+    ) -> Result<Question, Refusal> {
+        let ask = self.ask.unwrap_or_default();
+        self.check_fields_of(ask)?;
+        match ask {
+            Ask::Rate => Ok(Question::Rate),
+            Ask::Confirm => self.confirm(variants, measured).map(Question::Confirm),
+            Ask::Compare => self.compare(variants, measured).map(Question::Compare),
+        }
+    }
+
+    /// Refuses what another question is about, and what would stop the trials otherwise than the
+    /// question does.
+    fn check_fields_of(&self, ask: Ask) -> Result<(), Refusal> {
+        let name = ask.name();
+        let confirm = [
+            ("assume-rate", self.assume_rate.is_some()),
+            ("exclude-half", self.exclude_half.is_some()),
+            ("any-failure", self.any_failure.is_some()),
+        ];
+        let compare = [
+            ("find", self.find.is_some()),
+            ("reference", self.reference.is_some()),
+        ];
+        let stops = [
+            ("max-fail", self.max_fail.is_some()),
+            ("fail-fast", self.fail_fast.is_some()),
+            ("width", self.width.is_some()),
+            ("expect", self.expect.is_some()),
+            ("max-rate", self.max_rate.is_some()),
+        ];
+        let said = |fields: &[(&'static str, bool)]| {
+            fields.iter().find(|(_, said)| *said).map(|(name, _)| *name)
+        };
+        if ask != Ask::Confirm
+            && let Some(field) = said(&confirm)
+        {
+            let what = format!("`{field}` is for confirming a fix");
+            return Err(refuse(
+                what,
+                &[field],
+                "use `provoke confirm`, or `ask = \"confirm\"`",
+            ));
+        }
+        if ask != Ask::Compare
+            && let Some(field) = said(&compare)
+        {
+            let what = format!("`{field}` is for comparing variants");
+            return Err(refuse(
+                what,
+                &[field],
+                "use `provoke compare`, or `ask = \"compare\"`",
+            ));
+        }
+        if ask == Ask::Rate && self.baseline.is_some() {
+            let hint = "use `provoke confirm` to ask whether it is fixed, or `provoke compare`";
+            return Err(refuse("a plain run has no baseline", &["baseline"], hint));
+        }
+        if ask != Ask::Rate
+            && let Some(field) = said(&stops)
+        {
+            let what =
+                format!("`{name}` has its own rule for when to stop, and `{field}` is another");
+            let hint = format!("leave `{field}` out; `runs` and `duration` limit what is spent");
+            return Err(refuse(what, &[field], hint));
+        }
+        Ok(())
+    }
+
+    fn confirm(
+        &self,
+        variants: &[VariantPlan],
+        measured: Option<Measured>,
+    ) -> Result<Confirm, Refusal> {
+        if let [_, second, ..] = variants {
+            let what = format!(
+                "a fix is confirmed for one program, and there are {} variants",
+                variants.len()
+            );
+            let hint = format!(
+                "leave the variants out (`{}`, ...), or compare them: `provoke compare`",
+                second.name
+            );
+            return Err(refuse(what, &["variant"], hint));
+        }
+        let baseline = match (measured, self.assume_rate) {
+            (Some(_), Some(_)) => {
+                return Err(refuse(
+                    "there are both a baseline and an assumed rate",
+                    &["assume-rate"],
+                    "give one of the two: what was measured says more",
+                ));
+            }
+            (None, Some(rate)) => Baseline::Assumed(rate.0),
+            (Some(measured), None) => Baseline::Measured(self.failing(measured)?),
+            (None, None) => {
+                return Err(refuse(
+                    "a fix is confirmed against how often it failed before, and nothing says that",
+                    &["baseline"],
+                    "say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD",
+                ));
+            }
+        };
+        Ok(Confirm {
+            baseline,
+            exclude_half: self.exclude_half.unwrap_or(false),
+        })
+    }
+
+    /// Refuses a baseline that showed nothing.
+    fn failing(&self, measured: Measured) -> Result<Measured, Refusal> {
+        if measured.failures > 0 {
+            return Ok(measured);
+        }
+        let what = format!(
+            "nothing to confirm: none of the {} trials of the baseline failed{}",
+            measured.trials,
+            if self.only.is_empty() {
+                ""
+            } else {
+                " in that way"
+            },
+        );
+        let hint = "reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%";
+        Err(refuse(what, &["baseline"], hint))
+    }
+
+    fn compare(
+        &self,
+        variants: &[VariantPlan],
+        measured: Option<Measured>,
+    ) -> Result<Compare, Refusal> {
+        if variants.len() < 2 {
+            return Err(refuse(
+                "there is nothing to compare with",
+                &["variant"],
+                "give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file",
+            ));
+        }
+        let default = if variants.len() == 2 && measured.is_none() {
+            Find::Different
+        } else {
+            Find::Failing
+        };
+        let find = self.find.unwrap_or(default);
+        if find == Find::Different && measured.is_some() {
+            return Err(refuse(
+                "rates are compared with each other, and not with a baseline",
+                &["baseline"],
+                "leave it out, or ask for `find = \"failing\"`",
+            ));
+        }
+        Ok(Compare {
+            find,
+            reference: self.reference_among(variants)?,
+            baseline: measured
+                .map(|measured| self.failing(measured))
+                .transpose()?,
+        })
+    }
+
+    fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, Refusal> {
+        let Some(wanted) = &self.reference else {
+            return Ok(VariantId(0));
+        };
+        let found = variants.iter().position(|one| one.name == *wanted);
+        let found = found.and_then(|index| u32::try_from(index).ok());
+        found.map(VariantId).ok_or_else(|| {
+            let names: Vec<String> = variants
+                .iter()
+                .map(|one| format!("`{}`", one.name))
+                .collect();
+            refuse(
+                format!("there is no variant `{wanted}`"),
+                &["reference"],
+                format!("there are {}", names.join(", ")),
+            )
+        })
+    }
+
+    /// Returns the failures that are the bug: those that were said, or those of the baseline.
+    pub(super) fn bug(&self, question: &Question) -> Vec<Only> {
+        let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
+        match question {
+            Question::Confirm(Confirm {
+                baseline: Baseline::Measured(base),
+                ..
+            }) if said.is_empty() && !self.any_failure.unwrap_or(false) => {
+                let names = base.bugs.iter().flat_map(|bug| &bug.names);
+                names.copied().map(Only::Signature).collect()
+            }
+            _ => said,
+        }
+    }
+}
+
+impl Ask {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "run",
+            Self::Confirm => "confirm",
+            Self::Compare => "compare",
+        }
+    }
+}

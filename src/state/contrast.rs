@@ -1,0 +1,121 @@
+//! What a comparison sets against what, and the evidence so far.
+
+use super::State;
+use crate::model::{Compare, Find, Plan, Question, VariantId};
+use crate::stats;
+
+/// Variants of one kind against variants of another that are alike in all else.
+#[derive(Debug)]
+pub struct Contrast {
+    /// Of a matrix, which factor differs.
+    pub factor: Option<usize>,
+    /// What the others are held against: a level, or a variant.
+    pub reference: String,
+    /// What is held against it.
+    pub other: String,
+    /// Pairs of variants that differ in this and nothing else.
+    pub pairs: Vec<(VariantId, VariantId)>,
+    /// That they fail at different rates.
+    pub evidence: stats::Contrast,
+}
+
+impl Contrast {
+    fn new(
+        factor: Option<usize>,
+        reference: &str,
+        other: &str,
+        pairs: Vec<(VariantId, VariantId)>,
+    ) -> Self {
+        Self {
+            factor,
+            reference: reference.to_owned(),
+            other: other.to_owned(),
+            evidence: stats::Contrast::new(),
+            pairs,
+        }
+    }
+
+    /// True when trials of this variant are evidence in it.
+    pub fn has(&self, variant: VariantId) -> bool {
+        let mut pairs = self.pairs.iter();
+        pairs.any(|(reference, other)| [*reference, *other].contains(&variant))
+    }
+
+    /// True when there are two variants to be compared.
+    pub fn is_testable(&self, state: &State) -> bool {
+        let mut pairs = self.pairs.iter();
+        pairs.any(|(reference, other)| state.is_testable(*reference) && state.is_testable(*other))
+    }
+
+    /// Takes in a trial that counts.
+    pub(super) fn add(&mut self, variant: VariantId, failed: bool) {
+        for (stratum, (reference, other)) in self.pairs.iter().enumerate() {
+            if *reference == variant {
+                self.evidence.push_reference(stratum, failed);
+            }
+            if *other == variant {
+                self.evidence.push_other(stratum, failed);
+            }
+        }
+    }
+}
+
+/// Returns what the question of a plan sets against what.
+pub(super) fn contrasts(plan: &Plan) -> Vec<Contrast> {
+    match &plan.question {
+        Question::Compare(compare) if compare.find == Find::Different => {
+            if plan.factors.is_empty() {
+                with_reference(plan, compare)
+            } else {
+                with_level(plan, compare)
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Every other variant against the reference.
+fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
+    let reference = compare.reference;
+    let others = (0..).map(VariantId).zip(&plan.variants);
+    let others = others.filter(|(id, _)| *id != reference);
+    let contrast = |(id, other): (VariantId, &crate::model::VariantPlan)| {
+        let name = &plan.variant(reference).name;
+        Contrast::new(None, name, &other.name, vec![(reference, id)])
+    };
+    others.map(contrast).collect()
+}
+
+/// Of every factor, each other level against that of the reference.
+fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
+    let base = &plan.variant(compare.reference).levels;
+    let mut contrasts = Vec::new();
+    for (number, factor) in plan.factors.iter().enumerate() {
+        for (level, name) in (0..).zip(&factor.levels) {
+            if level == base[number] {
+                continue;
+            }
+            // Alike in all else.
+            let twin = |levels: &[u32]| {
+                let mut levels = levels.to_vec();
+                levels[number] = level;
+                plan.variants.iter().position(|one| one.levels == levels)
+            };
+            let here = plan.variants.iter().enumerate();
+            let here = here.filter(|(_, one)| one.levels[number] == base[number]);
+            let pairs = here.filter_map(|(index, one)| Some((id(index), id(twin(&one.levels)?))));
+            let reference = &factor.levels[base[number] as usize];
+            contrasts.push(Contrast::new(
+                Some(number),
+                reference,
+                name,
+                pairs.collect(),
+            ));
+        }
+    }
+    contrasts
+}
+
+fn id(index: usize) -> VariantId {
+    VariantId(u32::try_from(index).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,125 @@
+//! Variants side by side: one line each.
+
+use crate::policy::Standing;
+use crate::report::{Answer, Report, Variant, words};
+use console::{measure_text_width, pad_str, style};
+use std::fmt::Write as _;
+
+/// Characters of what is said of a failure.
+const TITLE: usize = 44;
+
+/// Returns a table of the variants.
+pub(super) fn variants(report: &Report) -> String {
+    let confidence = format!("{} % interval", report.confidence);
+    let heads = [
+        "",
+        "",
+        "trials",
+        "failed",
+        "rate",
+        &confidence,
+        "a pass",
+        "a failure",
+        "",
+    ];
+    let heads = heads.map(str::to_owned);
+    let rows = report.variants.iter().map(|one| row(report, one));
+    let rows: Vec<[String; 9]> = rows.collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
+        cells.max().unwrap_or(0)
+    };
+    let seen: Vec<bool> = (0..9).map(|column| width(column) > 0).collect();
+    let widths: Vec<usize> = (0..9)
+        .map(|column| width(column).max(heads[column].len()))
+        .collect();
+    let mut out = String::new();
+    for cells in std::iter::once(&heads).chain(&rows) {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate().filter(|(column, _)| seen[*column]) {
+            let side = match column {
+                0 | 1 | 8 => console::Alignment::Left,
+                _ => console::Alignment::Right,
+            };
+            let _ = write!(line, "  {}", pad_str(cell, widths[column], side, None));
+        }
+        let line = line.trim_end();
+        let line = if std::ptr::eq(cells, &raw const heads) {
+            style(line).dim().to_string()
+        } else {
+            line.to_owned()
+        };
+        let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+fn row(report: &Report, variant: &Variant) -> [String; 9] {
+    let rate = &variant.rate;
+    let time = |of: &str| {
+        let took = variant.durations.get(of);
+        took.map_or(String::new(), |took| words::seconds(took.p50))
+    };
+    let none = variant.trials == 0;
+    let failed = match variant.failures {
+        0 => "0".to_owned(),
+        some => style(some).red().to_string(),
+    };
+    [
+        style(words::sanitize(&variant.name)).bold().to_string(),
+        standing(report, variant),
+        variant.trials.to_string(),
+        failed,
+        match rate.point {
+            Some(point) => format!("{} %", words::percent_within(point, rate.interval())),
+            None => String::new(),
+        },
+        if none {
+            String::new()
+        } else {
+            words::interval(rate.interval())
+        },
+        time("pass"),
+        time("fail"),
+        what(variant),
+    ]
+}
+
+fn standing(report: &Report, variant: &Variant) -> String {
+    let Some(Answer::Compare(answer)) = &report.answer else {
+        return String::new();
+    };
+    let known = answer.variants.iter().find(|one| one.name == variant.name);
+    match known.map(|one| one.standing) {
+        Some(Standing::Fails) => style("fails").red().to_string(),
+        Some(Standing::Clean) => style("clean").green().to_string(),
+        Some(Standing::Untestable) => style("not tried").yellow().to_string(),
+        Some(Standing::Open) | None => String::new(),
+    }
+}
+
+/// Returns what its failures are, the most frequent first, and what it did besides.
+fn what(variant: &Variant) -> String {
+    let mut parts = Vec::new();
+    let mut bugs = variant.signatures.iter().filter(|seen| seen.is_the_bug);
+    if let Some(first) = bugs.next() {
+        let title: String = words::sanitize(&first.title);
+        let short: String = title.chars().take(TITLE).collect();
+        let more = if short.len() < title.len() { "…" } else { "" };
+        parts.push(format!("{short}{more}"));
+    }
+    let others = bugs.count();
+    if others > 0 {
+        parts.push(format!(
+            "and {}",
+            words::plural(others as u64, "other failure")
+        ));
+    }
+    if variant.other > 0 {
+        parts.push(format!("{} not the bug", variant.other));
+    }
+    if variant.void > 0 {
+        parts.push(format!("{} void", variant.void));
+    }
+    parts.join(", ")
+}
