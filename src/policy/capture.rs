@@ -66,7 +66,7 @@ impl Policy for Collect {
         let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
         let crashed = state
             .tallies()
-            .filter(|(_, tally)| crashes(tally) > 0)
+            .filter(|(id, tally)| crashes(tally) > 0 && state.is_testable(*id))
             .map(|(id, _)| id)
             .filter(missing);
         let open: Vec<VariantId> = crashed.collect();

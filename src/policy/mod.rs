@@ -4,6 +4,7 @@
 //! that the state cannot give back. So resuming a run is folding its journal and
 //! asking the same policy again.
 
+mod blocks;
 mod capture;
 mod repeat;
 

@@ -1,5 +1,6 @@
 //! `run`: repeat every variant until a number, a failure, a width or the time is reached.
 
+use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict};
 use crate::model::{Expect, Stop, VariantId, Void};
 use crate::state::{State, Tally};
@@ -10,7 +11,9 @@ pub struct Repeat;
 
 impl Policy for Repeat {
     fn next(&self, state: &State) -> Step {
-        let open = state.tallies().filter(|(_, tally)| !reached(state, tally));
+        let open = state
+            .tallies()
+            .filter(|(id, tally)| state.is_testable(*id) && !reached(state, tally));
         let open: Vec<VariantId> = open.map(|(id, _)| id).collect();
         if open.is_empty() {
             return Step::Done;
@@ -29,11 +32,7 @@ impl Policy for Repeat {
                 .trials
                 .is_none_or(|trials| state.underway(*id) < trials)
         };
-        // The one that is furthest behind: variants go round, so that neighbours are alike.
-        let next = open
-            .into_iter()
-            .filter(wanted)
-            .min_by_key(|id| state.underway(*id));
+        let next = next_in_block(state, open.into_iter().filter(wanted));
         next.map_or(Step::Wait, Step::Launch)
     }
 
