@@ -250,6 +250,7 @@ impl Scenario {
             prepare: single(&self.prepare),
             conclude: single(&self.conclude),
             cleanup: once(&self.cleanup),
+            cwd: None,
         }
     }
 
@@ -333,6 +334,7 @@ impl Scenario {
             prepare: around(&variant.prepare, &self.prepare),
             conclude: around(&variant.conclude, &self.conclude),
             cleanup: cleanup.as_ref().map(text),
+            cwd: None,
         }
     }
 

@@ -628,6 +628,7 @@ fn a_variant_brings_the_commands_around_its_trials() {
         prepare: own(),
         conclude: own(),
         cleanup: own(),
+        cwd: None,
     };
     assert_eq!(plan.variants[1].hooks, wanted);
     assert_eq!(plan.hooks.setup, Some("general".into()));
