@@ -3,7 +3,7 @@
 use crate::model::{Capture, CoreSize, Keep, Leaks};
 use crate::scenario::{
     Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName,
-    Scenario, Span, TimeoutValue,
+    Scenario, Span, TimeoutValue, Variable,
 };
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU32;
@@ -94,6 +94,10 @@ pub(super) struct Flags {
     /// Set a variable (K=V), or remove it (K)
     #[arg(short, long = "env", value_name = "K=V", value_parser = variable, help_heading = TRIAL)]
     env: Vec<(String, EnvValue)>,
+    /// Try each of these values, with each of every other -L: {VAR} stands for it; where it stands
+    /// nowhere, the variable VAR of the environment is set
+    #[arg(short = 'L', long, value_name = "VAR=a,b", help_heading = TRIAL)]
+    matrix: Vec<Variable>,
     /// Start from an empty environment
     #[arg(long, help_heading = TRIAL)]
     env_clear: bool,
@@ -273,6 +277,7 @@ impl Flags {
         set(&mut scenario.expect, self.expect);
         set(&mut scenario.max_rate, self.max_rate);
         scenario.env.extend(self.env);
+        scenario.matrix.overlay(self.matrix);
         set(&mut scenario.env_clear, self.env_clear.then_some(true));
         set(&mut scenario.cwd, absolute(self.cwd));
         set(&mut scenario.stdin, absolute(self.stdin));

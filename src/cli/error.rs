@@ -1,6 +1,7 @@
 //! Errors as a person reads them: what, why, and the way out.
 
 use super::exit::Exit;
+use crate::prepare::Unready;
 use crate::scenario::Refusal;
 use crate::store::StoreError;
 use crate::term::say;
@@ -55,6 +56,18 @@ impl CliError {
         self
     }
 
+    /// Returns it in one line: what, and the last that was said of why.
+    pub(super) fn in_a_line(&self) -> String {
+        match &self.what {
+            Shown::Rendered(text) => text.clone(),
+            Shown::Chain(error) => {
+                let cause = error.chain().nth(1).map(ToString::to_string);
+                let cause = cause.as_deref().and_then(|cause| cause.lines().last());
+                cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+            }
+        }
+    }
+
     /// Says it on standard error.
     pub(super) fn say(&self) {
         match &self.what {
@@ -80,6 +93,17 @@ impl From<StoreError> for CliError {
             | StoreError::Ambiguous { .. }
             | StoreError::NotAJournal(_) => Self::usage(error),
             _ => Self::could_not(error),
+        };
+        Self { hint, ..error }
+    }
+}
+
+impl From<Unready> for CliError {
+    fn from(unready: Unready) -> Self {
+        let hint = unready.hint().map(str::to_owned);
+        let error = match unready {
+            Unready::Refused { .. } => Self::usage(unready),
+            Unready::Io { .. } => Self::could_not(unready),
         };
         Self { hint, ..error }
     }

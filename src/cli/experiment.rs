@@ -7,9 +7,11 @@ use super::preflight::{check, find_ourselves, startable};
 use crate::driver::{Driver, drive};
 use crate::exec::Local;
 use crate::model::{
-    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, TrialId,
+    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, Text, TrialId,
+    VariantId, VariantPlan,
 };
 use crate::policy;
+use crate::prepare;
 use crate::report::{self, Format, Report, words};
 use crate::scenario::{DEFAULT_DURATION, Surroundings};
 use crate::state::{Sink, State};
@@ -55,11 +57,13 @@ impl<'a> Experiment<'a> {
     pub(super) fn begin(mut plan: Plan, output: &'a Output) -> Result<Self, CliError> {
         check(&plan)?;
         find_ourselves(&mut plan);
+        let root = default_root();
+        prepare::check(&plan, &[&root])?;
+        output.exports.touch()?;
+        let folder = Folder::create(output.out.as_deref(), &root)?;
+        prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
         plan.no_cores = no_cores(&plan);
         plan.widen();
-        output.exports.touch()?;
-        let root = default_root();
-        let folder = Folder::create(output.out.as_deref(), &root)?;
         let mut journal = Journal::open(&folder.journal())?;
         let facts = host::facts();
         let survey = survey::survey(&plan);
@@ -137,30 +141,102 @@ impl<'a> Experiment<'a> {
         let hooks = self.state.plan.hooks.clone();
         if let Some(setup) = &hooks.setup {
             tokio::select! {
-                done = executor.hook(setup) => match done.map_err(CliError::could_not)? {
+                done = executor.hook(None, setup) => match done.map_err(CliError::could_not)? {
                     None => {}
-                    Some(seen) => return Err(hook_failed("setup", &seen)),
+                    Some(seen) => return Err(hook_failed("`setup`", &seen)),
                 },
                 Some(signal) = signals.recv() => return self.stopped_by(signal),
             }
         }
-        let startable = startable(&self.state.plan);
-        if startable.is_ok() {
+        let mut set_up = Vec::new();
+        let ready = self.set_up(executor, signals, &mut set_up).await;
+        if let Ok(true) = ready {
             self.announce();
             self.repeat(Arc::clone(executor), signals).await;
         }
-        if let Some(cleanup) = &hooks.cleanup {
-            let done = tokio::select! {
-                done = executor.hook(cleanup) => done,
-                Some(_) = signals.recv() => Err(std::io::ErrorKind::Interrupted.into()),
-            };
-            match done {
-                Ok(None) => {}
-                Ok(Some(seen)) => self.warn(format!("`cleanup` failed: {}", ending(&seen))),
-                Err(error) => self.warn(format!("`cleanup` did not end: {error}")),
+        for id in set_up {
+            let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
+            if let Some(cleanup) = hooks.cleanup.clone() {
+                let name = of_variant("cleanup", name);
+                self.clean_up(executor, signals, Some(id), &cleanup, &name)
+                    .await;
             }
         }
-        startable
+        if let Some(cleanup) = &hooks.cleanup {
+            self.clean_up(executor, signals, None, cleanup, "`cleanup`")
+                .await;
+        }
+        ready.map(drop)
+    }
+
+    /// Runs the `setup` of each variant, and looks for its commands, which that may have made.
+    /// A variant without is given up, unless no other is left. Returns whether trials can begin;
+    /// `done` are those that were set up.
+    async fn set_up(
+        &mut self,
+        executor: &Arc<Local>,
+        signals: &mut Signals,
+        done: &mut Vec<VariantId>,
+    ) -> Result<bool, CliError> {
+        let ids = (0..).map(VariantId).take(self.state.plan.variants.len());
+        let ids: Vec<VariantId> = ids.filter(|id| self.state.is_testable(*id)).collect();
+        let mut failed: Vec<(VariantId, CliError)> = Vec::new();
+        for &id in &ids {
+            let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
+            if let Some(setup) = hooks.setup.clone() {
+                let name = of_variant("setup", name);
+                let seen = tokio::select! {
+                    seen = executor.hook(Some(id), &setup) => seen.map_err(CliError::could_not)?,
+                    Some(signal) = signals.recv() => return self.stopped_by(signal).map(|()| false),
+                };
+                if let Some(seen) = seen {
+                    failed.push((id, hook_failed(&name, &seen)));
+                    continue;
+                }
+            }
+            done.push(id);
+            if let Err(error) = startable(&self.state.plan, id) {
+                failed.push((id, error));
+            }
+        }
+        if failed.len() == ids.len() {
+            return match none_left(failed) {
+                Some(error) => Err(error),
+                // None was left before: there is nothing to do.
+                None => Ok(true),
+            };
+        }
+        for (variant, error) in failed {
+            let why = error.in_a_line();
+            let name = &self.state.plan.variant(variant).name;
+            self.warn(words::sanitize(&format!(
+                "the variant `{name}` cannot be tried: {why}"
+            )));
+            let at = self.state.worked;
+            let event = Event::VariantUntestable { variant, why, at };
+            self.journal.add(&event)?;
+            self.state.apply(&event, policy::is_done);
+        }
+        Ok(true)
+    }
+
+    async fn clean_up(
+        &mut self,
+        executor: &Arc<Local>,
+        signals: &mut Signals,
+        variant: Option<VariantId>,
+        command: &Text,
+        name: &str,
+    ) {
+        let done = tokio::select! {
+            done = executor.hook(variant, command) => done,
+            Some(_) = signals.recv() => Err(std::io::ErrorKind::Interrupted.into()),
+        };
+        match done {
+            Ok(None) => {}
+            Ok(Some(seen)) => self.warn(format!("{name} failed: {}", seen.ending)),
+            Err(error) => self.warn(format!("{name} did not end: {error}")),
+        }
     }
 
     async fn repeat(&mut self, executor: Arc<Local>, signals: &mut Signals) {
@@ -385,18 +461,29 @@ fn hook_failed(name: &str, seen: &HookSeen) -> CliError {
             output
         }
     );
-    CliError::could_not(error.context(format!("`{name}` failed: {}", ending(seen))))
+    CliError::could_not(error.context(format!("{name} failed: {}", seen.ending)))
 }
 
-fn ending(seen: &HookSeen) -> String {
-    use crate::model::Ending;
-    match &seen.ending {
-        Ending::Exited(code) => format!("exit {code}"),
-        Ending::Signaled(signal, _) => signal.to_string(),
-        Ending::TimedOut { .. } => "it did not end in time".to_owned(),
-        Ending::NotStarted(why) => why.clone(),
-        Ending::Stopped => "it was stopped".to_owned(),
+/// Returns what a command of a variant is called.
+fn of_variant(hook: &str, variant: &str) -> String {
+    match variant {
+        "" => format!("`{hook}`"),
+        variant => format!("the `{hook}` of `{variant}`"),
     }
+}
+
+/// Returns what to say when there is no variant left: what is wrong with all of them, or the
+/// first.
+fn none_left(failed: Vec<(VariantId, CliError)>) -> Option<CliError> {
+    let all: Vec<String> = failed.iter().map(|(_, error)| error.in_a_line()).collect();
+    let alike = all.iter().all(|one| *one == all[0]);
+    let (_, first) = failed.into_iter().next()?;
+    if alike {
+        return Some(first);
+    }
+    let error = anyhow::Error::msg(all.join("\n    "));
+    let what = format!("none of the {} variants can be tried", all.len());
+    Some(CliError::could_not(error.context(what)))
 }
 
 /// Returns the trial that is meant by `RUN#17`.

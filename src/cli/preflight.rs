@@ -2,7 +2,7 @@
 //! and not a hundred trials.
 
 use super::error::CliError;
-use crate::model::{ActorPlan, Plan, Text};
+use crate::model::{ActorPlan, Plan, Text, VariantId};
 use crate::sys::{limits, spawn};
 use std::path::Path;
 
@@ -40,10 +40,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Checks that every command can be found, so that a slip of the pen is one error and
-/// not a hundred trials.
-pub(super) fn startable(plan: &Plan) -> Result<(), CliError> {
-    for actor in plan.variants.iter().flat_map(|variant| &variant.actors) {
+/// Checks that every command of a variant can be found, so that a slip of the pen is one
+/// error and not a hundred trials.
+pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
+    for actor in &plan.variant(variant).actors {
         let Some(name) = actor.command.first() else {
             continue;
         };

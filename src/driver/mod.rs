@@ -6,12 +6,12 @@
 
 use crate::exec::{Executor, Halt, STORY};
 use crate::model::{
-    Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial, TrialId,
-    Void, trial_seed,
+    Ending, Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial,
+    TrialId, VariantId, Void, trial_seed,
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
-use crate::state::{Sink, State};
+use crate::state::{Sink, State, Tally};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,8 @@ struct Run<'a, 'b> {
     halt: watch::Sender<Halt>,
     /// Trials that may still be launched in the present wave.
     wave: u32,
+    /// What was wrong last with trials that said nothing, in words.
+    last_void: BTreeMap<VariantId, String>,
 }
 
 /// A trial that runs.
@@ -88,6 +90,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
         tasks: JoinSet::new(),
         halt: watch::Sender::new(Halt::No),
         wave: 0,
+        last_void: BTreeMap::new(),
         driver,
     };
     run.run().await;
@@ -295,10 +298,10 @@ impl Run<'_, '_> {
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
-            self.emit(&Event::Note {
-                level: Level::Warning,
-                text,
-            });
+            self.warn(text);
+        }
+        if let Outcome::Void(void) = outcome {
+            self.last_void.insert(trial.variant, why(void, &seen));
         }
         let at = self.worked();
         self.emit(&Event::TrialFinished {
@@ -325,18 +328,38 @@ impl Run<'_, '_> {
         }
     }
 
-    /// True when trial after trial says nothing, and none ever will.
-    fn in_vain(&self) -> Option<StopCause> {
+    /// Gives up the variants of which trial after trial says nothing. Returns the reason to
+    /// break off when none is left.
+    fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let skipped = state
-            .tallies()
-            .any(|(_, tally)| tally.void.contains_key(&Void::Skipped));
-        let patience = if skipped {
-            SKIPS_IN_VAIN
-        } else {
-            STARTS_IN_VAIN
+        let several = state.plan.variants.len() > 1;
+        if !several || state.capturing {
+            let patience = patience(state.tallies().map(|(_, tally)| tally));
+            return (state.void_streak >= patience).then_some(StopCause::NothingCounts);
+        }
+        let useless = |(id, tally): (VariantId, &Tally)| {
+            let streak = state.in_vain(id);
+            let useless = state.is_testable(id) && streak >= patience(std::iter::once(tally));
+            useless.then_some((id, streak))
         };
-        (state.void_streak >= patience).then_some(StopCause::NothingCounts)
+        let useless: Vec<(VariantId, u64)> = state.tallies().filter_map(useless).collect();
+        for (variant, streak) in useless {
+            let said = self.last_void.get(&variant);
+            let said = said.map_or(String::new(), |said| format!(": {said}"));
+            let why = format!("{streak} trials in a row said nothing{said}");
+            let name = &self.driver.state.plan.variant(variant).name;
+            self.warn(format!("the variant `{name}` cannot be tried: {why}"));
+            let at = self.worked();
+            self.emit(&Event::VariantUntestable { variant, why, at });
+        }
+        (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
+    }
+
+    fn warn(&mut self, text: String) {
+        self.emit(&Event::Note {
+            level: Level::Warning,
+            text,
+        });
     }
 
     /// Says which trials run unusually long, once each.
@@ -373,6 +396,33 @@ impl Run<'_, '_> {
         for sink in sinks.iter_mut() {
             sink.tick(state);
         }
+    }
+}
+
+/// Returns how many trials in a row may say nothing.
+fn patience<'t>(mut tallies: impl Iterator<Item = &'t Tally>) -> u64 {
+    if tallies.any(|tally| tally.void.contains_key(&Void::Skipped)) {
+        SKIPS_IN_VAIN
+    } else {
+        STARTS_IN_VAIN
+    }
+}
+
+/// Returns why a trial said nothing, in words.
+fn why(void: Void, seen: &Observation) -> String {
+    let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
+        Ending::NotStarted(why) => Some(why.clone()),
+        _ => None,
+    });
+    let more = match void {
+        Void::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
+        Void::NotStarted => not_started,
+        Void::Lost => seen.lost.clone(),
+        _ => None,
+    };
+    match more {
+        Some(more) => format!("{void}: {more}"),
+        None => void.to_string(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! One slot process and the line to it.
 
 use super::Halt;
-use crate::model::{HookSeen, Observation, Text, Trial, VariantId};
+use crate::model::{HookSeen, Observation, Trial, VariantId};
 use crate::slot;
-use crate::slot::wire::{Order, Recipe, Reply};
+use crate::slot::wire::{Hook, Order, Recipe, Reply};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -80,8 +80,8 @@ impl Slot {
         }
     }
 
-    pub(super) async fn hook(&mut self, command: &Text) -> io::Result<Option<HookSeen>> {
-        self.order(&Order::Hook(command.clone())).await?;
+    pub(super) async fn hook(&mut self, hook: &Hook) -> io::Result<Option<HookSeen>> {
+        self.order(&Order::Hook(hook.clone())).await?;
         loop {
             if let Reply::Hooked(seen) = self.reply().await? {
                 return Ok(seen);

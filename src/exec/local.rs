@@ -6,7 +6,7 @@ use super::lane::Slot;
 use super::{Answer, Executor, Halt};
 use crate::model::{Capture, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
 use crate::oracle;
-use crate::slot::wire::Recipe;
+use crate::slot::wire::{Hook, Recipe};
 use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
 use std::io;
@@ -24,6 +24,8 @@ pub struct Local {
     lanes: Vec<Arc<Mutex<Option<Slot>>>>,
     /// The slot in which `setup` and `cleanup` run, and what they leave lives.
     steward: Mutex<Option<Slot>>,
+    /// Where they run, if not where the first variant does.
+    cwd: Option<Text>,
 }
 
 struct Shared {
@@ -43,11 +45,13 @@ impl Local {
     /// Makes an executor for a plan. Below `trials` each trial has its folder.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
+        let instead =
+            |own: &Option<Text>, general: &Option<Text>| own.as_ref().or(general.as_ref()).cloned();
         let recipe = |variant: &crate::model::VariantPlan| Recipe {
             variant: variant.clone(),
             environment: plan.environment.clone(),
-            prepare: plan.hooks.prepare.clone(),
-            conclude: plan.hooks.conclude.clone(),
+            prepare: instead(&variant.hooks.prepare, &plan.hooks.prepare),
+            conclude: instead(&variant.hooks.conclude, &plan.hooks.conclude),
             limits: plan.limits.clone(),
             cores: plan.cores,
             capture: plan.capture == Capture::On && plan.no_cores.is_none(),
@@ -73,13 +77,25 @@ impl Local {
             shared: Arc::new(shared),
             lanes: (0..plan.jobs).map(|_| Arc::default()).collect(),
             steward: Mutex::default(),
+            cwd: plan.hooks.cwd.clone(),
         })
     }
 
-    /// Runs a command around the whole run; what it leaves behind lives until the end.
-    pub async fn hook(&self, command: &Text) -> io::Result<Option<HookSeen>> {
+    /// Runs a command around the whole run, for one variant or for all; what it leaves behind
+    /// lives until the end.
+    pub async fn hook(
+        &self,
+        variant: Option<VariantId>,
+        command: &Text,
+    ) -> io::Result<Option<HookSeen>> {
+        let hook = Hook {
+            variant: variant.unwrap_or_default(),
+            own: variant.is_some(),
+            command: command.clone(),
+            cwd: self.cwd.clone().filter(|_| variant.is_none()),
+        };
         let mut steward = self.steward.lock().await;
-        let done = self.shared.hook(&mut steward, command).await;
+        let done = self.shared.hook(&mut steward, &hook).await;
         let done = done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)));
         self.shared.around.below(steward.as_ref().map(Slot::pid));
         done
@@ -205,14 +221,11 @@ impl Shared {
         Ok(lane.as_mut().expect("just filled"))
     }
 
-    async fn hook(
-        &self,
-        steward: &mut Option<Slot>,
-        command: &Text,
-    ) -> io::Result<Option<HookSeen>> {
+    async fn hook(&self, steward: &mut Option<Slot>, hook: &Hook) -> io::Result<Option<HookSeen>> {
         let slot = self.up(steward, "steward")?;
-        slot.learn(VariantId(0), &self.recipes[0]).await?;
-        slot.hook(command).await
+        let recipe = &self.recipes[hook.variant.index()];
+        slot.learn(hook.variant, recipe).await?;
+        slot.hook(hook).await
     }
 
     async fn run(

@@ -1,5 +1,6 @@
 use super::{Casualty, CoreSeen, Hang, KernelLine, Signal, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// What was seen of a trial: facts, without any judgement.
@@ -109,6 +110,18 @@ pub enum Ending {
     NotStarted(String),
     /// The trial ended before it did, and it was stopped by us.
     Stopped,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit {code}"),
+            Self::Signaled(signal, _) => signal.fmt(f),
+            Self::TimedOut { .. } => f.write_str("it did not end in time"),
+            Self::NotStarted(why) => f.write_str(why),
+            Self::Stopped => f.write_str("it was stopped"),
+        }
+    }
 }
 
 impl Default for Ending {

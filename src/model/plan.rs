@@ -208,6 +208,9 @@ pub struct Hooks {
     /// Once after all.
     #[serde(skip_serializing_if = "is_default")]
     pub cleanup: Option<Text>,
+    /// Where those run that are not of a variant alone, if that is another folder than its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cwd: Option<Text>,
 }
 
 /// When a trial is a hang.

@@ -97,7 +97,9 @@ impl Check<'_> {
             }
             DeValue::Table(table) => {
                 let header = if place.item {
-                    format!("[[{}]]", place.field)
+                    let outer = place.table.trim_matches(['[', ']']);
+                    let dot = if outer.is_empty() { "" } else { "." };
+                    format!("[[{outer}{dot}{}]]", place.field)
                 } else {
                     format!("[{}]", place.field)
                 };
@@ -174,7 +176,7 @@ impl Check<'_> {
                     value,
                 );
             } else if let Some(any) = rest {
-                if headed && self.top().contains_key(name) {
+                if headed && self.is_swallowed(place, value) {
                     self.swallowed(place, key.span(), value);
                 }
                 self.value(Place { node: any, ..place }, any, value);
@@ -184,17 +186,33 @@ impl Check<'_> {
         }
     }
 
+    /// True for what is probably a field of the scenario. A list below `[matrix]` is one only
+    /// where the field is a list too: any other word may well be the name of a variable.
+    fn is_swallowed(&self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> bool {
+        let Some(field) = self.top().get(place.field) else {
+            return false;
+        };
+        let list = matches!(value.get_ref(), DeValue::Array(_));
+        let wants_list = types(resolve(self.schema, field)).contains(&"array");
+        place.table != "[matrix]" || !list || wants_list
+    }
+
     /// A field of the scenario below `[env]` would be a variable that nobody looks at.
     fn swallowed(&mut self, place: Place<'_>, span: Range<usize>, value: &Spanned<DeValue<'_>>) {
         let Place { field, table, .. } = place;
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
-        let what = format!("`{field}` below `{table}` would be a variable of the environment");
+        let kind = match table {
+            "[matrix]" => "to be varied",
+            _ => "of the environment",
+        };
+        let what = format!("`{field}` below `{table}` would be a variable {kind}");
         let above = format!(
             "move it above the first line in brackets: there it is the scenario's `{field}`"
         );
         let within = format!("if a variable is meant: `{name} = {{ {field} = {text} }}`");
-        self.add(span, what, vec![above, within]);
+        let within = Some(within).filter(|_| table != "[matrix]");
+        self.add(span, what, [above].into_iter().chain(within).collect());
     }
 
     fn unknown(&mut self, place: Place<'_>, span: Range<usize>, fields: &Map<String, Value>) {
@@ -276,6 +294,11 @@ impl Check<'_> {
         match (types, value.get_ref()) {
             (["array"], DeValue::String(text)) if field == "command" => Some(as_command(text)),
             (["array"], DeValue::String(_)) => Some(format!("it is a list: `{field} = [{raw}]`")),
+            (["array"], DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))
+                if place.table == "[matrix]" =>
+            {
+                Some(format!("it is a list: `{field} = [{raw}]`"))
+            }
             (["array"], DeValue::Table(_)) => Some(format!(
                 "write `[[{field}]]` with two brackets: there can be several"
             )),
@@ -284,6 +307,10 @@ impl Check<'_> {
                 Some(format!("write `[{field}]` with one bracket, {lines}"))
             }
             (["object"], _) => Some(format!("write `[{field}]`, {lines}")),
+            // What looks like a number may be a version: `3.10` is not `3.1`.
+            (["string", "integer"], DeValue::Float(_) | DeValue::Boolean(_)) => {
+                Some(format!("put it in quotes: `{set}\"{raw}\"`"))
+            }
             (types, DeValue::String(text)) => {
                 let bare = text.trim();
                 let number = types.contains(&"integer") && bare.parse::<i64>().is_ok();

@@ -7,6 +7,7 @@ mod again;
 mod check;
 mod complaint;
 mod file;
+mod matrix;
 mod plan;
 mod question;
 mod read;
@@ -18,6 +19,7 @@ mod value;
 
 pub use complaint::Complaint;
 pub use file::{load, plan_file};
+pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;
 pub use value::{
@@ -66,6 +68,8 @@ pub struct Scenario {
     /// Ways of running it; trials go round them in turn.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+    /// Variables, each with the values to be tried: every combination is a variant, and `{NAME}` stands for the value.
+    pub matrix: Matrix,
     /// Copies of the command that run at once within each trial.
     pub copies: Option<NonZeroU32>,
     /// Variables to set; `false` removes one.
@@ -203,4 +207,30 @@ pub struct Variant {
     pub stdin: Option<PathBuf>,
     /// Another number of copies.
     pub copies: Option<NonZeroU32>,
+    /// Shell command once before all trials, after the general `setup`; if it fails, the variant is left out.
+    pub setup: Option<String>,
+    /// Another shell command before each trial.
+    pub prepare: Option<String>,
+    /// Another shell command after each trial.
+    pub conclude: Option<String>,
+    /// Shell command once after all trials, before the general `cleanup`.
+    pub cleanup: Option<String>,
+    /// Files of the working folder, and the files whose contents they have instead; the variant runs in a copy of the folder.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Text in files of the working folder that is replaced; the variant runs in a copy of the folder.
+    #[serde(rename = "edit")]
+    pub edits: Vec<Edit>,
+}
+
+/// A piece of text in a file that a variant has otherwise.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[schemars(extend("required" = ["file", "find", "replace"]))]
+pub struct Edit {
+    /// The file, from the working folder.
+    pub file: String,
+    /// The text to look for, as it stands there.
+    pub find: String,
+    /// What takes its place, wherever it stands.
+    pub replace: Option<String>,
 }

@@ -1,13 +1,14 @@
 //! From what was said to a complete plan: every default stands here.
 
+use super::matrix::{Combination, Filling, filled, set};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Cores, Expect, Find, Hooks, Limit, Measured, Only, Plan, Question,
-    Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
+    Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Trials, when nothing says how many: finite.
@@ -70,24 +71,18 @@ impl Scenario {
             .flat_map(|actor| &actor.command)
             .any(|word| contains(word, b"{dir}"));
         let clear = self.env_clear.unwrap_or(false);
-        let text = |hook: &Option<String>| hook.as_ref().map(Text::from);
         let defaults = Rules::default();
         let (capture, cores) = self.capture();
         Ok(Plan {
             scenario: None,
             variants,
-            factors: Vec::new(),
+            factors: self.factors(),
             environment: if clear {
                 Vec::new()
             } else {
                 around.environment
             },
-            hooks: Hooks {
-                setup: text(&self.setup),
-                prepare: text(&self.prepare),
-                conclude: text(&self.conclude),
-                cleanup: text(&self.cleanup),
-            },
+            hooks: self.hooks(),
             limits: self
                 .rlimit
                 .iter()
@@ -257,18 +252,35 @@ impl Scenario {
         }
     }
 
-    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
-        if self.variants.is_empty() {
-            return Ok(vec![VariantPlan {
-                name: String::new(),
-                actors: self.actors(&Variant::default(), &[], base)?,
-                ..VariantPlan::default()
-            }]);
+    /// Returns the commands around all variants: those that differ from one to another are theirs.
+    fn hooks(&self) -> Hooks {
+        let alike = |hook: &&String| !self.mentions(hook);
+        let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
+        let single = |hook: &Option<String>| {
+            let hook = hook.as_ref().filter(|_| self.matrix.0.is_empty());
+            hook.map(Text::from)
+        };
+        Hooks {
+            setup: once(&self.setup),
+            prepare: single(&self.prepare),
+            conclude: single(&self.conclude),
+            cleanup: once(&self.cleanup),
+            cwd: None,
         }
+    }
+
+    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+        let combinations = self.combinations()?;
         let mut names = BTreeSet::new();
-        let variants = self.variants.iter().enumerate().map(|(index, variant)| {
-            let index = index.to_string();
-            let at = ["variant", index.as_str()];
+        let mut plans = Vec::new();
+        if self.variants.is_empty() {
+            for combination in &combinations {
+                let levels = combination.levels.clone();
+                plans.push(self.variant(&Variant::default(), &[], combination, levels, base)?);
+            }
+        }
+        for (index, variant) in (0..).zip(&self.variants) {
+            let at = ["variant", &index.to_string()];
             if variant.name.is_empty() || !names.insert(&variant.name) {
                 let what = match variant.name.as_str() {
                     "" => "a variant has no name".to_owned(),
@@ -277,13 +289,68 @@ impl Scenario {
                 let at = [at[0], at[1], "name"];
                 return Err(refuse(what, &at, "give each variant a `name` of its own"));
             }
-            Ok(VariantPlan {
-                name: variant.name.clone(),
-                actors: self.actors(variant, &at, base)?,
-                ..VariantPlan::default()
-            })
-        });
-        variants.collect()
+            for combination in &combinations {
+                let listed = (!combination.levels.is_empty()).then_some(index);
+                let levels = listed.into_iter().chain(combination.levels.iter().copied());
+                plans.push(self.variant(variant, &at, combination, levels.collect(), base)?);
+            }
+        }
+        Ok(plans)
+    }
+
+    /// Returns one variant in one combination.
+    fn variant(
+        &self,
+        variant: &Variant,
+        at: &[&str],
+        combination: &Combination<'_>,
+        levels: Vec<u32>,
+        base: &Path,
+    ) -> Result<VariantPlan, Refusal> {
+        let filling = Filling::new(combination);
+        let mut actors = self.actors(variant, at, base, &filling)?;
+        let hooks = self.own_hooks(variant, &filling);
+        let edits = edits(variant, at, base, &filling)?;
+        let variables = filling.environment()?;
+        for actor in &mut actors {
+            set(&mut actor.env, &variables);
+        }
+        Ok(VariantPlan {
+            name: combination.name(&variant.name),
+            actors,
+            levels,
+            hooks,
+            edits,
+        })
+    }
+
+    /// Returns the commands around the trials of a variant.
+    fn own_hooks(&self, variant: &Variant, filling: &Filling<'_>) -> Hooks {
+        let text = |hook: &String| filling.text(hook);
+        let differs = |hook: &&String| self.mentions(hook);
+        let varies = |_: &&String| !self.matrix.0.is_empty();
+        let around = |own: &Option<String>, general: &Option<String>| {
+            let general = general.as_ref().filter(varies);
+            own.as_ref().or(general).map(text)
+        };
+        let setup = match (self.setup.as_ref().filter(differs), &variant.setup) {
+            // As two commands would be: none ends the other's shell.
+            (Some(general), Some(own)) => Some(format!("(\n{general}\n) && (\n{own}\n)")),
+            (general, own) => general.or(own.as_ref()).cloned(),
+        };
+        let cleanup = match (&variant.cleanup, self.cleanup.as_ref().filter(differs)) {
+            (Some(own), Some(general)) => Some(format!(
+                "(\n{own}\n)\nfirst=$?\n(\n{general}\n) && exit $first"
+            )),
+            (own, general) => own.as_ref().or(general).cloned(),
+        };
+        Hooks {
+            setup: setup.as_ref().map(text),
+            prepare: around(&variant.prepare, &self.prepare),
+            conclude: around(&variant.conclude, &self.conclude),
+            cleanup: cleanup.as_ref().map(text),
+            cwd: None,
+        }
     }
 
     /// Returns the processes of a variant.
@@ -292,6 +359,7 @@ impl Scenario {
         variant: &Variant,
         at: &[&str],
         base: &Path,
+        filling: &Filling<'_>,
     ) -> Result<Vec<ActorPlan>, Refusal> {
         let mut actors = self.said_actors()?;
         if !actors.iter().any(|actor| actor.role == Role::Main) {
@@ -308,7 +376,11 @@ impl Scenario {
             actor.stdin = variant.stdin.clone().or(actor.stdin.take());
             actor.copies = variant.copies.or(actor.copies);
         }
-        let cwd = base.join(self.cwd.as_deref().unwrap_or(Path::new("")));
+        let path = |path: &Path| match path.to_str() {
+            Some(text) => base.join(filling.fill(text)),
+            None => base.join(path),
+        };
+        let cwd = path(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
             let main = actor.role == Role::Main;
             let index = index.to_string();
@@ -318,7 +390,8 @@ impl Scenario {
             } else {
                 &of_actor
             };
-            let mut command = words(&actor, if main && own_command { at } else { of_actor })?;
+            let said = words(&actor, if main && own_command { at } else { of_actor })?;
+            let mut command: Vec<Text> = said.iter().map(|word| filling.text(word)).collect();
             if main {
                 if actor.shell.is_some() && !variant.args.is_empty() {
                     return Err(refuse(
@@ -327,8 +400,9 @@ impl Scenario {
                         "give the variant a `shell` line of its own, or use `command`",
                     ));
                 }
-                command.extend(variant.args.iter().map(Text::from));
-                command.splice(0..0, self.wrapping()?);
+                command.extend(variant.args.iter().map(|word| filling.text(word)));
+                let wrap = self.wrapping()?;
+                command.splice(0..0, wrap.iter().map(|word| filling.text(word)));
             }
             let mut env = BTreeMap::new();
             for (at, said) in [
@@ -336,7 +410,7 @@ impl Scenario {
                 (at, &variant.env),
                 (of_actor, &actor.env),
             ] {
-                for (name, EnvValue(value)) in said {
+                for (name, value) in said {
                     if name.is_empty() || name.contains('=') {
                         return Err(refuse(
                             format!("`{name}` cannot be the name of a variable"),
@@ -347,9 +421,7 @@ impl Scenario {
                     env.insert(name, value);
                 }
             }
-            let text = |(name, value): (&String, &Option<String>)| {
-                (name.into(), value.as_ref().map(Text::from))
-            };
+            let text = |(name, value): (&String, &EnvValue)| (name.into(), filled(value, filling));
             let input = actor
                 .stdin
                 .as_deref()
@@ -365,10 +437,10 @@ impl Scenario {
                 env: env.into_iter().map(text).collect(),
                 cwd: actor
                     .cwd
-                    .map_or_else(|| cwd.clone(), |own| base.join(own))
+                    .map_or_else(|| cwd.clone(), |own| path(&own))
                     .into_os_string()
                     .into(),
-                stdin: input.map(|file| base.join(file).into_os_string().into()),
+                stdin: input.map(|file| path(file).into_os_string().into()),
             })
         });
         planned.collect()
@@ -436,12 +508,12 @@ impl Scenario {
         Ok(self.actors.clone())
     }
 
-    fn wrapping(&self) -> Result<Vec<Text>, Refusal> {
+    fn wrapping(&self) -> Result<Vec<String>, Refusal> {
         let Some(wrap) = &self.wrap else {
             return Ok(Vec::new());
         };
         match shlex::split(wrap) {
-            Some(words) if !words.is_empty() => Ok(words.into_iter().map(Text::from).collect()),
+            Some(words) if !words.is_empty() => Ok(words),
             _ => Err(refuse(
                 "`wrap` is not a command prefix",
                 &["wrap"],
@@ -451,12 +523,10 @@ impl Scenario {
     }
 }
 
-fn words(actor: &Actor, at: &[&str]) -> Result<Vec<Text>, Refusal> {
+fn words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
     match (&actor.command, &actor.shell) {
-        (Some(command), None) if !command.is_empty() => {
-            Ok(command.iter().map(Text::from).collect())
-        }
-        (None, Some(shell)) => Ok(["sh", "-c", shell].map(Text::from).to_vec()),
+        (Some(command), None) if !command.is_empty() => Ok(command.clone()),
+        (None, Some(shell)) => Ok(["sh", "-c", shell].map(str::to_owned).to_vec()),
         (Some(_), Some(_)) => Err(refuse(
             "`command` and `shell` are both given",
             &[at, &["shell"]].concat(),
@@ -468,6 +538,69 @@ fn words(actor: &Actor, at: &[&str]) -> Result<Vec<Text>, Refusal> {
             "give it a `command` or a `shell` line",
         )),
     }
+}
+
+/// Returns what a variant has otherwise in its working folder.
+fn edits(
+    variant: &Variant,
+    at: &[&str],
+    base: &Path,
+    filling: &Filling<'_>,
+) -> Result<Vec<Edit>, Refusal> {
+    let mut edits = Vec::new();
+    for (file, source) in &variant.files {
+        let at = [at, &["files", file]].concat();
+        let source = match source.to_str() {
+            Some(text) => base.join(filling.fill(text)),
+            None => base.join(source),
+        };
+        edits.push(Edit {
+            file: inside(file, &at, filling)?,
+            change: Change::Copy(source.into_os_string().into()),
+        });
+    }
+    for (index, edit) in variant.edits.iter().enumerate() {
+        let index = index.to_string();
+        let place = |field| [at, &["edit", &index, field]].concat();
+        let find = filling.fill(&edit.find);
+        if find.is_empty() {
+            return Err(refuse(
+                "there is no text to look for",
+                &place("find"),
+                "give `find` the text to be replaced, as it stands in the file",
+            ));
+        }
+        let Some(replace) = &edit.replace else {
+            return Err(refuse(
+                format!("nothing is said to take the place of `{}`", edit.find),
+                &place("replace"),
+                "give it a `replace`; `\"\"` takes the text away",
+            ));
+        };
+        edits.push(Edit {
+            file: inside(&edit.file, &place("file"), filling)?,
+            change: Change::Replace {
+                find,
+                with: filling.fill(replace),
+            },
+        });
+    }
+    Ok(edits)
+}
+
+/// Returns the path of a file in the working folder; no other is copied.
+fn inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
+    let file = filling.fill(file);
+    let hint = "name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else";
+    if file.is_empty() {
+        return Err(refuse("there is no file to change", at, hint));
+    }
+    let mut steps = Path::new(&file).components();
+    if !steps.all(|step| matches!(step, Component::Normal(_) | Component::CurDir)) {
+        let what = format!("`{file}` does not lie in the working folder");
+        return Err(refuse(what, at, hint));
+    }
+    Ok(file.into())
 }
 
 fn contains(word: &Text, part: &[u8]) -> bool {

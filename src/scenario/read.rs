@@ -1,5 +1,6 @@
 //! How values are read from a file, and how they are described to editors.
 
+use super::matrix::Level;
 use super::{
     Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName, Span,
     TimeoutValue,
@@ -104,6 +105,11 @@ from_text! {
         "description": "The name of a limit.",
         "type": "string",
         "enum": (Resource::ALL.map(|(_, name)| name)),
+    }
+    Level {
+        "description": "A value: text or a whole number.",
+        "type": ["string", "integer"],
+        "examples": ["8"],
     }
     Amount {
         "description": "An amount such as `0`, `512M`, `4G` or `unlimited`.",

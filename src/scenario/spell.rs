@@ -2,7 +2,7 @@
 
 /// Names from other tools, and the ones they have here. A pair counts only where its second
 /// name is one of the valid ones.
-const SYNONYMS: [(&str, &str); 81] = [
+const SYNONYMS: [(&str, &str); 85] = [
     ("actors", "actor"),
     ("after-all", "cleanup"),
     ("after-each", "conclude"),
@@ -14,6 +14,7 @@ const SYNONYMS: [(&str, &str); 81] = [
     ("clear-env", "env-clear"),
     ("clients", "copies"),
     ("cmd", "command"),
+    ("combinations", "matrix"),
     ("concurrency", "jobs"),
     ("confidence", "conf"),
     ("cores", "jobs"),
@@ -53,6 +54,8 @@ const SYNONYMS: [(&str, &str); 81] = [
     ("open-files", "nofile"),
     ("parallel", "jobs"),
     ("parallelism", "jobs"),
+    ("parameters", "matrix"),
+    ("params", "matrix"),
     ("pause", "delay"),
     ("prefix", "wrap"),
     ("processes", "nproc"),
@@ -79,6 +82,7 @@ const SYNONYMS: [(&str, &str); 81] = [
     ("ulimit", "rlimit"),
     ("variants", "variant"),
     ("vars", "env"),
+    ("vary", "matrix"),
     ("vmem", "as"),
     ("wait", "delay"),
     ("workdir", "cwd"),

@@ -47,6 +47,14 @@ impl Numbers {
         }
     }
 
+    /// Returns those of what runs around all trials of a variant.
+    pub(super) fn of_variant(variant: &str) -> Self {
+        Self {
+            values: vec![("{variant}", "PROVOKE_VARIANT", variant.into())],
+            scratch: None,
+        }
+    }
+
     fn fill<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
         if !text.as_bytes().contains(&b'{') {
             return Cow::Borrowed(text.as_os_str());

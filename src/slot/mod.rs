@@ -146,8 +146,8 @@ impl Slot {
                     self.control
                         .send(&Reply::Finished(trial.id, Box::new(seen)));
                 }
-                Order::Hook(command) => {
-                    let seen = self.setup(&command);
+                Order::Hook(hook) => {
+                    let seen = self.setup(&hook);
                     self.control.send(&Reply::Hooked(seen));
                 }
                 Order::Keep(folder) => {
@@ -226,7 +226,10 @@ impl Slot {
             }
         }
         match &recipe.prepare {
-            Some(hook) => self.hook(recipe, hook, numbers),
+            Some(hook) => {
+                let own = recipe.variant.hooks.prepare.is_some();
+                self.hook(recipe, &shell(recipe, hook, own), numbers)
+            }
             None => Hooked::Done,
         }
     }
@@ -269,7 +272,8 @@ impl Slot {
         if let Some(hook) = &recipe.conclude {
             // It may well kill what the hook before the trial started.
             self.witness.rest(&pids);
-            match self.hook(recipe, hook, numbers) {
+            let own = recipe.variant.hooks.conclude.is_some();
+            match self.hook(recipe, &shell(recipe, hook, own), numbers) {
                 Hooked::Done => {}
                 Hooked::Failed(hook) => seen.conclude = Some(hook),
                 Hooked::Interrupted => seen.interrupted = true,
@@ -382,9 +386,7 @@ impl Slot {
 
     /// Runs a command of the user for `sh -c`. What it leaves running lives on, and is
     /// listened to.
-    fn hook(&mut self, recipe: &Recipe, command: &Text, numbers: &Numbers) -> Hooked {
-        let cwd = recipe.variant.actors.first().map(|actor| actor.cwd.clone());
-        let actor = shell(command, cwd.unwrap_or_else(|| ".".into()));
+    fn hook(&mut self, recipe: &Recipe, actor: &ActorPlan, numbers: &Numbers) -> Hooked {
         let limits = limits(recipe);
         let nothing = self.nothing.as_fd();
         let around = Around {
@@ -394,7 +396,7 @@ impl Slot {
             nothing,
             trace: false,
         };
-        let process = Process::start(&mut self.spawner, &actor, &around);
+        let process = Process::start(&mut self.spawner, actor, &around);
         let mut processes = [process];
         let terms = Terms {
             timeout: HOOK_TIMEOUT,
@@ -421,11 +423,20 @@ impl Slot {
         Hooked::Done
     }
 
-    /// Runs a command around the whole run, in the environment of the first variant.
-    fn setup(&mut self, command: &Text) -> Option<HookSeen> {
-        let (id, known) = self.recipes.pop_first()?;
-        let hooked = self.hook(&known.0, command, &Numbers::default());
-        self.recipes.insert(id, known);
+    /// Runs a command around the whole run.
+    fn setup(&mut self, hook: &wire::Hook) -> Option<HookSeen> {
+        let known = self.recipes.remove(&hook.variant)?;
+        let mut actor = shell(&known.0, &hook.command, hook.own);
+        if let Some(cwd) = &hook.cwd {
+            actor.cwd.clone_from(cwd);
+        }
+        let numbers = if hook.own {
+            Numbers::of_variant(&known.0.variant.name)
+        } else {
+            Numbers::default()
+        };
+        let hooked = self.hook(&known.0, &actor, &numbers);
+        self.recipes.insert(hook.variant, known);
         match hooked {
             Hooked::Done => None,
             Hooked::Failed(seen) => Some(seen),
@@ -482,14 +493,24 @@ fn host_kills_if(wanted: bool) -> Option<u64> {
     wanted.then(host::oom_kills).flatten()
 }
 
-fn shell(command: &Text, cwd: Text) -> ActorPlan {
+/// Returns a command for `sh -c` as a process. One that is the variant's own runs where its main
+/// process does, with the same variables.
+fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
+    let mut actors = recipe.variant.actors.iter();
+    let like = if own {
+        actors.find(|actor| actor.role == Role::Main)
+    } else {
+        actors.next()
+    };
     ActorPlan {
         name: String::new(),
         role: Role::Main,
         command: vec!["sh".into(), "-c".into(), command.clone()],
         copies: 1,
-        env: Vec::new(),
-        cwd,
+        env: like
+            .filter(|_| own)
+            .map_or_else(Vec::new, |actor| actor.env.clone()),
+        cwd: like.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
         stdin: None,
     }
 }

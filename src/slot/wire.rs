@@ -16,7 +16,7 @@ pub enum Order {
     /// Run a trial; answered by [`Reply::Finished`].
     Run(Trial),
     /// Run a command whose leftovers live on; answered by [`Reply::Hooked`].
-    Hook(Text),
+    Hook(Hook),
     /// Write the output of the last trial into this folder, and keep its scratch folder.
     Keep(Text),
     /// End the trial that is under way: politely, or at once.
@@ -24,6 +24,19 @@ pub enum Order {
         /// Kill without asking first.
         now: bool,
     },
+}
+
+/// A command around the whole run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hook {
+    /// The variant that it is run for. What is run for all is run as for the first of them.
+    pub variant: VariantId,
+    /// It is of this variant alone, and sees its variables.
+    pub own: bool,
+    /// For `sh -c`.
+    pub command: Text,
+    /// Where it runs, if not where the variant does.
+    pub cwd: Option<Text>,
 }
 
 /// From a slot to provoke.

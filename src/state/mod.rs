@@ -113,6 +113,8 @@ struct Counted {
     tally: Tally,
     /// Launched, not counted yet, and not known to be void.
     pending: u64,
+    /// Trials of it in a row, in launch order, that said nothing.
+    in_vain: u64,
 }
 
 impl Variant {
@@ -165,7 +167,7 @@ impl State {
         }
         let counted = || Counted {
             tally: Tally::new(plan.jobs),
-            pending: 0,
+            ..Counted::default()
         };
         let tally = |_: &_| Variant {
             measured: counted(),
@@ -222,7 +224,9 @@ impl State {
             }
             Event::VariantUntestable { variant, why, at } => {
                 self.worked = *at;
-                self.untestable.insert(*variant, why.clone());
+                self.give_up(*variant, why.clone());
+                self.decided = self.decided || self.any_testable() && decided(self);
+                self.advance(decided);
             }
             Event::BudgetSpent { at } => {
                 self.worked = *at;
@@ -244,6 +248,13 @@ impl State {
             Event::RunResumed { .. } => {
                 self.stopped = None;
                 self.void_streak = 0;
+                for variant in &mut self.variants {
+                    variant.measured.in_vain = 0;
+                }
+                // What kept every single one from being tried may be out of the way now.
+                if !self.any_testable() {
+                    self.untestable.clear();
+                }
                 self.around = Series::default();
                 for open in self.open.values_mut() {
                     match open {
@@ -255,6 +266,7 @@ impl State {
                         Open::Again(..) => {}
                     }
                 }
+                self.abandon();
             }
             Event::RunFinished { at } => {
                 self.worked = *at;
@@ -291,7 +303,7 @@ impl State {
             self.open.remove(&id);
             return;
         }
-        if is_repeated(&outcome, attempts) {
+        if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
             self.repeated += 1;
             self.open.insert(id, Open::Again(trial, attempts));
             return;
@@ -309,8 +321,36 @@ impl State {
         self.open.insert(id, Open::Finished(trial, ended));
     }
 
+    /// Notes that a variant cannot be tried. One that is not in the plan comes from a
+    /// damaged file.
+    fn give_up(&mut self, variant: VariantId, why: String) {
+        if variant.index() < self.variants.len() {
+            self.untestable.entry(variant).or_insert(why);
+            self.abandon();
+        }
+    }
+
+    /// Lets go of trials to be run again of which nothing is launched any more: those after
+    /// them would wait for ever.
+    fn abandon(&mut self) {
+        let untestable = &self.untestable;
+        for open in self.open.values_mut() {
+            if let Open::Again(trial, _) = open
+                && untestable.contains_key(&trial.variant)
+            {
+                self.variants[trial.variant.index()].of(trial).pending -= 1;
+                let nothing = Observation::default();
+                let outcome = Outcome::Void(Void::Interrupted);
+                let ended = Ended::new(&self.plan, trial, &nothing, outcome);
+                *open = Open::Finished(trial.clone(), ended);
+            }
+        }
+    }
+
     /// Moves what has finished into the tally, in launch order, until the decision.
     fn advance(&mut self, decided: impl Fn(&Self) -> bool) {
+        // Where nothing can be tried, nothing is decided: the run is broken off.
+        let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.decided
             && let Some(first) = self.open.first_entry()
             && matches!(first.get(), Open::Finished(..))
@@ -319,9 +359,13 @@ impl State {
             let counted = self.variants[trial.variant.index()].of(&trial);
             match ended.outcome {
                 Outcome::Void(Void::Warmup) => {}
-                Outcome::Void(_) => self.void_streak += 1,
+                Outcome::Void(_) => {
+                    counted.in_vain += 1;
+                    self.void_streak += 1;
+                }
                 _ => {
                     counted.pending -= 1;
+                    counted.in_vain = 0;
                     self.void_streak = 0;
                 }
             }
@@ -367,11 +411,6 @@ impl State {
         &self.variants[variant.index()].captured.tally
     }
 
-    /// True while a variant can be tried, as far as is known.
-    pub fn is_testable(&self, variant: VariantId) -> bool {
-        !self.untestable.contains_key(&variant)
-    }
-
     /// Returns every variant with its tally.
     pub fn tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
         (0..)
@@ -379,15 +418,30 @@ impl State {
             .zip(self.variants.iter().map(|variant| &variant.measured.tally))
     }
 
+    /// True unless a variant cannot be tried.
+    pub fn is_testable(&self, variant: VariantId) -> bool {
+        !self.untestable.contains_key(&variant)
+    }
+
+    /// True while there is a variant that can be tried.
+    pub fn any_testable(&self) -> bool {
+        self.untestable.len() < self.variants.len()
+    }
+
+    /// Returns how many trials of a variant in a row, in launch order, said nothing.
+    pub fn in_vain(&self, variant: VariantId) -> u64 {
+        self.variants[variant.index()].measured.in_vain
+    }
+
     /// Returns how many trials of a variant are counted or may still come to count.
     pub fn underway(&self, variant: VariantId) -> u64 {
-        let Counted { tally, pending } = &self.variants[variant.index()].measured;
+        let Counted { tally, pending, .. } = &self.variants[variant.index()].measured;
         tally.ran() + pending
     }
 
     /// Returns the same of trials that catch evidence.
     pub fn captures_underway(&self, variant: VariantId) -> u64 {
-        let Counted { tally, pending } = &self.variants[variant.index()].captured;
+        let Counted { tally, pending, .. } = &self.variants[variant.index()].captured;
         tally.ran() + pending
     }
 

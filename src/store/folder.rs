@@ -136,6 +136,11 @@ impl Folder {
         self.path.join(JOURNAL)
     }
 
+    /// Returns where copies are that variants run in.
+    pub fn variants(&self) -> PathBuf {
+        self.path.join("variants")
+    }
+
     /// Returns where evidence of trials is kept.
     pub fn trials(&self) -> PathBuf {
         self.path.join("trials")

@@ -4,6 +4,7 @@
 //! provoke-out/20261121-043012-a1b2/
 //!   events.jsonl     the journal: everything known, one event a line, only ever added to
 //!   trials/17/       of trials worth keeping: stdout, stderr, and the trial's own folder
+//!   variants/1/      the copy of its working folder that a variant with other files runs in
 //! provoke-out/last   a link to the newest run
 //! ```
 //!

@@ -423,14 +423,12 @@ fn variants_take_turns_and_each_stops_by_its_own_rule() {
         |trial| (Duration::ZERO, exited(i32::from(trial.variant.0 == 0))),
         None,
     );
-    let order: Vec<u32> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::TrialStarted(trial) => Some(trial.variant.0),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(order[..4], [0, 1, 0, 1]);
+    let order = launched(&events);
+    assert!(
+        order[..4]
+            .chunks(2)
+            .all(|pair| pair.contains(&0) && pair.contains(&1))
+    );
     let rules: Vec<_> = state
         .tallies()
         .map(|(id, tally)| (tally.trials(), Repeat.stop_rule(&state, id)))
@@ -618,4 +616,119 @@ fn whoever_ends_the_catching_has_the_answer_all_the_same() {
     assert_eq!((verdict, trials, failures), (Verdict::Failing, 20, 1));
     assert!(state.finished && state.stopped.is_none());
     assert_eq!(state.captured(VariantId(0)).ran(), 5);
+}
+
+/// Four ways of running it.
+const FOUR: &str = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[[variant]]\nname = 'c'\n[[variant]]\nname = 'd'\n";
+
+fn launched(events: &[Event]) -> Vec<u32> {
+    let variant = |event: &Event| match event {
+        Event::TrialStarted(trial) => Some(trial.variant.0),
+        _ => None,
+    };
+    events.iter().filter_map(variant).collect()
+}
+
+#[test]
+fn variants_go_round_in_blocks_each_in_an_order_of_its_own() {
+    let order = |seed: u64| {
+        let (_, mut state) = begin(plan(&format!("runs = 200\nseed = {seed}\n{FOUR}")));
+        let events = run(&mut state, |_| (Duration::from_millis(1), exited(0)), None);
+        launched(&events)
+    };
+    let all = order(1);
+    assert_eq!(all.len(), 800);
+    let mut firsts = [0; 4];
+    let mut orders = BTreeSet::new();
+    for block in all.chunks(4) {
+        let members: BTreeSet<u32> = block.iter().copied().collect();
+        assert_eq!(members.len(), 4, "each of them once: {block:?}");
+        firsts[block[0] as usize] += 1;
+        orders.insert(block.to_vec());
+    }
+    assert_eq!(orders.len(), 24, "every order comes up");
+    assert!(
+        firsts.iter().all(|first| (25..=75).contains(first)),
+        "{firsts:?}"
+    );
+    assert_eq!(all, order(1), "the same seed, the same order");
+    assert_ne!(all, order(2));
+}
+
+#[test]
+fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
+    for lanes in ["jobs = 1", "jobs = 5", "wave = 4"] {
+        let (first, mut state) = begin(plan(&format!("runs = 30\n{lanes}\n{FOUR}")));
+        let events = run(
+            &mut state,
+            |trial| {
+                let code = if trial.variant == VariantId(2) {
+                    125
+                } else {
+                    0
+                };
+                (Duration::from_millis(1), exited(code))
+            },
+            None,
+        );
+        let why: Vec<_> = state.untestable.clone().into_iter().collect();
+        let said = "100 trials in a row said nothing: skipped".to_owned();
+        assert_eq!(why, [(VariantId(2), said)], "{lanes}");
+        assert!(!state.is_testable(VariantId(2)) && state.is_testable(VariantId(1)));
+        assert!(state.finished, "{lanes}");
+        for (id, tally) in state.tallies().filter(|(id, _)| id.0 != 2) {
+            assert_eq!(tally.trials(), 30, "{lanes}: {}", id.0);
+        }
+        let mut again = State::begin(first).unwrap();
+        events.iter().for_each(|event| apply(&mut again, event));
+        assert_eq!(again.untestable, state.untestable);
+        assert_eq!(answer(&again), answer(&state), "{lanes}");
+    }
+}
+
+#[test]
+fn when_no_variant_is_left_the_run_is_broken_off_and_a_resumption_tries_them_again() {
+    let (_, mut state) = begin(plan(&format!("runs = 30\njobs = 3\n{FOUR}")));
+    let nothing = |_: &Trial| {
+        let seen = ended(Ending::NotStarted("no such program".to_owned()));
+        (Duration::from_millis(1), seen)
+    };
+    let events = run(&mut state, nothing, None);
+    assert_eq!(state.untestable.len(), 4);
+    assert_eq!(
+        state.untestable[&VariantId(0)],
+        "10 trials in a row said nothing: not started: no such program"
+    );
+    assert!(!state.any_testable() && !state.finished && !state.decided);
+    assert!(matches!(
+        events.last(),
+        Some(Event::RunStopped {
+            why: provoke::model::StopCause::NothingCounts,
+            ..
+        })
+    ));
+    apply(&mut state, &Event::RunResumed { at: 0 });
+    run(&mut state, |_| (Duration::from_millis(1), exited(0)), None);
+    assert!(state.finished && state.untestable.is_empty());
+    assert!(state.tallies().all(|(_, tally)| tally.trials() == 30));
+}
+
+#[test]
+fn what_ran_of_a_variant_that_cannot_be_tried_any_more_is_not_waited_for() {
+    let (_, mut state) = begin(plan(&format!("runs = 9\njobs = 8\n{FOUR}")));
+    let slow = |_: &Trial| (Duration::from_secs(10), exited(0));
+    run(&mut state, slow, Some(Duration::from_secs(1)));
+    assert!(state.to_repeat().is_some());
+    apply(&mut state, &Event::RunResumed { at: 0 });
+    let given_up = Event::VariantUntestable {
+        variant: VariantId(1),
+        why: "`setup` failed: exit 1".to_owned(),
+        at: state.worked,
+    };
+    apply(&mut state, &given_up);
+    let events = run(&mut state, slow, None);
+    assert!(!launched(&events).contains(&1));
+    assert!(state.finished);
+    let trials: Vec<u64> = state.tallies().map(|(_, tally)| tally.trials()).collect();
+    assert_eq!(trials, [9, 0, 9, 9]);
 }

@@ -89,7 +89,7 @@ fn a_field_that_is_like_no_other_is_still_helped() {
     4 | zebra = 1
       | ^^^^^
       |
-      = help: what there is: `args`, `command`, `copies`, `cwd`, `env`, `name`, `shell` or `stdin`
+      = help: what there is: `args`, `cleanup`, `command`, `conclude`, `copies`, `cwd`, `edit`, `env`, `files`, `name`, `prepare`, `setup`, `shell` or `stdin`
     ");
 }
 
@@ -803,4 +803,179 @@ proptest! {
         }
         outcome(bytes)?;
     }
+}
+
+#[test]
+fn what_makes_no_matrix_is_shown_where_it_is_said() {
+    let of = |text: &str| complaint(&format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
+    assert_snapshot!(of("dir = ['a', 'b']"), @"
+    error: `{dir}` is filled in by provoke itself
+     --> s.toml:3:7
+      |
+    3 | dir = ['a', 'b']
+      |       ^^^^^^^^^^
+      |
+      = help: give the variable another name
+    ");
+    assert_snapshot!(of("'a b' = ['a', 'b']"), @"
+    error: `a b` cannot be the name of a variable
+     --> s.toml:3:9
+      |
+    3 | 'a b' = ['a', 'b']
+      |         ^^^^^^^^^^
+      |
+      = help: a name holds letters, digits, `_` and `-`, and does not begin with a digit
+    ");
+    assert_snapshot!(of("n = []"), @r#"
+    error: `n` has no values
+     --> s.toml:3:5
+      |
+    3 | n = []
+      |     ^^
+      |
+      = help: give those to be tried: -L n=1,8, or `n = ["1", "8"]` in a file
+    "#);
+    assert_snapshot!(of("n = ['1', '2', 1]"), @"
+    error: `n` has the value `1` twice
+     --> s.toml:3:16
+      |
+    3 | n = ['1', '2', 1]
+      |                ^
+      |
+      = help: for more trials of it use `runs`
+    ");
+    assert_snapshot!(of("n = [1]\nno-dash = ['a', 'b']"), @"
+    error: `{no-dash}` stands nowhere, and `no-dash` cannot be a variable of the environment
+     --> s.toml:4:11
+      |
+    4 | no-dash = ['a', 'b']
+      |           ^^^^^^^^^^
+      |
+      = help: write `{no-dash}` where its value belongs, or call it `no_dash`
+    ");
+    assert_snapshot!(of("n = [1.10, 1.2]"), @r#"
+    error: each item of `n` must be text or a whole number, not a fraction
+     --> s.toml:3:6
+      |
+    3 | n = [1.10, 1.2]
+      |      ^^^^
+      |
+      = help: put it in quotes: `"1.10"`
+    "#);
+    assert_snapshot!(of("n = 8"), @"
+    error: `n` must be a list, not a whole number
+     --> s.toml:3:5
+      |
+    3 | n = 8
+      |     ^
+      |
+      = help: it is a list: `n = [8]`
+    ");
+    assert_snapshot!(of("n = [1]\nruns = 5"), @"
+    error: `runs` below `[matrix]` would be a variable to be varied
+     --> s.toml:4:1
+      |
+    4 | runs = 5
+      | ^^^^
+      |
+      = help: move it above the first line in brackets: there it is the scenario's `runs`
+    ");
+    assert_snapshot!(of("n = [1, 2, 3, 4, 5, 6, 7]\nm = [1, 2, 3, 4, 5, 6, 7]\nl = [1, 2, 3, 4, 5, 6, 7]"), @"
+    error: these are 343 combinations, and no more than 256 can be run
+     --> s.toml:2:1
+      |
+    2 | [matrix]
+      | ^^^^^^^^
+      |
+      = help: vary fewer things at a time: first those that are likely to matter
+    ");
+    assert!(
+        plan_of(
+            "command = ['x', '{copies}']\n[matrix]\ncopies = [1, 2]\n",
+            |_| {}
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn a_variable_given_twice_on_the_command_line_is_refused() {
+    let twice = |scenario: &mut Scenario| {
+        let said = ["n=1,2", "n=3"].map(|text| text.parse().unwrap());
+        scenario.matrix.overlay(said.to_vec());
+    };
+    assert_snapshot!(plan_of("command = ['x', '{n}']\n", twice).unwrap_err(), @"
+    error: `n` is given twice
+    --> s.toml
+     = note: flags of the command line win over the file
+     = help: give all its values at once: n=VALUE,VALUE
+    ");
+    let other = |scenario: &mut Scenario| {
+        scenario.matrix.overlay(vec!["n=7".parse().unwrap()]);
+    };
+    let plan = plan_of(
+        "command = ['x', '{n}{m}']\n[matrix]\nn = [1, 2]\nm = [3]\n",
+        other,
+    );
+    let names: Vec<_> = plan
+        .unwrap()
+        .variants
+        .into_iter()
+        .map(|one| one.name)
+        .collect();
+    assert_eq!(names, ["m=3 n=7"]);
+}
+
+#[test]
+fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
+    let of = |text: &str| {
+        complaint(&format!(
+            "command = ['x']\n[[variant]]\nname = 'a'\n{text}\n"
+        ))
+    };
+    assert_snapshot!(of("files = { '../x.ini' = 'y.ini' }"), @"
+    error: `../x.ini` does not lie in the working folder
+     --> s.toml:4:24
+      |
+    4 | files = { '../x.ini' = 'y.ini' }
+      |                        ^^^^^^^
+      |
+      = help: name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else
+    ");
+    assert_snapshot!(of("[[variant.edit]]\nfile = '/etc/passwd'\nfind = 'x'\nreplace = 'y'"), @"
+    error: `/etc/passwd` does not lie in the working folder
+     --> s.toml:5:8
+      |
+    5 | file = '/etc/passwd'
+      |        ^^^^^^^^^^^^^
+      |
+      = help: name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else
+    ");
+    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nreplace = 'y'"), @"
+    error: there is no text to look for
+     --> s.toml:4:1
+      |
+    4 | [[variant.edit]]
+      | ^^^^^^^^^^^^^^^^
+      |
+      = help: give `find` the text to be replaced, as it stands in the file
+    ");
+    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'"), @r#"
+    error: nothing is said to take the place of `y`
+     --> s.toml:4:1
+      |
+    4 | [[variant.edit]]
+      | ^^^^^^^^^^^^^^^^
+      |
+      = help: give it a `replace`; `""` takes the text away
+    "#);
+    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'\nwith = 'y'"), @"
+    error: there is no field `with` in `[[variant.edit]]`
+     --> s.toml:7:1
+      |
+    7 | with = 'y'
+      | ^^^^
+      |
+      = help: what there is: `file`, `find` or `replace`
+    ");
 }

@@ -399,3 +399,238 @@ fn stopping_at_the_first_failure_is_at_odds_with_stopping_at_the_third() {
         Some(3)
     );
 }
+
+fn names(plan: &Plan) -> Vec<&str> {
+    let names = plan.variants.iter().map(|variant| variant.name.as_str());
+    names.collect()
+}
+
+#[test]
+fn a_matrix_is_every_combination_in_the_order_of_the_file() {
+    let plan = plan(
+        "
+        command = ['prog', '--threads={threads}', '{mode}']
+        [matrix]
+        threads = ['1', 8]
+        mode = ['fast', 'safe']
+        ",
+    );
+    assert_eq!(
+        names(&plan),
+        [
+            "threads=1 mode=fast",
+            "threads=1 mode=safe",
+            "threads=8 mode=fast",
+            "threads=8 mode=safe"
+        ]
+    );
+    let shown: Vec<String> = plan
+        .variants
+        .iter()
+        .map(|variant| {
+            format!(
+                "{} {:?}",
+                words(&variant.actors[0]).join(" "),
+                variant.levels
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "prog --threads=1 fast [0, 0]",
+            "prog --threads=1 safe [0, 1]",
+            "prog --threads=8 fast [1, 0]",
+            "prog --threads=8 safe [1, 1]"
+        ]
+    );
+    let factors: Vec<_> = plan
+        .factors
+        .iter()
+        .map(|factor| (factor.name.as_str(), factor.levels.join(" ")))
+        .collect();
+    let wanted = [("threads", "1 8"), ("mode", "fast safe")];
+    assert_eq!(
+        factors,
+        wanted.map(|(name, levels)| (name, levels.to_owned()))
+    );
+    assert!(plan.is_sound());
+}
+
+#[test]
+fn with_a_matrix_the_variants_are_the_first_factor() {
+    let text = "
+        shell = 'x {n}'
+        [matrix]
+        n = [1, 2]
+        [[variant]]
+        name = 'gcc'
+        [[variant]]
+        name = 'clang'
+        ";
+    let both = plan(text);
+    assert_eq!(
+        names(&both),
+        ["gcc n=1", "gcc n=2", "clang n=1", "clang n=2"]
+    );
+    let factors: Vec<_> = both.factors.iter().map(|factor| &factor.name).collect();
+    assert_eq!(factors, ["variant", "n"]);
+    assert_eq!(both.factors[0].levels, ["gcc", "clang"]);
+    let levels: Vec<_> = both
+        .variants
+        .iter()
+        .map(|variant| &variant.levels[..])
+        .collect();
+    assert_eq!(levels, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+    assert!(both.is_sound());
+
+    let alone = plan("shell = 'x'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'");
+    assert!(alone.factors.is_empty());
+    assert!(
+        alone
+            .variants
+            .iter()
+            .all(|variant| variant.levels.is_empty())
+    );
+}
+
+#[test]
+fn a_value_goes_wherever_its_mark_stands() {
+    let plan = plan(
+        "
+        cwd = 'in {v}'
+        stdin = '{v}.txt'
+        wrap = 'time -o {v}'
+        setup = 'make {v}'
+        prepare = 'rm {v}'
+        conclude = 'mv {v}'
+        cleanup = 'make clean'
+        [env]
+        OPT = '-O{v}'
+        [matrix]
+        v = ['a b', '/c{v}']
+        [[actor]]
+        name = 'm'
+        command = ['prog', 'x{v}{trial}{w}{']
+        [[actor]]
+        name = 'h'
+        role = 'helper'
+        command = ['help', '{v}']
+        cwd = '{v}'
+        [[variant]]
+        name = 'one'
+        args = ['-{v}']
+        setup = 'own {v}'
+        files = { 'x{v}.ini' = '{v}/b.ini' }
+        [[variant.edit]]
+        file = 'e{v}'
+        find = 'f{v}'
+        replace = 'r{v}'
+        ",
+    );
+    let [first, second] = plan.variants.as_slice() else {
+        panic!("two values")
+    };
+    let [main, helper] = first.actors.as_slice() else {
+        panic!("two actors")
+    };
+    assert_eq!(
+        words(main),
+        ["time", "-o", "a b", "prog", "xa b{trial}{w}{", "-a b"]
+    );
+    assert_eq!(words(helper), ["help", "a b"]);
+    assert_eq!(
+        variables(main),
+        [("OPT".to_owned(), Some("-Oa b".to_owned()))]
+    );
+    assert_eq!(main.cwd, "/base/in a b".into());
+    assert_eq!(main.stdin, Some("/base/a b.txt".into()));
+    assert_eq!(helper.cwd, "/base/a b".into());
+    // What is filled in is not looked at again, and an absolute path stays one.
+    assert_eq!(words(&second.actors[1]), ["help", "/c{v}"]);
+    assert_eq!(second.actors[1].cwd, "/c{v}".into());
+
+    let hooks = &first.hooks;
+    assert_eq!(hooks.setup, Some("(\nmake a b\n) && (\nown a b\n)".into()));
+    assert_eq!(hooks.prepare, Some("rm a b".into()));
+    assert_eq!(hooks.conclude, Some("mv a b".into()));
+    assert_eq!(hooks.cleanup, None);
+    assert_eq!((&plan.hooks.setup, &plan.hooks.prepare), (&None, &None));
+    assert_eq!(
+        plan.hooks.cleanup,
+        Some("make clean".into()),
+        "it is the same for all"
+    );
+    assert_eq!(
+        first.edits,
+        [
+            Edit {
+                file: "xa b.ini".into(),
+                change: Change::Copy("/base/a b/b.ini".into())
+            },
+            Edit {
+                file: "ea b".into(),
+                change: Change::Replace {
+                    find: "fa b".to_owned(),
+                    with: "ra b".to_owned()
+                }
+            }
+        ]
+    );
+}
+
+#[test]
+fn a_variable_without_a_mark_is_set_in_the_environment() {
+    let plan = plan(
+        "
+        command = ['prog', '{a}']
+        env = { B = 'file' }
+        setup = 'setup'
+        prepare = 'prepare'
+        [matrix]
+        B = [1, 2]
+        a = ['x']
+        ",
+    );
+    let first = &plan.variants[0];
+    assert_eq!(
+        variables(&first.actors[0]),
+        [("B".to_owned(), Some("1".to_owned()))]
+    );
+    // What runs around its trials is its own, and sees the variable.
+    assert_eq!(first.hooks.prepare, Some("prepare".into()));
+    assert_eq!(
+        (&first.hooks.setup, &plan.hooks.setup),
+        (&None, &Some("setup".into()))
+    );
+}
+
+#[test]
+fn a_variant_brings_the_commands_around_its_trials() {
+    let plan = plan(
+        "
+        shell = 'x'
+        setup = 'general'
+        prepare = 'general'
+        [[variant]]
+        name = 'a'
+        [[variant]]
+        name = 'b'
+        setup = 'own'
+        prepare = 'own'
+        conclude = 'own'
+        cleanup = 'own'
+        ",
+    );
+    assert_eq!(plan.variants[0].hooks, Hooks::default());
+    let own = || Some("own".into());
+    let wanted = Hooks {
+        setup: own(),
+        prepare: own(),
+        conclude: own(),
+        cleanup: own(),
+        cwd: None,
+    };
+    assert_eq!(plan.variants[1].hooks, wanted);
+    assert_eq!(plan.hooks.setup, Some("general".into()));
+}

@@ -1,0 +1,236 @@
+use super::*;
+use crate::model::ActorPlan;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::{Duration, SystemTime};
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        bench.write("work/config.ini", "threads = 4\nmode = fast\nthreads = 4\n");
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.folder.path()).unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// A plan of two variants, of which the second has these changes.
+    fn plan(&self, edits: Vec<Edit>) -> Plan {
+        let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
+        let scenario: crate::scenario::Scenario = toml::from_str(text).unwrap();
+        let around = crate::scenario::Surroundings {
+            environment: Vec::new(),
+            base: self.path("work"),
+            seed: 1,
+            baseline: None,
+        };
+        let mut plan = scenario.plan(around).unwrap();
+        plan.variants[1].edits = edits;
+        plan
+    }
+
+    fn make(&self, plan: &mut Plan) -> Result<(), Unready> {
+        check(plan, &[])?;
+        make(
+            plan,
+            &self.path("work/run/variants"),
+            &[&self.path("work/run")],
+        )
+    }
+}
+
+fn edit(file: &str, find: &str, with: &str) -> Edit {
+    Edit {
+        file: file.into(),
+        change: Change::Replace {
+            find: find.to_owned(),
+            with: with.to_owned(),
+        },
+    }
+}
+
+fn refusal(done: Result<(), Unready>, bench: &Bench) -> String {
+    let error = done.unwrap_err();
+    let text = format!("{error}\n{}", error.hint().unwrap());
+    text.replace(&bench.path("").display().to_string(), "/")
+}
+
+#[test]
+fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
+    let bench = Bench::new();
+    bench.write("work/sub/data", "x");
+    bench.write("work/in.txt", "input");
+    let mut plan = bench.plan(vec![edit("./config.ini", "threads = 4", "threads = 1")]);
+    plan.variants[1].actors[0].stdin = Some(bench.path("work/in.txt").into());
+    let helper = ActorPlan {
+        role: Role::Helper,
+        cwd: bench.path("work/sub").into(),
+        ..plan.variants[1].actors[0].clone()
+    };
+    plan.variants[1].actors.push(helper);
+    bench.make(&mut plan).unwrap();
+    let copy = bench.path("work/run/variants/1");
+    assert_eq!(plan.variants[0].actors[0].cwd, bench.path("work/").into());
+    let [main, helper] = plan.variants[1].actors.as_slice() else {
+        panic!("two")
+    };
+    assert_eq!(main.cwd, (&copy).into());
+    assert_eq!(main.stdin, Some(copy.join("in.txt").into()));
+    assert_eq!(helper.cwd, copy.join("sub").into());
+    assert_eq!(plan.hooks.cwd, None, "the first variant has no copy");
+    assert_eq!(
+        bench.read("work/run/variants/1/config.ini"),
+        "threads = 1\nmode = fast\nthreads = 1\n"
+    );
+    assert_eq!(
+        bench.read("work/config.ini"),
+        "threads = 4\nmode = fast\nthreads = 4\n"
+    );
+}
+
+#[test]
+fn what_is_run_for_all_stays_in_the_folder_itself() {
+    let bench = Bench::new();
+    let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
+    plan.variants.swap(0, 1);
+    let before = plan.variants[0].actors[0].cwd.clone();
+    bench.make(&mut plan).unwrap();
+    assert_eq!(plan.hooks.cwd, Some(before));
+}
+
+#[test]
+fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
+    let bench = Bench::new();
+    let script = bench.write("work/script", "#!/bin/sh\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let file = fs::File::open(&script).unwrap();
+    file.set_modified(long_ago).unwrap();
+    symlink("script", bench.path("work/link")).unwrap();
+    symlink("/nowhere", bench.path("work/broken")).unwrap();
+    bench.write("work/provoke-out/RUN/events.jsonl", "");
+    bench.write("work/run/events.jsonl", "");
+    let _socket = std::os::unix::net::UnixListener::bind(bench.path("work/socket")).unwrap();
+    let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
+    bench.make(&mut plan).unwrap();
+    let copy = bench.path("work/run/variants/1");
+    let mut names: Vec<_> = fs::read_dir(&copy)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["broken", "config.ini", "link", "script"]);
+    let about = fs::metadata(copy.join("script")).unwrap();
+    assert_eq!(about.permissions().mode() & 0o777, 0o755);
+    assert_eq!(about.modified().unwrap(), long_ago);
+    assert_eq!(
+        fs::read_link(copy.join("link")).unwrap(),
+        Path::new("script")
+    );
+}
+
+#[test]
+fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
+    let bench = Bench::new();
+    let other = bench.write("other.ini", "mode = other\n");
+    let copy = Edit {
+        file: "config.ini".into(),
+        change: Change::Copy(other.into()),
+    };
+    let mut plan = bench.plan(vec![copy, edit("config.ini", "other", "third")]);
+    bench.make(&mut plan).unwrap();
+    assert_eq!(
+        bench.read("work/run/variants/1/config.ini"),
+        "mode = third\n"
+    );
+}
+
+#[test]
+fn no_link_leads_a_change_to_the_users_files() {
+    let bench = Bench::new();
+    let outside = bench.write("outside/x.ini", "fast");
+    symlink(&outside, bench.path("work/x.ini")).unwrap();
+    let mut plan = bench.plan(vec![edit("x.ini", "fast", "safe")]);
+    bench.make(&mut plan).unwrap();
+    assert_eq!(bench.read("work/run/variants/1/x.ini"), "safe");
+    assert_eq!(bench.read("outside/x.ini"), "fast");
+
+    symlink(bench.path("outside"), bench.path("work/away")).unwrap();
+    let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
+    insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"");
+    // Within the folder, but from its copy it leads back into it.
+    bench.write("work/real/x.ini", "fast");
+    symlink(bench.path("work/real"), bench.path("work/back")).unwrap();
+    fs::remove_dir_all(bench.path("work/run")).unwrap();
+    let mut plan = bench.plan(vec![edit("back/x.ini", "fast", "safe")]);
+    assert!(bench.make(&mut plan).is_err());
+    assert_eq!(bench.read("work/real/x.ini"), "fast");
+}
+
+#[test]
+fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
+    let bench = Bench::new();
+    let refused = |edit: Edit| {
+        let said = refusal(bench.make(&mut bench.plan(vec![edit])), &bench);
+        assert!(!bench.path("work/run").exists());
+        said
+    };
+    insta::assert_snapshot!(refused(edit("config.ini", "threads=4", "")), @"
+    the variant `b`: `config.ini` does not hold the text `threads=4`
+    `find` is taken letter by letter: look at spaces, quotes and ends of lines
+    ");
+    insta::assert_snapshot!(refused(edit("conf.ini", "x", "y")), @"
+    the variant `b`: there is no file `conf.ini` in `/work`
+    `files` and `edit` name files that are there, from the working folder
+    ");
+    let nowhere = Edit {
+        file: "config.ini".into(),
+        change: Change::Copy("/nowhere".into()),
+    };
+    insta::assert_snapshot!(refused(nowhere), @r#"
+    the variant `b`: cannot read `/nowhere`: No such file or directory (os error 2)
+    `files = { "FILE" = "OTHER" }`: the contents of OTHER, a path from the folder of the scenario file, take the place of those of FILE
+    "#);
+    let mut plan = bench.plan(vec![edit("config.ini", "x", "y")]);
+    plan.variants[1].actors[0].cwd = "/nowhere".into();
+    insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
+    the working folder `/nowhere` of the variant `b` cannot be copied: No such file or directory (os error 2)
+    a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run
+    ");
+}
+
+#[test]
+fn a_folder_that_is_too_large_is_refused() {
+    let bench = Bench::new();
+    let huge = fs::File::create(bench.path("work/huge")).unwrap();
+    huge.set_len(3 << 30).unwrap();
+    let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
+    check(&plan, &[]).unwrap();
+    plan.variants[0].edits = plan.variants[1].edits.clone();
+    insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
+    copies of `/work`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB
+    set `cwd` to a smaller folder: only the working folder is copied
+    ");
+    let root = bench.path("work");
+    let tree = Tree::new(&root, &[]);
+    let most = |files, bytes| tree.weigh(Weight { files, bytes }).unwrap().is_some();
+    assert!(most(2, u64::MAX));
+    assert!(!most(1, u64::MAX));
+}

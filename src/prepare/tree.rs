@@ -1,0 +1,137 @@
+//! A tree of files: how large it is, and a copy of it.
+
+use super::Unready;
+use std::fs::{self, DirEntry, File, FileTimes, Metadata};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// The folder of runs is not part of what they run.
+const OURS: &str = "provoke-out";
+
+/// How large a tree is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+}
+
+/// A folder with what lies below it, but for some of it.
+pub(super) struct Tree {
+    root: PathBuf,
+    apart: Vec<PathBuf>,
+}
+
+impl Tree {
+    /// The root is free of symbolic links.
+    pub(super) fn new(root: &Path, apart: &[&Path]) -> Self {
+        let real = |path: &&Path| fs::canonicalize(path).ok();
+        Self {
+            root: root.to_owned(),
+            apart: apart.iter().filter_map(real).collect(),
+        }
+    }
+
+    /// Returns how large it is; nothing when it is larger than this.
+    pub(super) fn weigh(&self, most: Weight) -> Result<Option<Weight>, Unready> {
+        let mut all = Weight::default();
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            for (entry, about) in self.entries(&folder)? {
+                all.files += 1;
+                if about.is_dir() {
+                    folders.push(entry.path());
+                } else if about.is_file() {
+                    all.bytes = all.bytes.saturating_add(about.len());
+                }
+                if all.files > most.files || all.bytes > most.bytes {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// Copies it to a folder that is made for it.
+    pub(super) fn copy(&self, to: &Path) -> Result<(), Unready> {
+        let about = fs::metadata(&self.root).map_err(at(&self.root))?;
+        if let Some(above) = to.parent() {
+            fs::create_dir_all(above).map_err(at(above))?;
+        }
+        self.copy_folder(&self.root, to, &about)
+    }
+
+    fn copy_folder(&self, from: &Path, to: &Path, about: &Metadata) -> Result<(), Unready> {
+        // Before it is made: it may lie in the folder that is copied.
+        let entries = self.entries(from)?;
+        fs::create_dir(to).map_err(at(to))?;
+        for (entry, about) in entries {
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            if about.is_dir() {
+                self.copy_folder(&from, &to, &about)?;
+            } else if about.is_symlink() {
+                let link = fs::read_link(&from).and_then(|link| symlink(link, &to));
+                unless_gone(link).map_err(at(&from))?;
+            } else if about.is_file() {
+                unless_gone(copy_file(&from, &to, &about)).map_err(at(&from))?;
+            }
+        }
+        // At the end: nothing could be put into a folder that is not to be written.
+        fs::set_permissions(to, about.permissions()).map_err(at(to))
+    }
+
+    /// Returns what lies in a folder and is copied: neither sockets nor pipes nor devices.
+    fn entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Unready> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(at(folder))? {
+            let entry = entry.map_err(at(folder))?;
+            if entry.file_name() == OURS || self.apart.contains(&entry.path()) {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(about) if about.is_dir() || about.is_file() || about.is_symlink() => {
+                    entries.push((entry, about));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(at(&entry.path())(error)),
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// Copies a file with its mode and its time: what is built from it is still newer.
+fn copy_file(from: &Path, to: &Path, about: &Metadata) -> io::Result<()> {
+    fs::copy(from, to)?;
+    let times = FileTimes::new().set_modified(about.modified()?);
+    // Only its owner may, and whoever may write it; a file without its time is still a copy.
+    if let Ok(file) = File::open(to) {
+        let _ = file.set_times(times);
+    }
+    Ok(())
+}
+
+/// What is gone before it is copied need not be.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Puts another file in the place of one, with the same mode. What it was a link to stays.
+pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mode = fs::metadata(path)?.permissions();
+    fs::remove_file(path)?;
+    fs::write(path, content)?;
+    fs::set_permissions(path, mode)
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> Unready {
+    let path = path.to_owned();
+    move |source| Unready::Io {
+        path: path.clone(),
+        source,
+    }
+}

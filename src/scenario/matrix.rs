@@ -1,0 +1,313 @@
+//! Variables that are set in several ways: every combination of their values is a variant.
+
+use super::plan::{Refusal, refuse};
+use super::{EnvValue, Scenario};
+use crate::model::{Factor, Text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+use toml::Spanned;
+
+/// More variants are a slip of the pen.
+const MOST_VARIANTS: usize = 256;
+/// What a trial fills in by itself.
+const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
+
+/// Variables with their values, in the order in which they were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matrix(pub Vec<Variable>);
+
+/// A variable with its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name: it stands for its value as `{name}`.
+    pub name: String,
+    /// Its values.
+    pub levels: Vec<String>,
+}
+
+/// A value of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level(pub String);
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl FromStr for Variable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, levels) = text
+            .split_once('=')
+            .ok_or("write NAME=VALUE,VALUE, such as threads=1,8")?;
+        let levels = levels.split(',').filter(|_| !levels.is_empty());
+        Ok(Self {
+            name: name.to_owned(),
+            levels: levels.map(str::to_owned).collect(),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Matrix {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // The reader sorts tables by name; the text knows their order.
+        let said = BTreeMap::<String, Spanned<Vec<Level>>>::deserialize(from)?;
+        let mut said: Vec<_> = said.into_iter().collect();
+        said.sort_by_key(|(_, levels)| levels.span().start);
+        let variable = |(name, levels): (String, Spanned<Vec<Level>>)| Variable {
+            name,
+            levels: levels
+                .into_inner()
+                .into_iter()
+                .map(|level| level.0)
+                .collect(),
+        };
+        Ok(Self(said.into_iter().map(variable).collect()))
+    }
+}
+
+impl JsonSchema for Matrix {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Matrix".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let level = generator.subschema_for::<Level>();
+        schemars::json_schema!({
+            "description": "Variables with their values.",
+            "type": "object",
+            "additionalProperties": {
+                "description": "The values of one variable.",
+                "type": "array",
+                "items": level,
+                "examples": [["1", "8"]],
+            },
+            "examples": [{ "threads": ["1", "8"] }],
+        })
+    }
+}
+
+impl Matrix {
+    /// Lets variables win over those of the same name.
+    pub fn overlay(&mut self, said: Vec<Variable>) {
+        let kept = |old: &Variable| !said.iter().any(|new| new.name == old.name);
+        self.0.retain(kept);
+        self.0.extend(said);
+    }
+}
+
+/// One combination of values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Combination<'a> {
+    /// The place of each value in its variable's list.
+    pub(super) levels: Vec<u32>,
+    /// Each variable with its value.
+    values: Vec<(&'a str, &'a str)>,
+}
+
+impl Combination<'_> {
+    /// Returns its name, behind that of what it is a combination with.
+    pub(super) fn name(&self, first: &str) -> String {
+        let values = self.values.iter();
+        let values = values.map(|(name, value)| format!("{name}={value}"));
+        let first = Some(first.to_owned()).filter(|first| !first.is_empty());
+        let parts: Vec<String> = first.into_iter().chain(values).collect();
+        parts.join(" ")
+    }
+}
+
+/// Puts the values of a combination into texts, and remembers which of them had a place.
+pub(super) struct Filling<'a> {
+    values: &'a [(&'a str, &'a str)],
+    used: RefCell<BTreeSet<&'a str>>,
+}
+
+impl<'a> Filling<'a> {
+    pub(super) fn new(combination: &'a Combination<'a>) -> Self {
+        Self {
+            values: &combination.values,
+            used: RefCell::default(),
+        }
+    }
+
+    /// Returns the text with all values filled in; what is filled in is not looked at again.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            match self.values.iter().find(|(name, _)| stands(rest, name)) {
+                Some((name, value)) => {
+                    self.used.borrow_mut().insert(name);
+                    out.push_str(value);
+                    rest = &rest[name.len() + 2..];
+                }
+                None => {
+                    out.push('{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Returns the same as [`fill`](Self::fill) in the form that plans have.
+    pub(super) fn text(&self, text: &str) -> Text {
+        self.fill(text).into()
+    }
+
+    /// Returns the variables that had no place so far, to be set in the environment.
+    pub(super) fn environment(&self) -> Result<Vec<(Text, Text)>, Refusal> {
+        let used = self.used.borrow();
+        let unused = self.values.iter().filter(|(name, _)| !used.contains(name));
+        let variable = |(name, value): &(&str, &str)| {
+            if name.contains('-') {
+                return Err(refuse(
+                    format!(
+                        "`{{{name}}}` stands nowhere, and `{name}` cannot be a variable of the environment"
+                    ),
+                    &["matrix", name],
+                    format!(
+                        "write `{{{name}}}` where its value belongs, or call it `{}`",
+                        name.replace('-', "_")
+                    ),
+                ));
+            }
+            Ok(((*name).into(), (*value).into()))
+        };
+        unused.map(variable).collect()
+    }
+}
+
+/// True where a text begins with the mark of a variable.
+fn stands(text: &str, name: &str) -> bool {
+    let inner = text.strip_prefix('{');
+    let rest = inner.and_then(|inner| inner.strip_prefix(name));
+    rest.is_some_and(|rest| rest.starts_with('}'))
+}
+
+impl Scenario {
+    /// Returns every combination of the matrix: the last variable changes first.
+    pub(super) fn combinations(&self) -> Result<Vec<Combination<'_>>, Refusal> {
+        self.check_matrix()?;
+        let mut all = vec![Combination::default()];
+        for variable in &self.matrix.0 {
+            let mut longer = Vec::new();
+            for one in &all {
+                for (index, level) in (0..).zip(&variable.levels) {
+                    let mut one = one.clone();
+                    one.levels.push(index);
+                    one.values.push((&variable.name, level));
+                    longer.push(one);
+                }
+            }
+            all = longer;
+        }
+        Ok(all)
+    }
+
+    fn check_matrix(&self) -> Result<(), Refusal> {
+        let mut names = BTreeSet::new();
+        let mut variants = self.variants.len().max(1);
+        for Variable { name, levels } in &self.matrix.0 {
+            let at = ["matrix", name.as_str()];
+            if OWN.contains(&name.as_str()) {
+                return Err(refuse(
+                    format!("`{{{name}}}` is filled in by provoke itself"),
+                    &at,
+                    "give the variable another name",
+                ));
+            }
+            let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+            if !name.starts_with(begins) || !name.chars().all(letter) {
+                return Err(refuse(
+                    format!("`{name}` cannot be the name of a variable"),
+                    &at,
+                    "a name holds letters, digits, `_` and `-`, and does not begin with a digit",
+                ));
+            }
+            if !names.insert(name) {
+                return Err(refuse(
+                    format!("`{name}` is given twice"),
+                    &at,
+                    format!("give all its values at once: {name}=VALUE,VALUE"),
+                ));
+            }
+            if levels.is_empty() {
+                return Err(refuse(
+                    format!("`{name}` has no values"),
+                    &at,
+                    format!(
+                        "give those to be tried: -L {name}=1,8, or `{name} = [\"1\", \"8\"]` in a file"
+                    ),
+                ));
+            }
+            let mut known = BTreeSet::new();
+            if let Some(again) = levels.iter().position(|level| !known.insert(level)) {
+                return Err(refuse(
+                    format!("`{name}` has the value `{}` twice", levels[again]),
+                    &[at[0], at[1], &again.to_string()],
+                    "for more trials of it use `runs`",
+                ));
+            }
+            variants = variants.saturating_mul(levels.len());
+        }
+        if variants > MOST_VARIANTS && !self.matrix.0.is_empty() {
+            return Err(refuse(
+                format!(
+                    "these are {variants} combinations, and no more than {MOST_VARIANTS} can be run"
+                ),
+                &["matrix"],
+                "vary fewer things at a time: first those that are likely to matter",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns what the variants are combinations of; nothing where they are just a list.
+    pub(super) fn factors(&self) -> Vec<Factor> {
+        if self.matrix.0.is_empty() {
+            return Vec::new();
+        }
+        let listed = Factor {
+            name: "variant".to_owned(),
+            levels: self.variants.iter().map(|one| one.name.clone()).collect(),
+        };
+        let listed = Some(listed).filter(|factor| !factor.levels.is_empty());
+        let set = self.matrix.0.iter().map(|variable| Factor {
+            name: variable.name.clone(),
+            levels: variable.levels.clone(),
+        });
+        listed.into_iter().chain(set).collect()
+    }
+
+    /// True where a text holds the mark of a variable of the matrix.
+    pub(super) fn mentions(&self, text: &str) -> bool {
+        let mut names = self.matrix.0.iter().map(|variable| &variable.name);
+        names.any(|name| text.contains(&format!("{{{name}}}")))
+    }
+}
+
+/// Returns the variables that a process sees: those of the matrix win.
+pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
+    for (name, value) in variables {
+        env.retain(|(known, _)| known != name);
+        env.push((name.clone(), Some(value.clone())));
+    }
+    env.sort();
+}
+
+/// Fills in the value of a variable of the environment.
+pub(super) fn filled(EnvValue(value): &EnvValue, filling: &Filling<'_>) -> Option<Text> {
+    value.as_ref().map(|value| filling.text(value))
+}
