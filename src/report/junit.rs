@@ -246,6 +246,11 @@ fn properties(report: &Report, variant: &Variant) -> Vec<Property> {
     if let Some(point) = variant.rate.point {
         all.push(("rate.point", point.to_string()));
     }
+    if let Some(answer) = &report.answer {
+        all.push(("answer", words::sanitize(answer.sentence())));
+        let granted = answer.assumptions().iter();
+        all.extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize(line))));
+    }
     all.into_iter()
         .map(|(name, value)| Property::new(name, value))
         .collect()

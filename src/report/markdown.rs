@@ -4,7 +4,8 @@
 //! out. Text that a child or the user chose is either code or escaped, and never has the last word
 //! on what is a table, a link, a mention or HTML.
 
-use super::{KindSeen, Report, Variant, words};
+use super::answer::VariantStanding;
+use super::{Answer, KindSeen, Report, Variant, words};
 use crate::model::Depth;
 use std::fmt::Write as _;
 use std::io;
@@ -32,6 +33,9 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             writeln!(out)?;
         }
     }
+    if let Some(answer) = &report.answer {
+        writeln!(out, "> {}\n", escape(answer.sentence()))?;
+    }
     let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
     commands.dedup();
     writeln!(out, "{}", fence(&commands.join("\n")))?;
@@ -52,6 +56,11 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
                 .map(|fact| format!("{of}{fact}")),
         );
     }
+    if let Some(answer) = &report.answer {
+        lines.extend(answer.lines().iter().map(|line| capital(&escape(line))));
+        let granted = answer.assumptions().iter();
+        lines.extend(granted.map(|line| format!("Taken for granted: {}", escape(line))));
+    }
     lines.extend(attempts(report));
     lines.extend(report.notes.iter().map(|note| escape(note)));
     for line in &lines {
@@ -63,6 +72,14 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out, "{}", origin(report))
 }
 
+/// Returns what is known of each variant, where that was the question.
+fn standings(report: &Report) -> Option<&[VariantStanding]> {
+    match &report.answer {
+        Some(Answer::Compare(answer)) => Some(&answer.variants),
+        _ => None,
+    }
+}
+
 fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let mut head = vec!["trials", "passed", "failed"];
     let others = report.variants.iter().any(|variant| variant.other > 0);
@@ -70,10 +87,14 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
         head.push("failed otherwise");
     }
     head.push("void");
+    let standings = standings(report);
     let confidence = format!("{} % interval", report.confidence);
     head.extend(["rate", &confidence]);
     if several {
         head.insert(0, "variant");
+    }
+    if standings.is_some() {
+        head.push("known");
     }
     writeln!(out, "| {} |", head.join(" | "))?;
     let first = if several { "---" } else { "---:" };
@@ -97,6 +118,14 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
             )
         }));
         cells.push(words::interval(variant.rate.interval()));
+        if let Some(standings) = standings {
+            let known = standings.iter().find(|one| one.name == variant.name);
+            cells.push(
+                known
+                    .map_or("", |one| words::standing(one.standing))
+                    .to_owned(),
+            );
+        }
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)

@@ -2,7 +2,7 @@
 
 use super::{Basis, Variant};
 use crate::model::Void;
-use crate::policy::{StopRule, Verdict};
+use crate::policy::{Standing, StopRule, Verdict};
 use std::fmt::Write as _;
 
 /// Shares below this, in per cent, are only said to be below it.
@@ -235,6 +235,16 @@ pub fn verdict(verdict: Verdict) -> &'static str {
         Verdict::NoDifference => "No difference found",
         Verdict::Undecided => "Undecided",
         Verdict::CouldNotTest => "Could not be tested",
+    }
+}
+
+/// Returns in a word what is known of a variant.
+pub fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Fails => "fails",
+        Standing::Clean => "clean",
+        Standing::Open => "not known",
+        Standing::Untestable => "not tried",
     }
 }
 

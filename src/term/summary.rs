@@ -103,9 +103,8 @@ fn rate(report: &Report, variant: &Variant) -> String {
 }
 
 fn kinds(out: &mut String, variant: &Variant) {
-    let captured = variant.captured.as_ref();
-    let captured = captured.map_or(&[][..], |captured| &captured.signatures);
-    let groups = groups(variant, captured);
+    let captured = captured(variant);
+    let groups = groups(variant);
     for group in &groups {
         let aside = match group.is.perhaps.as_slice() {
             _ if !group.is.is_the_bug => " [not the bug looked for]".to_owned(),
@@ -197,14 +196,22 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
 }
 
 /// Measured failures that are one, as far as is known.
-struct Group<'a> {
+pub(super) struct Group<'a> {
     /// What they are: as captured trials showed it, where those leave no doubt.
-    is: &'a SignatureSeen,
+    pub(super) is: &'a SignatureSeen,
     measured: Vec<&'a SignatureSeen>,
 }
 
-fn groups<'a>(variant: &'a Variant, captured: &'a [SignatureSeen]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+/// Returns the signatures that were caught after the measurement.
+fn captured(variant: &Variant) -> &[SignatureSeen] {
+    let captured = variant.captured.as_ref();
+    captured.map_or(&[][..], |captured| &captured.signatures)
+}
+
+/// Returns the measured failures of a variant, the most frequent first.
+pub(super) fn groups(variant: &Variant) -> Vec<Group<'_>> {
+    let captured = captured(variant);
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for seen in &variant.signatures {
         let is = match seen.same_as.as_slice() {
             [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),

@@ -1,12 +1,14 @@
 //! Variants side by side: one line each.
 
+use super::summary::groups;
+use crate::model::Find;
 use crate::policy::Standing;
 use crate::report::{Answer, Report, Variant, words};
 use console::{measure_text_width, pad_str, style};
 use std::fmt::Write as _;
 
 /// Characters of what is said of a failure.
-const TITLE: usize = 44;
+const TITLE: usize = 60;
 
 /// Returns a table of the variants.
 pub(super) fn variants(report: &Report) -> String {
@@ -90,11 +92,17 @@ fn standing(report: &Report, variant: &Variant) -> String {
         return String::new();
     };
     let known = answer.variants.iter().find(|one| one.name == variant.name);
-    match known.map(|one| one.standing) {
-        Some(Standing::Fails) => style("fails").red().to_string(),
-        Some(Standing::Clean) => style("clean").green().to_string(),
-        Some(Standing::Untestable) => style("not tried").yellow().to_string(),
-        Some(Standing::Open) | None => String::new(),
+    let Some(known) = known.map(|one| one.standing) else {
+        return String::new();
+    };
+    let word = style(words::standing(known));
+    match known {
+        Standing::Fails => word.red().to_string(),
+        Standing::Clean => word.green().to_string(),
+        Standing::Untestable => word.yellow().to_string(),
+        // Of rates, it is not what was asked.
+        Standing::Open if answer.find == Find::Different => String::new(),
+        Standing::Open => word.dim().to_string(),
     }
 }
 

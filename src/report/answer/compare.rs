@@ -174,17 +174,18 @@ impl Comparison {
                 _ => format!("all of them fail: {}", list(fails)),
             },
             (fails, []) => verb(fails, "fails", "fail"),
-            (fails, clean) => {
-                let both = format!(
+            (fails, clean) => match &self.fails_where {
+                Some(rule) => format!(
+                    "it fails where {rule}, in {} of {} combinations; the others do not at {certain}",
+                    fails.len(),
+                    fails.len() + clean.len(),
+                ),
+                None => format!(
                     "{}; {} at {certain}",
                     verb(fails, "fails", "fail"),
                     are_clean(clean)
-                );
-                match &self.fails_where {
-                    Some(rule) => format!("it fails where {rule}: {both}"),
-                    None => both,
-                }
-            }
+                ),
+            },
         };
         let needed = self.clean_needed.map_or(String::new(), |needed| {
             format!(
@@ -250,19 +251,17 @@ impl Comparison {
                 lines.push(format!("{} could not be tried: {why}", one.name));
             }
         }
-        for factor in &self.factors {
+        // Of one factor, the table says the same.
+        let factors = self.factors.iter().filter(|_| self.factors.len() > 1);
+        for factor in factors {
             let levels = factor.levels.iter().map(|level| {
                 format!(
-                    "{}: {} of {} fail ({}/{})",
-                    level.level,
-                    level.failing,
-                    words::plural(level.variants, "variant"),
-                    level.failures,
-                    level.trials
+                    "{} fails in {} of {} ({}/{} trials)",
+                    level.level, level.failing, level.variants, level.failures, level.trials
                 )
             });
             let levels: Vec<String> = levels.collect();
-            lines.push(format!("{}   {}", factor.name, levels.join("   ")));
+            lines.push(format!("{}:  {}", factor.name, levels.join(",  ")));
         }
         lines
     }
@@ -296,9 +295,9 @@ impl ContrastSeen {
         // Which of the two it is, is known; where the interval says less, that much stands.
         let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
         let by = if least > 0.0 {
-            format!("{} .. {}", words::percent(least), words::percent(most))
+            format!("{} .. {}", points(least), points(most))
         } else {
-            format!("up to {}", words::percent(most))
+            format!("up to {}", points(most))
         };
         let name = |level: &str| match &self.factor {
             Some(factor) => format!("{factor}={level}"),
@@ -311,6 +310,11 @@ impl ContrastSeen {
             name(&self.reference),
         )
     }
+}
+
+/// Returns a difference of two shares in points: it is known roughly, so it is said roughly.
+fn points(difference: f64) -> String {
+    words::number(difference * 100.0)
 }
 
 /// Returns failures and trials of both sides of a contrast.
