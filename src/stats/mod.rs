@@ -40,8 +40,9 @@ mod special;
 pub mod trend;
 
 pub use confirm::{
-    MoreFailures, clean_runs_needed, clean_runs_needed_effective, confirm_mean_runs,
-    halved_rate_passes, unchanged_p_value, unchanged_p_value_effective, worth_more_failures,
+    MoreFailures, clean_runs_needed, clean_runs_needed_effective, clean_runs_to_exclude_half,
+    confirm_mean_runs, halved_rate_passes, unchanged_p_value, unchanged_p_value_effective,
+    worth_more_failures,
 };
 pub use convert::whole;
 pub use dependence::{Batches, Dependence, Method};
