@@ -8,7 +8,7 @@
 //! *last* pair is a sum over binomial counts. Two corrections make it the chance that the real
 //! evidence *ever* reaches it; both are added to its logarithm:
 //!
-//! * the mean of what the order within pairs is worth, which is computed (see [`Order`]);
+//! * the mean of what the order within pairs is worth, which is computed (see `Order`);
 //! * 1 for having looked after every pair, or less where the rarest kind of outcome is hardly ever
 //!   seen, since the evidence then does not fall back.
 //!
