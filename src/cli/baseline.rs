@@ -4,6 +4,7 @@ use crate::model::{Bug, Depth, Failure, Measured, Only, Signature, SignatureId, 
 use crate::policy;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
+use crate::stats::Dependence;
 use crate::store::{self, Folder, default_root};
 
 /// A baseline that was found.
@@ -56,7 +57,7 @@ impl Baseline {
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         Ok(Self {
             measured: measured(&state, variant, only),
-            scenario: again,
+            scenario: again.ok(),
         })
     }
 }
@@ -134,7 +135,7 @@ fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
         .filter(|group| is_bug(group))
         .collect();
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
-    let effect = tally.batches().dependence().filter(|found| found.warns());
+    let effect = tally.batches().dependence().filter(Dependence::warns);
     let pass = tally.pass_times.quantile(0.5);
     Measured {
         failures,

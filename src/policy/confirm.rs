@@ -5,7 +5,7 @@ use crate::model::{Baseline, Confirm as Asked, Question, VariantId};
 use crate::state::State;
 use crate::stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
-    unchanged_p_value_effective,
+    clean_runs_to_exclude_half, unchanged_p_value_effective,
 };
 
 /// The fixed side is the only variant.
@@ -32,6 +32,15 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Returns how many clean trials would be enough to exclude a fix that only halves the rate.
+    pub fn to_exclude_half(asked: &Asked, alpha: f64) -> Option<u64> {
+        let half = Asked {
+            exclude_half: true,
+            ..asked.clone()
+        };
+        needed(&half, alpha)
+    }
+
     /// Returns how far it has come; nothing where another question was asked.
     pub fn of(state: &State) -> Option<Self> {
         let Question::Confirm(asked) = &state.plan.question else {
@@ -65,16 +74,19 @@ impl Progress {
 
 /// Returns how many clean trials are enough.
 fn needed(asked: &Asked, alpha: f64) -> Option<u64> {
-    let level = if asked.exclude_half {
-        alpha * alpha
-    } else {
-        alpha
-    };
-    match &asked.baseline {
-        Baseline::Measured(base) => {
-            clean_runs_needed_effective(base.failures, base.trials, base.effect(), level)
+    match (&asked.baseline, asked.exclude_half) {
+        (Baseline::Measured(base), false) => {
+            clean_runs_needed_effective(base.failures, base.trials, base.effect(), alpha)
         }
-        Baseline::Assumed(millionths) => clean_runs_at_known_rate(rate(*millionths), level),
+        (Baseline::Measured(base), true) => {
+            clean_runs_to_exclude_half(base.failures, base.trials, base.effect(), alpha)
+        }
+        (Baseline::Assumed(millionths), false) => {
+            clean_runs_at_known_rate(rate(*millionths), alpha)
+        }
+        (Baseline::Assumed(millionths), true) => {
+            clean_runs_at_known_rate(rate(*millionths) / 2.0, alpha)
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Variants go round in shuffled blocks. One that fails is known to fail, and out. One that has
 //! passed as often as a rate asks for is clean, and out. The rate is a baseline that was given;
 //! or that of the variant that failed first: it goes on alone of all that failed, until it has
-//! failed often enough *again*. What it did until it was chosen does not count, for it was
-//! chosen by that.
+//! failed often enough *again*. What happened until it was chosen counts on neither side: it was
+//! chosen because it had failed while the others had not.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
@@ -36,6 +36,8 @@ struct Course<'a> {
     baseline: Option<Measured>,
     /// Whose these are, where they were not given.
     reference: Option<VariantId>,
+    /// How often each variant had passed when that one was chosen.
+    passed_before: &'a [u64],
     /// The clean trials that are enough, once that is known.
     needed: Option<u64>,
 }
@@ -46,13 +48,22 @@ impl<'a> Course<'a> {
             Question::Compare(compare) => compare.baseline.clone(),
             Question::Rate | Question::Confirm(_) => None,
         };
-        let level = race_alpha(state.plan.variants.len() as u64, state.plan.alpha.value());
+        let variants = state.plan.variants.len() as u64;
+        // Measured on the way, the baseline is that of one of them, which is not judged by it.
+        let judged_by = if given.is_some() {
+            variants + 1
+        } else {
+            variants
+        };
+        let level = race_alpha(judged_by, state.plan.alpha.value());
         let enough = match given {
             Some(_) => 0,
             None => cheapest_baseline(level),
         };
-        let first = first_to_fail(state).filter(|_| given.is_none());
-        let baseline = given.or_else(|| Some(since_chosen(first?.1, enough)));
+        let first = state.first_failure.as_ref().filter(|_| given.is_none());
+        let reference = first.map(|first| first.variant);
+        let measured = reference.map(|id| since_chosen(state.tally(id), enough));
+        let baseline = given.or(measured);
         let known = baseline.as_ref().filter(|base| base.failures >= enough);
         let needed = known.and_then(|base| {
             clean_runs_needed_effective(base.failures, base.trials, base.effect(), level)
@@ -60,14 +71,33 @@ impl<'a> Course<'a> {
         Self {
             state,
             baseline,
-            reference: first.map(|(variant, _)| variant),
+            reference,
+            passed_before: first.map_or(&[], |first| &first.passes),
             needed,
         }
     }
 
+    /// Returns how often a variant had passed when it began to count.
+    fn before(&self, variant: VariantId) -> u64 {
+        self.passed_before
+            .get(variant.index())
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Returns how often a variant has passed since that began to count.
+    fn clean(&self, variant: VariantId) -> u64 {
+        self.state.tally(variant).passes - self.before(variant)
+    }
+
+    fn is_enough(&self, variant: VariantId) -> bool {
+        self.needed
+            .is_some_and(|needed| self.clean(variant) >= needed)
+    }
+
     fn standing(&self, variant: VariantId) -> Standing {
         let tally = self.state.tally(variant);
-        let enough = self.needed.is_some_and(|needed| tally.passes >= needed);
+        let enough = self.is_enough(variant);
         if tally.failures > 0 {
             Standing::Fails
         // Each trial of which it is not known may have been a failure.
@@ -84,19 +114,13 @@ impl<'a> Course<'a> {
     fn is_closed(&self, variant: VariantId) -> bool {
         let tally = self.state.tally(variant);
         let all = self.state.plan.stop.trials;
-        let enough = self.needed.is_some_and(|needed| tally.passes >= needed);
         let known = if tally.failures > 0 {
             self.reference != Some(variant) || self.needed.is_some()
         } else {
-            enough
+            self.is_enough(variant)
         };
         known || all.is_some_and(|all| tally.ran() >= all) || !self.state.is_testable(variant)
     }
-}
-
-fn first_to_fail(state: &State) -> Option<(VariantId, &Tally)> {
-    let failed = state.tallies().filter(|(_, tally)| tally.failures > 0);
-    failed.min_by_key(|(_, tally)| tally.early_failures[0])
 }
 
 /// Returns what a variant did since its first failure, until it had failed often enough again:
@@ -152,8 +176,8 @@ impl Policy for Race {
         }
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
         let room = |id: &VariantId| {
-            let other = state.tally(*id).other;
-            let wanted = course.needed.unwrap_or(u64::MAX).saturating_add(other);
+            let aside = state.tally(*id).other + course.before(*id);
+            let wanted = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
             state.underway(*id) < wanted.min(all)
         };
         let next = next_in_block(state, ids().filter(|id| open(id) && room(id)));

@@ -10,17 +10,21 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// A word of a command is no text, so that no scenario can say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoText;
+
 impl Scenario {
     /// Returns what makes the trials of one variant of a plan, without when they stop and what
-    /// they are for. Nothing where a word of it is no text.
-    pub fn again(plan: &Plan, variant: &VariantPlan) -> Option<Self> {
+    /// they are for.
+    pub fn again(plan: &Plan, variant: &VariantPlan) -> Result<Self, NoText> {
         let own = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {
-            optional(own.as_ref().or(general.as_ref()))
+            own.as_ref().or(general.as_ref()).map(text).transpose()
         };
         let both = |first: &Option<Text>, second: &Option<Text>| {
-            let lines: Option<Vec<String>> = first.iter().chain(second).map(text).collect();
-            Some(match lines?.as_slice() {
+            let lines: Result<Vec<String>, NoText> = first.iter().chain(second).map(text).collect();
+            Ok(match lines?.as_slice() {
                 [] => None,
                 [one] => Some(one.clone()),
                 [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
@@ -84,41 +88,34 @@ impl Scenario {
                 said.cwd = main.cwd;
                 said.stdin = main.stdin;
             }
-            None => said.actors = variant.actors.iter().map(actor).collect::<Option<_>>()?,
+            None => said.actors = variant.actors.iter().map(actor).collect::<Result<_, _>>()?,
         }
-        Some(said)
+        Ok(said)
     }
 }
 
-fn actor(plan: &ActorPlan) -> Option<Actor> {
+fn actor(plan: &ActorPlan) -> Result<Actor, NoText> {
     let variable = |(name, value): &(Text, Option<Text>)| {
-        Some((text(name)?, EnvValue(optional(value.as_ref())?)))
+        Ok((text(name)?, EnvValue(value.as_ref().map(text).transpose()?)))
     };
     let path = |path: &Text| PathBuf::from(path.as_os_str());
-    Some(Actor {
+    Ok(Actor {
         name: plan.name.clone(),
         role: plan.role,
-        command: Some(plan.command.iter().map(text).collect::<Option<_>>()?),
+        command: Some(plan.command.iter().map(text).collect::<Result<_, _>>()?),
         shell: None,
         copies: NonZeroU32::new(plan.copies).filter(|copies| copies.get() > 1),
         env: plan
             .env
             .iter()
             .map(variable)
-            .collect::<Option<BTreeMap<_, _>>>()?,
+            .collect::<Result<BTreeMap<_, _>, _>>()?,
         cwd: Some(path(&plan.cwd)),
         stdin: plan.stdin.as_ref().map(path),
     })
 }
 
-/// Returns what is there as text; nothing where it is none.
-fn optional(value: Option<&Text>) -> Option<Option<String>> {
-    match value {
-        Some(value) => text(value).map(Some),
-        None => Some(None),
-    }
-}
-
-fn text(text: &Text) -> Option<String> {
-    text.as_os_str().to_str().map(str::to_owned)
+fn text(text: &Text) -> Result<String, NoText> {
+    let text = text.as_os_str().to_str().map(str::to_owned);
+    text.ok_or(NoText)
 }

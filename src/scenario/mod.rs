@@ -17,6 +17,7 @@ mod spell;
 mod syntax;
 mod value;
 
+pub use again::NoText;
 pub use complaint::Complaint;
 pub use file::{load, plan_file};
 pub use matrix::{Level, Matrix, Variable};

@@ -50,6 +50,15 @@ pub trait Sink {
     fn tick(&mut self, _state: &State) {}
 }
 
+/// The moment at which it was known that something fails at all.
+#[derive(Debug)]
+pub struct FirstFailure {
+    /// What failed.
+    pub variant: VariantId,
+    /// How often each variant had passed until then.
+    pub passes: Vec<u64>,
+}
+
 /// What is known of a run.
 #[derive(Debug)]
 pub struct State {
@@ -93,6 +102,8 @@ pub struct State {
     pub untestable: BTreeMap<VariantId, String>,
     /// What is set against what, where rates are compared.
     pub contrasts: Vec<Contrast>,
+    /// The first failure of any variant, in launch order.
+    pub first_failure: Option<FirstFailure>,
     variants: Vec<Variant>,
     /// Everything from the first trial that is not counted yet.
     open: BTreeMap<TrialId, Open>,
@@ -176,6 +187,7 @@ impl State {
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
             contrasts: contrast::contrasts(&plan),
+            first_failure: None,
             plan: *plan,
             version,
             run,
@@ -378,6 +390,13 @@ impl State {
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));
+                if failed && self.first_failure.is_none() {
+                    let tallies = self.variants.iter().map(|one| &one.measured.tally);
+                    self.first_failure = Some(FirstFailure {
+                        variant: trial.variant,
+                        passes: tallies.map(|tally| tally.passes).collect(),
+                    });
+                }
             }
             if let Some(around) = ended.around.filter(|_| !trial.capture) {
                 self.around.add(trial.id, around);

@@ -115,6 +115,10 @@ impl EProcess {
 ///
 /// Each stratum learns its rates from nothing, so many strata of few pairs find less than few
 /// strata of many.
+///
+/// Where several others are compared with one reference, each has a contrast of its own, all may be
+/// given the same trials of the reference, and "different" is said at E >= (number of
+/// others)/alpha.
 #[derive(Debug, Clone, Default)]
 pub struct Contrast {
     strata: Vec<EProcess>,

@@ -41,8 +41,8 @@ pub mod trend;
 
 pub use confirm::{
     MoreFailures, cheapest_baseline, clean_runs_needed, clean_runs_needed_effective,
-    confirm_mean_runs, halved_rate_passes, unchanged_p_value, unchanged_p_value_effective,
-    worth_more_failures,
+    clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, unchanged_p_value,
+    unchanged_p_value_effective, worth_more_failures,
 };
 pub use convert::whole;
 pub use dependence::{Batches, Dependence, Method};

@@ -8,9 +8,9 @@
 //! *last* pair is a sum over binomial counts. Two corrections make it the chance that the real
 //! evidence *ever* reaches it; both are added to its logarithm:
 //!
-//! * the mean of what the order within pairs is worth, which is computed (see [`Order`]);
-//! * 1 for having looked after every pair, or less where the rarer kind of outcome is hardly ever
-//!   seen, since the evidence then has nothing to fall back by.
+//! * the mean of what the order within pairs is worth, which is computed (see `Order`);
+//! * 1 for having looked after every pair, or less where the rarest kind of outcome is hardly ever
+//!   seen, since the evidence then does not fall back.
 //!
 //! The 1 was measured. With it, a stated power of 80 % is really between 77 and 85 % where it takes
 //! more than fifty pairs, and up to 95 % below, where one pair more makes such a step (38

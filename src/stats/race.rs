@@ -10,7 +10,7 @@
 //! anew at that moment: the reference counts only what it does from then on, and a clean trial of
 //! the others counts only if it was started after. That it was the first to fail, and that the
 //! others were still clean, is how the reference was chosen; to count those trials as well
-//! doubles the error of a race between two.
+//! nearly doubles the error of a race between two.
 
 use super::convert::real;
 use super::plan::clean_runs_at_known_rate;

@@ -1,9 +1,11 @@
 //! The live line, and a line for each failure as it happens.
 
 use super::say;
-use crate::model::{Depth, Event, Failure, Level, Observation, Outcome, TrialId, Void};
+use crate::model::{
+    Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, Void,
+};
 use crate::oracle;
-use crate::policy::{self, Collect};
+use crate::policy::{self, Collect, Progress, Race, Standing};
 use crate::report::words;
 use crate::state::{Sink, State};
 use crate::stats::confidence_sequence;
@@ -16,6 +18,8 @@ use std::time::{Duration, Instant};
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
 /// Failures of one kind that are shown one by one; the rest is counted.
 const SHOWN_PER_KIND: u64 = 10;
+/// Variants whose evidence is shown.
+const CONTRASTS: usize = 4;
 
 /// Shows how it goes.
 pub struct Live {
@@ -159,22 +163,7 @@ impl Live {
         if state.void() > 0 {
             parts.push(format!("{} void", state.void()));
         }
-        // The numbers that count are those of the gap-free prefix.
-        let (k, n) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
-            (k + tally.failures, n + tally.trials())
-        });
-        if n > 0 {
-            let interval = confidence_sequence(k, n, state.plan.alpha.value());
-            let ends = [interval.lo, interval.hi];
-            #[expect(clippy::cast_precision_loss, reason = "counts of trials")]
-            parts.push(match k {
-                0 => format!("below {} %", words::percent_bound(interval.hi)),
-                _ => {
-                    let rate = words::percent_within(k as f64 / n as f64, ends);
-                    format!("{rate} % ({})", words::interval(ends))
-                }
-            });
-        }
+        parts.extend(progress(state));
         parts.push(format!("{} running", state.running().count()));
         parts.push(self.time(completed, left));
         parts.join("   ")
@@ -238,6 +227,59 @@ impl Sink for Live {
                 "  {}",
                 console::strip_ansi_codes(&self.status(state))
             ));
+        }
+    }
+}
+
+/// How far the answer has come: by the numbers that count, those of the gap-free prefix.
+fn progress(state: &State) -> Option<String> {
+    match &state.plan.question {
+        Question::Rate => rate(state),
+        Question::Confirm(_) => {
+            let progress = Progress::of(state)?;
+            let needed = progress.needed?;
+            Some(format!("{} of {needed} clean", progress.clean))
+        }
+        Question::Compare(asked) if asked.find == Find::Failing => {
+            let standings = Race::standings(state);
+            let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
+            let (fail, clean) = (count(Standing::Fails), count(Standing::Clean));
+            let open = count(Standing::Open);
+            let needed = Race::needed(state).map_or(String::new(), |n| format!(" (after {n})"));
+            Some(format!(
+                "{fail} fail, {clean} clean{needed}, {open} not known"
+            ))
+        }
+        Question::Compare(_) => {
+            let enough = words::number(policy::threshold(state).exp());
+            let evidence = state.contrasts.iter().map(|one| {
+                let evidence = one.evidence.ln_e_max().exp();
+                format!(
+                    "{} {}",
+                    words::sanitize(&one.other),
+                    words::number(evidence)
+                )
+            });
+            let evidence: Vec<String> = evidence.take(CONTRASTS).collect();
+            Some(format!("evidence of {enough}: {}", evidence.join(", ")))
+        }
+    }
+}
+
+/// The failure rate so far.
+fn rate(state: &State) -> Option<String> {
+    let (k, n) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
+        (k + tally.failures, n + tally.trials())
+    });
+    let interval = confidence_sequence(k, n, state.plan.alpha.value());
+    let ends = [interval.lo, interval.hi];
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials")]
+    match k {
+        _ if n == 0 => None,
+        0 => Some(format!("below {} %", words::percent_bound(interval.hi))),
+        _ => {
+            let rate = words::percent_within(k as f64 / n as f64, ends);
+            Some(format!("{rate} % ({})", words::interval(ends)))
         }
     }
 }

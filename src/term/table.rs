@@ -109,19 +109,17 @@ fn standing(report: &Report, variant: &Variant) -> String {
 /// Returns what its failures are, the most frequent first, and what it did besides.
 fn what(variant: &Variant) -> String {
     let mut parts = Vec::new();
-    let mut bugs = variant.signatures.iter().filter(|seen| seen.is_the_bug);
+    let groups = groups(variant);
+    let mut bugs = groups.iter().filter(|group| group.is.is_the_bug);
     if let Some(first) = bugs.next() {
-        let title: String = words::sanitize(&first.title);
+        let title = words::sanitize(&first.is.title);
         let short: String = title.chars().take(TITLE).collect();
         let more = if short.len() < title.len() { "…" } else { "" };
         parts.push(format!("{short}{more}"));
     }
     let others = bugs.count();
     if others > 0 {
-        parts.push(format!(
-            "and {}",
-            words::plural(others as u64, "other failure")
-        ));
+        parts.push(format!("{others} more signatures"));
     }
     if variant.other > 0 {
         parts.push(format!("{} not the bug", variant.other));

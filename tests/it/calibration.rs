@@ -3,9 +3,11 @@
 //! seeded simulation elsewhere.
 
 mod chance;
+mod compare;
 mod confirm;
 mod dependence;
 mod growth;
 mod interval;
 mod properties;
+mod race;
 mod trend;

@@ -84,16 +84,11 @@ impl Confirmation {
         let progress = Progress::of(state)?;
         let alpha = state.plan.alpha.value();
         let tally = state.tally(VariantId(0));
-        let level = if asked.exclude_half {
-            alpha * alpha
-        } else {
-            alpha
-        };
         let (baseline, assumed_rate) = match &asked.baseline {
             Baseline::Measured(measured) => (Some(measured), None),
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
-        let half = half(asked, alpha);
+        let half = Progress::to_exclude_half(asked, alpha);
         Some(Self {
             sentence: sentence(state, asked, &progress),
             baseline: baseline.map(|measured| BaselineSeen::new(measured, None)),
@@ -102,15 +97,13 @@ impl Confirmation {
             clean_needed: progress.needed,
             clean_missing: progress.missing(),
             unchanged_p: progress.unchanged,
-            error_rate: level,
+            error_rate: alpha,
             rate_below: (progress.failures == 0 && progress.clean > 0)
                 .then(|| stats::upper_one_sided(0, progress.clean, alpha)),
             excludes_half: asked.exclude_half,
-            half_fix_passes: progress
-                .needed
-                .and_then(|needed| half_passes(asked, needed)),
+            half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
             clean_to_exclude_half: half,
-            more_failures: baseline.and_then(|base| weakness(base, level)),
+            more_failures: baseline.and_then(|base| weakness(base, alpha)),
             other_failures: tally.other,
             assumptions: assumptions(state, baseline),
         })
@@ -146,18 +139,9 @@ impl Confirmation {
     }
 }
 
-/// Returns the chance that an unchanged program is called fixed.
-fn level(asked: &Confirm, alpha: f64) -> f64 {
-    if asked.exclude_half {
-        alpha * alpha
-    } else {
-        alpha
-    }
-}
-
 /// Returns how the baseline would have had to go on for the whole to be shorter.
-fn weakness(base: &Measured, level: f64) -> Option<MoreFailures> {
-    stats::worth_more_failures(base.failures, base.trials, level).map(Into::into)
+fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
+    stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
 }
 
 /// Says before the start how many clean trials it takes, and how long these take.
@@ -192,8 +176,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         }
     }
     if let Baseline::Measured(base) = &asked.baseline {
-        let level = level(asked, state.plan.alpha.value());
-        lines.extend(weakness(base, level).map(MoreFailures::advice));
+        lines.extend(weakness(base, state.plan.alpha.value()).map(MoreFailures::advice));
     }
     if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
         let trials = words::plural(all, "trial");
@@ -204,31 +187,12 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     lines
 }
 
-/// Returns the clean trials that would exclude a fix which only halves the rate.
-fn half(asked: &Confirm, alpha: f64) -> Option<u64> {
+fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     match &asked.baseline {
-        Baseline::Measured(base) => stats::clean_runs_needed_effective(
-            base.failures,
-            base.trials,
-            base.effect(),
-            alpha * alpha,
-        ),
-        Baseline::Assumed(millionths) => {
-            stats::clean_runs_at_known_rate(f64::from(*millionths) / 1e6, alpha * alpha)
-        }
-    }
-}
-
-fn half_passes(asked: &Confirm, needed: u64) -> Option<f64> {
-    match &asked.baseline {
-        Baseline::Measured(base) => Some(stats::halved_rate_passes(
-            base.failures,
-            base.trials,
-            needed,
-        )),
+        Baseline::Measured(base) => stats::halved_rate_passes(base.failures, base.trials, needed),
         Baseline::Assumed(millionths) => {
             let halved = f64::from(*millionths) / 2e6;
-            Some(1.0 - stats::chance_to_see(halved, needed))
+            1.0 - stats::chance_to_see(halved, needed)
         }
     }
 }

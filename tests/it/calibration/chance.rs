@@ -1,5 +1,6 @@
 //! Exact binomial weights and a seeded source of chance.
 
+use provoke::stats;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -68,17 +69,41 @@ impl Chance {
         self.uniform() < p
     }
 
-    /// Returns the failures in a batch of `n` runs whose rate is Beta distributed around `p` with
-    /// this intraclass correlation, by Polya's urn.
-    pub(super) fn clumped(&mut self, n: u32, p: f64, icc: f64) -> u32 {
-        let weight = if icc > 0.0 { (1.0 - icc) / icc } else { 1e12 };
-        let mut failures = 0;
-        for run in 0..n {
-            let rate = (p * weight + f64::from(failures)) / (weight + f64::from(run));
-            failures += u32::from(self.fails(rate));
-        }
-        failures
+    /// Returns which run of many is the first to fail.
+    pub(super) fn first_failure(&mut self, p: f64) -> u64 {
+        let runs = (-self.uniform()).ln_1p() / (-p).ln_1p();
+        stats::whole(runs.floor()) + 1
     }
+
+    /// Returns how many runs it takes until so many have failed.
+    pub(super) fn runs_until_failures(&mut self, failures: u64, p: f64) -> u64 {
+        (0..failures).map(|_| self.first_failure(p)).sum()
+    }
+
+    /// Returns the failures in a batch of `n` runs whose rate is Beta distributed around `p` with
+    /// this intraclass correlation.
+    pub(super) fn clumped(&mut self, n: u32, p: f64, icc: f64) -> u32 {
+        (0..n)
+            .fold((0, 0), |(run, failures), _| {
+                let failed = self.fails(urn(run, failures, p, icc));
+                (run + 1, failures + u32::from(failed))
+            })
+            .1
+    }
+
+    /// Returns how many runs of such a batch pass before the first that fails.
+    pub(super) fn clumped_clean(&mut self, n: u32, p: f64, icc: f64) -> u32 {
+        (0..n)
+            .take_while(|&run| !self.fails(urn(run, 0, p, icc)))
+            .map(|_| 1)
+            .sum()
+    }
+}
+
+/// Returns the rate of the next run of a batch by Polya's urn.
+fn urn(run: u32, failures: u32, p: f64, icc: f64) -> f64 {
+    let weight = if icc > 0.0 { (1.0 - icc) / icc } else { 1e12 };
+    (p * weight + f64::from(failures)) / (weight + f64::from(run))
 }
 
 /// Returns the share of `hits` in `trials` and two standard errors of a share that is really

@@ -1,6 +1,9 @@
-use provoke::stats::{clean_runs_at_known_rate, clean_runs_needed, halved_rate_passes};
+use provoke::stats::{
+    Batches, Dependence, clean_runs_at_known_rate, clean_runs_needed, clean_runs_needed_effective,
+    clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, worth_more_failures,
+};
 
-use super::chance::{binomial, negative_binomial};
+use super::chance::{Chance, binomial, negative_binomial, share};
 
 const ALPHA: f64 = 0.05;
 
@@ -101,5 +104,142 @@ fn a_fix_that_halves_the_rate_is_missed_about_one_time_in_four() {
     for (k0, n0, m) in [(1, 10, 29), (3, 100, 99), (1, 100, 299)] {
         let passes = halved_rate_passes(k0, n0, m);
         assert!((0.21..0.24).contains(&passes), "{k0}/{n0}: {passes}");
+    }
+}
+
+#[test]
+fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_for() {
+    let exclude = |k0: u64, n0: u64| clean_runs_to_exclude_half(k0, n0, 1.0, ALPHA).unwrap();
+    let squared = |k0: u64, n0: u64| clean_runs_needed(k0, n0, ALPHA * ALPHA).unwrap();
+    // Exact, for a baseline that stops at its k0-th failure.
+    let passes = |p: f64, k0: u32, rule: &dyn Fn(u64, u64) -> u64| -> f64 {
+        negative_binomial(k0, p)
+            .into_iter()
+            .map(|(n0, weight)| weight * power(1.0 - p / 2.0, rule(k0.into(), n0.into())))
+            .sum()
+    };
+    for p in [0.99, 0.9, 0.7, 0.5, 0.3, 0.1, 0.03] {
+        for k0 in [1, 2, 3, 5, 10, 30] {
+            let wrong = passes(p, k0, &exclude);
+            assert!(wrong <= ALPHA, "p {p}, stopped at {k0}: {wrong}");
+        }
+        // And of a planned number of runs, of which one failed at least.
+        for n0 in [10, 30, 100_u32] {
+            let weights = binomial(n0, p);
+            let wrong: f64 = (1..=n0)
+                .map(|k0| {
+                    let m = exclude(k0.into(), n0.into());
+                    weights[k0 as usize] * power(1.0 - p / 2.0, m)
+                })
+                .sum();
+            assert!(wrong <= ALPHA, "p {p}, {n0} runs: {wrong}");
+        }
+    }
+    // It is not wasteful at the baseline that is the default, as the squared level is.
+    assert!(passes(0.03, 3, &exclude) > 0.045);
+    assert!(passes(0.03, 3, &squared) < 0.015);
+    assert!(passes(0.9, 30, &squared) > 0.1);
+    for (k0, n0, m) in [(1, 10, 3990), (3, 30, 185), (10, 100, 79), (100, 1000, 59)] {
+        assert_eq!(squared(k0, n0), m, "{k0}/{n0}");
+    }
+}
+
+#[test]
+fn an_unfixed_program_is_found_out_as_quickly_as_stated() {
+    let mut chance = Chance::new(60);
+    for (p, m) in [(0.5, 5), (0.1, 29), (0.1, 50), (0.03, 99)] {
+        let trials = 20_000;
+        let runs: u64 = (0..trials).map(|_| chance.first_failure(p).min(m)).sum();
+        let mean = f64::from(u32::try_from(runs).unwrap()) / f64::from(trials);
+        let stated = confirm_mean_runs(p, m);
+        assert!(
+            (mean / stated - 1.0).abs() < 0.02,
+            "{p}, {m}: {mean}, {stated}"
+        );
+    }
+}
+
+#[test]
+fn going_on_with_a_weak_baseline_saves_what_was_said() {
+    // On average, at a rate of one in ten: one failure seen, then clean runs at once, or two more
+    // failures first.
+    let mean = |failures: u32| -> f64 {
+        negative_binomial(failures, 0.1)
+            .into_iter()
+            .map(|(n0, weight)| {
+                let m = u32::try_from(ours(failures.into(), n0.into())).unwrap();
+                weight * f64::from(n0 + m)
+            })
+            .sum()
+    };
+    let advice = worth_more_failures(1, 10, ALPHA).unwrap();
+    assert_eq!((advice.failures, advice.trials, advice.saves), (3, 20, 120));
+    let saved = mean(1) - mean(3);
+    assert!((saved - 110.0).abs() < 15.0, "{saved}");
+}
+
+/// Where failures clump: what a rule makes of a program that is unchanged.
+#[derive(Debug)]
+struct Clumped {
+    /// The share that is called fixed by the plain rule.
+    plain: f64,
+    /// The share that is called fixed by the rule with the design effect of the baseline, which is
+    /// used where the baseline warns.
+    effective: f64,
+    /// The share of baselines that warn.
+    warned: f64,
+}
+
+/// Runs batches of eight with a correlation of .1, at least so many batches and failures.
+fn clumped(p: f64, batches: usize, failures: u32) -> Clumped {
+    const TRIALS: u32 = 400;
+    const ICC: f64 = 0.1;
+    let mut chance = Chance::new(61);
+    let (mut plain, mut effective, mut warnings) = (0, 0, 0);
+    for _ in 0..TRIALS {
+        let mut seen = Vec::new();
+        while seen.len() < batches || seen.iter().sum::<u32>() < failures {
+            seen.push(chance.clumped(8, p, ICC));
+        }
+        let baseline: Batches = seen.into_iter().map(|failures| (8, failures)).collect();
+        let (k0, n0) = (baseline.failures(), baseline.runs());
+        let warned = baseline.dependence().filter(Dependence::warns);
+        let effect = warned.map_or(1.0, |dependence| dependence.design_effect);
+        let m = clean_runs_needed(k0, n0, ALPHA).unwrap();
+        let more = clean_runs_needed_effective(k0, n0, effect, ALPHA).unwrap();
+        let (mut clean, mut batch) = (0, 8);
+        while batch == 8 && clean < more {
+            batch = chance.clumped_clean(8, p, ICC);
+            clean += u64::from(batch);
+        }
+        plain += u32::from(clean >= m);
+        effective += u32::from(clean >= more);
+        warnings += u32::from(warned.is_some());
+    }
+    let share = |hits| share(hits, TRIALS, ALPHA).0;
+    Clumped {
+        plain: share(plain),
+        effective: share(effective),
+        warned: share(warnings),
+    }
+}
+
+#[test]
+fn where_failures_clump_a_long_baseline_keeps_the_promise_and_a_short_one_does_not() {
+    // What is bounded: nothing exactly. The rule is exact for independent runs; the design effect
+    // is an estimate, and a baseline of three failures is too short to warn, so that the
+    // plain rule is all there is. These shares are what was measured, with room.
+    for (p, batches, failures, most_plain, most_effective, least_warned) in [
+        (0.1, 1, 3, 0.13, 0.13, 0.0),
+        (0.1, 1, 10, 0.13, 0.12, 0.08),
+        (0.1, 40, 3, 0.13, 0.08, 0.4),
+        (0.03, 100, 3, 0.16, 0.08, 0.6),
+    ] {
+        let seen = clumped(p, batches, failures);
+        let what = format!("p {p}, {batches} batches, {failures} failures: {seen:?}");
+        assert!(seen.plain <= most_plain, "{what}");
+        assert!(seen.effective <= most_effective, "{what}");
+        assert!(seen.warned >= least_warned, "{what}");
+        assert!(seen.effective <= seen.plain, "{what}");
     }
 }
