@@ -72,6 +72,9 @@ pub(super) struct ConfirmFlags {
     /// Every failure is the bug, not only those that the baseline saw
     #[arg(long, help_heading = ASKED)]
     any_failure: bool,
+    /// Trials do not influence each other, though what --setup started lives through all of them
+    #[arg(long, help_heading = ASKED)]
+    independent: bool,
 }
 
 /// What is compared with what.
@@ -133,6 +136,7 @@ impl ConfirmFlags {
         baseline(scenario, self.baseline, self.of);
         scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
         scenario.exclude_half = self.exclude_half.then_some(true).or(scenario.exclude_half);
+        scenario.independent = self.independent.then_some(true).or(scenario.independent);
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
     }
 }

@@ -142,6 +142,7 @@ fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
         trials: tally.passes + failures,
         design_effect: effect.map(|found| thousandths(found.design_effect)),
         jobs: Some(state.plan.jobs),
+        one_life: state.shares_a_life(),
         pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
         run: Some(state.run.clone()),
         bugs: bugs

@@ -23,6 +23,9 @@ pub struct Confirm {
     /// A fix that only halves the rate must not pass either.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclude_half: bool,
+    /// Trials do not influence each other, though what `setup` started lives through all of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub independent: bool,
 }
 
 /// How often it failed before.
@@ -49,6 +52,9 @@ pub struct Measured {
     /// Trials side by side.
     #[serde(skip_serializing_if = "is_default")]
     pub jobs: Option<u32>,
+    /// All trials met one life of what `setup` started.
+    #[serde(skip_serializing_if = "is_default")]
+    pub one_life: bool,
     /// How long a passing trial took, in microseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub pass_us: Option<u64>,

@@ -29,6 +29,8 @@ pub struct Progress {
     pub failures: u64,
     /// The chance that an unchanged program does as well.
     pub unchanged: f64,
+    /// The trials may be worth a single one: they meet in what `setup` started.
+    pub one_life: bool,
 }
 
 impl Progress {
@@ -52,6 +54,7 @@ impl Progress {
             clean,
             needed: needed(asked, state.plan.alpha.value()),
             failures: tally.failures,
+            one_life: state.shares_a_life() && !asked.independent,
             unchanged: match &asked.baseline {
                 Baseline::Measured(base) => {
                     unchanged_p_value_effective(base.failures, base.trials, clean, base.effect())
@@ -99,7 +102,12 @@ impl Policy for Confirm {
         let Some(progress) = Progress::of(state) else {
             return Step::Done;
         };
-        if progress.failures > 0 || progress.is_clean() || given_up(state, &progress) {
+        // No number of trials is enough where all of them are one.
+        if progress.failures > 0
+            || progress.one_life
+            || progress.is_clean()
+            || given_up(state, &progress)
+        {
             return Step::Done;
         }
         if state.budget_spent || !state.is_testable(FIXED_SIDE) {
@@ -123,6 +131,7 @@ impl Policy for Confirm {
             Some(progress) if progress.failures > 0 => Verdict::NotFixed,
             // Each of these may be the bug.
             Some(_) if untold(state) > 0 => Verdict::Undecided,
+            Some(progress) if progress.one_life => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
             _ if state.tally(FIXED_SIDE).ran() == 0 => Verdict::CouldNotTest,
             _ => Verdict::Undecided,
@@ -135,6 +144,7 @@ impl Policy for Confirm {
         match Progress::of(state) {
             Some(progress) if progress.failures > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
+            Some(progress) if progress.one_life => StopRule::Decision,
             _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
             _ => StopRule::from_outside(state),
         }

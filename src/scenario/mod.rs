@@ -55,6 +55,8 @@ pub struct Scenario {
     pub exclude_half: Option<bool>,
     /// Every failure is the bug, not only those that the baseline saw.
     pub any_failure: Option<bool>,
+    /// Trials do not influence each other, though what `setup` started lives through all of them.
+    pub independent: Option<bool>,
     /// To compare: which variants are `failing` and which are not, or which fail at `different` rates.
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.

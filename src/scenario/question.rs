@@ -30,6 +30,7 @@ impl Scenario {
             ("assume-rate", self.assume_rate.is_some()),
             ("exclude-half", self.exclude_half.is_some()),
             ("any-failure", self.any_failure.is_some()),
+            ("independent", self.independent.is_some()),
         ];
         let compare = [
             ("find", self.find.is_some()),
@@ -117,11 +118,20 @@ impl Scenario {
         Ok(Confirm {
             baseline,
             exclude_half: self.exclude_half.unwrap_or(false),
+            independent: self.independent.unwrap_or(false),
         })
     }
 
     /// Refuses a baseline that showed nothing.
     fn failing(&self, measured: Measured) -> Result<Measured, Refusal> {
+        if measured.one_life && !self.independent.unwrap_or(false) {
+            let what = format!(
+                "the {} trials of the baseline all met one life of what `setup` started, and may be worth a single one",
+                measured.trials
+            );
+            let hint = "measure it again with `prepare` instead of `setup`, so that each trial has a life of its own; or say --independent, if they cannot reach each other through it";
+            return Err(refuse(what, &["baseline"], hint));
+        }
         if measured.failures > 0 {
             return Ok(measured);
         }

@@ -452,6 +452,13 @@ impl State {
         self.variants[variant.index()].measured.in_vain
     }
 
+    /// True where trials may influence each other: something that `setup` started was alive
+    /// after the last of them.
+    pub fn shares_a_life(&self) -> bool {
+        let ends = self.around.ends();
+        ends.is_some_and(|(_, last)| last.processes > 0)
+    }
+
     /// Returns how many trials of a variant are counted or may still come to count.
     pub fn underway(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].measured;

@@ -105,7 +105,7 @@ impl Confirmation {
             clean_to_exclude_half: half,
             more_failures: baseline.and_then(|base| weakness(base, alpha)),
             other_failures: tally.other,
-            assumptions: assumptions(state, baseline),
+            assumptions: assumptions(state, asked, baseline),
         })
     }
 
@@ -237,6 +237,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
             format!("NOT FIXED: trial {trial} failed{after}")
         }
         Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
+        _ if progress.one_life => "not known: all trials meet one life of what `setup` started, and may be worth a single one; start it in `prepare`, or say --independent if they cannot reach each other through it".to_owned(),
         _ if policy::untold(state) > 0 => format!(
             "not known: {clean}, but {} failed without leaving the evidence that tells whether it was the bug",
             words::plural(policy::untold(state), "trial"),
@@ -254,21 +255,31 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     }
 }
 
-fn assumptions(state: &State, baseline: Option<&Measured>) -> Vec<String> {
-    let mut all = independence(state);
+fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> Vec<String> {
+    let mut all = if asked.independent {
+        independence(state)
+    } else {
+        Vec::new()
+    };
     match baseline {
         None => all.push("the failure rate before the fix, which nobody measured".to_owned()),
         Some(base) => {
             if base.run.is_none() {
                 all.push(
-                    "the trials of the baseline were independent, and under the same conditions"
-                        .to_owned(),
+                    "the trials of the baseline were independent (requests to one server are not), and under the same conditions".to_owned(),
                 );
             }
             if let Some(jobs) = base.jobs.filter(|jobs| *jobs != state.plan.jobs) {
                 let here = state.plan.jobs;
                 all.push(format!(
                     "the rate does not depend on load: the baseline ran {jobs} at a time, this {here}"
+                ));
+            }
+            let side_by_side = state.plan.jobs > 1 || base.jobs.is_some_and(|jobs| jobs > 1);
+            if side_by_side && base.effect() <= 1.0 {
+                all.push(format!(
+                    "trials side by side do not fail together, which {} are too few to show",
+                    words::plural(base.failures, "failure")
                 ));
             }
             if base.effect() > 1.0 {

@@ -96,15 +96,8 @@ pub fn beforehand(state: &State) -> Vec<String> {
 /// Returns what every answer takes for granted about its trials.
 fn independence(state: &State) -> Vec<String> {
     let mut all = Vec::new();
-    if state
-        .around
-        .ends()
-        .is_some_and(|(_, last)| last.processes > 0)
-    {
-        all.push(format!(
-            "all trials met one life of what `setup` started: {} count as so many only if nothing builds up in it; start it in `prepare` to be sure",
-            super::words::plural(state.completed(), "trial"),
-        ));
+    if state.shares_a_life() {
+        all.push("trials do not influence each other through what `setup` started".to_owned());
     }
     all
 }
