@@ -337,16 +337,16 @@ impl Run<'_, '_> {
             let patience = patience(state.tallies().map(|(_, tally)| tally));
             return (state.void_streak >= patience).then_some(StopCause::NothingCounts);
         }
-        let useless = |(id, tally): (VariantId, &Tally)| {
-            let streak = state.in_vain(id);
-            let useless = state.is_testable(id) && streak >= patience(std::iter::once(tally));
-            useless.then_some((id, streak))
+        let useless = |((id, tally), streak): ((VariantId, &Tally), u64)| {
+            let patience = patience(std::iter::once(tally));
+            (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
-        let useless: Vec<(VariantId, u64)> = state.tallies().filter_map(useless).collect();
-        for (variant, streak) in useless {
+        let streaks = state.tallies().zip(state.in_vain());
+        let useless: Vec<(VariantId, u64)> = streaks.filter_map(useless).collect();
+        for (variant, patience) in useless {
             let said = self.last_void.get(&variant);
             let said = said.map_or(String::new(), |said| format!(": {said}"));
-            let why = format!("{streak} trials in a row said nothing{said}");
+            let why = format!("{patience} trials in a row said nothing{said}");
             let name = &self.driver.state.plan.variant(variant).name;
             self.warn(format!("the variant `{name}` cannot be tried: {why}"));
             let at = self.worked();

@@ -173,7 +173,10 @@ fn no_link_leads_a_change_to_the_users_files() {
 
     symlink(bench.path("outside"), bench.path("work/away")).unwrap();
     let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
-    insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"");
+    insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"
+    the variant `b`: `away/x.ini` lies behind a symbolic link that leads out of the working folder
+    name the file itself, with `cwd` set to the folder that it is in
+    ");
     // Within the folder, but from its copy it leads back into it.
     bench.write("work/real/x.ini", "fast");
     symlink(bench.path("work/real"), bench.path("work/back")).unwrap();

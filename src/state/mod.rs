@@ -414,9 +414,28 @@ impl State {
         self.untestable.len() < self.variants.len()
     }
 
-    /// Returns how many trials of a variant in a row, in launch order, said nothing.
-    pub fn in_vain(&self, variant: VariantId) -> u64 {
-        self.variants[variant.index()].measured.in_vain
+    /// Returns for every variant how many of its trials in a row, in launch order, said nothing.
+    /// Those count here that wait for a trial of another variant, which may take long.
+    pub fn in_vain(&self) -> Vec<u64> {
+        let counted = self.variants.iter().map(|one| one.measured.in_vain);
+        let mut streaks: Vec<u64> = counted.collect();
+        let mut known = vec![true; streaks.len()];
+        for open in self.open.values() {
+            let (Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _)) = open;
+            let (streak, known) = (
+                &mut streaks[trial.variant.index()],
+                &mut known[trial.variant.index()],
+            );
+            match open {
+                Open::Finished(_, ended) if *known => match ended.outcome {
+                    Outcome::Void(Void::Warmup) => {}
+                    Outcome::Void(_) => *streak += 1,
+                    _ => *streak = 0,
+                },
+                _ => *known = false,
+            }
+        }
+        streaks
     }
 
     /// Returns how many trials of a variant are counted or may still come to count.
