@@ -414,28 +414,33 @@ impl State {
         self.untestable.len() < self.variants.len()
     }
 
-    /// Returns for every variant how many of its trials in a row, in launch order, said nothing.
-    /// Those count here that wait for a trial of another variant, which may take long.
-    pub fn in_vain(&self) -> Vec<u64> {
-        let counted = self.variants.iter().map(|one| one.measured.in_vain);
-        let mut streaks: Vec<u64> = counted.collect();
-        let mut known = vec![true; streaks.len()];
+    /// Returns for every variant how many of its trials in a row, in launch order, said nothing,
+    /// and whether any ever asked to be skipped. Those count here that wait for a trial of
+    /// another variant, which may take long.
+    pub fn in_vain(&self) -> Vec<(u64, bool)> {
+        let counted = self.variants.iter().map(|variant| {
+            let Counted { tally, in_vain, .. } = &variant.measured;
+            (*in_vain, tally.void.contains_key(&Void::Skipped))
+        });
+        let mut all: Vec<(u64, bool)> = counted.collect();
+        let mut known = vec![true; all.len()];
         for open in self.open.values() {
             let (Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _)) = open;
-            let (streak, known) = (
-                &mut streaks[trial.variant.index()],
-                &mut known[trial.variant.index()],
-            );
+            let known = &mut known[trial.variant.index()];
+            let (streak, skipped) = &mut all[trial.variant.index()];
             match open {
                 Open::Finished(_, ended) if *known => match ended.outcome {
                     Outcome::Void(Void::Warmup) => {}
-                    Outcome::Void(_) => *streak += 1,
+                    Outcome::Void(void) => {
+                        *streak += 1;
+                        *skipped |= void == Void::Skipped;
+                    }
                     _ => *streak = 0,
                 },
                 _ => *known = false,
             }
         }
-        streaks
+        all
     }
 
     /// Returns how many trials of a variant are counted or may still come to count.

@@ -678,7 +678,9 @@ fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
             assert_eq!(tally.trials(), 30, "{lanes}: {}", id.0);
         }
         let mut again = State::begin(first).unwrap();
-        events.iter().for_each(|event| apply(&mut again, event));
+        for event in &events {
+            apply(&mut again, event);
+        }
         assert_eq!(again.untestable, state.untestable);
         assert_eq!(answer(&again), answer(&state), "{lanes}");
     }
