@@ -11,9 +11,9 @@ use crate::model::{
     VariantId, VariantPlan,
 };
 use crate::policy::{Policy as _, Repeat};
-use crate::prepare;
+use crate::prepare::{self, Unready};
 use crate::report::{Format, Report, words};
-use crate::scenario::{DEFAULT_DURATION, Surroundings};
+use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
@@ -57,7 +57,7 @@ impl<'a> Experiment<'a> {
         check(&plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
-        prepare::check(&plan, &[&root])?;
+        prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
         output.exports.touch()?;
         let folder = Folder::create(output.out.as_deref(), &root)?;
         prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
@@ -342,6 +342,18 @@ impl<'a> Experiment<'a> {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts) | None => Exit::of(report.verdict, state.plan.expect),
         })
+    }
+}
+
+/// Shows what cannot be made of a variant where the scenario says it, if there is one.
+fn placed(plan: &Plan, unready: Unready) -> CliError {
+    match (unready, &plan.scenario) {
+        (Unready::Refused { what, at, hint }, Some(file)) => {
+            let refusal = Refusal { what, at, hint };
+            let complaint = scenario::complain(Path::new(file.as_os_str()), refusal);
+            CliError::rendered(complaint.render(console::colors_enabled_stderr()))
+        }
+        (unready, _) => unready.into(),
     }
 }
 

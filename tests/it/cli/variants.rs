@@ -365,8 +365,12 @@ fn what_cannot_be_changed_is_said_before_anything_runs() {
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "s.toml"]), @"
     ------- stderr -------
     error: the variant `edited`: `config.ini` does not hold the text `good`
-
-    hint: `find` is taken letter by letter: look at spaces, quotes and ends of lines
+     --> s.toml:9:12
+      |
+    9 |     find = 'good'
+      |            ^^^^^^
+      |
+      = help: `find` is taken letter by letter: look at spaces, quotes and ends of lines
     [exit status: Some(2)]
     ");
     assert!(!sandbox.path("provoke-out").exists());
@@ -414,4 +418,36 @@ fn a_run_of_variants_is_resumed_with_what_could_be_tried() {
     );
     assert_eq!(untestable(&sandbox).len(), 1);
     assert_eq!(sandbox.read("config.ini"), "good\n");
+}
+
+#[test]
+fn an_interrupt_while_a_variant_is_set_up_cleans_up_what_was_before() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let text = format!(
+        "
+        shell = 'true'
+        setup = 'touch general'
+        cleanup = 'touch cleaned'
+        [[variant]]
+        name = 'a'
+        cleanup = 'touch cleaned-a'
+        [[variant]]
+        name = 'b'
+        setup = 'touch up; exec {PROVOKE} victim leftover --linger {linger}'
+        cleanup = 'touch cleaned-b'
+        "
+    );
+    let file = sandbox.write("s.toml", &text);
+    let child = sandbox.start(&["scenario", file.to_str().unwrap()]);
+    wait_until("setup runs", || sandbox.path("up").exists());
+    child.signal(rustix::process::Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    let there = |name: &str| sandbox.path(name).exists();
+    assert!(
+        there("cleaned") && there("cleaned-a") && !there("cleaned-b"),
+        "{said}"
+    );
+    assert_gone(&linger);
 }
