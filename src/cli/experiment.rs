@@ -11,9 +11,9 @@ use crate::model::{
     VariantId, VariantPlan,
 };
 use crate::policy;
-use crate::prepare;
+use crate::prepare::{self, Unready};
 use crate::report::{self, Format, Report, words};
-use crate::scenario::{DEFAULT_DURATION, Surroundings};
+use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
@@ -58,7 +58,7 @@ impl<'a> Experiment<'a> {
         check(&plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
-        prepare::check(&plan, &[&root])?;
+        prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
         output.exports.touch()?;
         let folder = Folder::create(output.out.as_deref(), &root)?;
         prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
@@ -143,7 +143,7 @@ impl<'a> Experiment<'a> {
             tokio::select! {
                 done = executor.hook(None, setup) => match done.map_err(CliError::could_not)? {
                     None => {}
-                    Some(seen) => return Err(hook_failed("`setup`", &seen)),
+                    Some(seen) => return Err(hook_failed(&seen)),
                 },
                 Some(signal) = signals.recv() => return self.stopped_by(signal),
             }
@@ -157,7 +157,10 @@ impl<'a> Experiment<'a> {
         for id in set_up {
             let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
-                let name = of_variant("cleanup", name);
+                let name = match name.as_str() {
+                    "" => "`cleanup`".to_owned(),
+                    name => format!("the `cleanup` of `{name}`"),
+                };
                 self.clean_up(executor, signals, Some(id), &cleanup, &name)
                     .await;
             }
@@ -182,15 +185,13 @@ impl<'a> Experiment<'a> {
         let ids: Vec<VariantId> = ids.filter(|id| self.state.is_testable(*id)).collect();
         let mut failed: Vec<(VariantId, CliError)> = Vec::new();
         for &id in &ids {
-            let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
-            if let Some(setup) = hooks.setup.clone() {
-                let name = of_variant("setup", name);
+            if let Some(setup) = self.state.plan.variant(id).hooks.setup.clone() {
                 let seen = tokio::select! {
                     seen = executor.hook(Some(id), &setup) => seen.map_err(CliError::could_not)?,
                     Some(signal) = signals.recv() => return self.stopped_by(signal).map(|()| false),
                 };
                 if let Some(seen) = seen {
-                    failed.push((id, hook_failed(&name, &seen)));
+                    failed.push((id, hook_failed(&seen)));
                     continue;
                 }
             }
@@ -200,7 +201,7 @@ impl<'a> Experiment<'a> {
             }
         }
         if failed.len() == ids.len() {
-            return match none_left(failed) {
+            return match none_left(&self.state.plan, failed) {
                 Some(error) => Err(error),
                 // None was left before: there is nothing to do.
                 None => Ok(true),
@@ -351,6 +352,18 @@ impl<'a> Experiment<'a> {
     }
 }
 
+/// Shows what cannot be made of a variant where the scenario says it, if there is one.
+fn placed(plan: &Plan, unready: Unready) -> CliError {
+    match (unready, &plan.scenario) {
+        (Unready::Refused { what, at, hint }, Some(file)) => {
+            let refusal = Refusal { what, at, hint };
+            let complaint = scenario::complain(Path::new(file.as_os_str()), refusal);
+            CliError::rendered(complaint.render(console::colors_enabled_stderr()))
+        }
+        (unready, _) => unready.into(),
+    }
+}
+
 /// Returns why no core of the main processes can be had here.
 fn no_cores(plan: &Plan) -> Option<String> {
     // A tracer writes its own.
@@ -451,7 +464,7 @@ fn leave(signal: Signal) -> ! {
     std::process::exit(128 + signal.0)
 }
 
-fn hook_failed(name: &str, seen: &HookSeen) -> CliError {
+fn hook_failed(seen: &HookSeen) -> CliError {
     let output = seen.output.trim();
     let error = anyhow::anyhow!(
         "{}",
@@ -461,28 +474,24 @@ fn hook_failed(name: &str, seen: &HookSeen) -> CliError {
             output
         }
     );
-    CliError::could_not(error.context(format!("{name} failed: {}", seen.ending)))
+    CliError::could_not(error.context(format!("`setup` failed: {}", seen.ending)))
 }
 
-/// Returns what a command of a variant is called.
-fn of_variant(hook: &str, variant: &str) -> String {
-    match variant {
-        "" => format!("`{hook}`"),
-        variant => format!("the `{hook}` of `{variant}`"),
-    }
-}
-
-/// Returns what to say when there is no variant left: what is wrong with all of them, or the
-/// first.
-fn none_left(failed: Vec<(VariantId, CliError)>) -> Option<CliError> {
-    let all: Vec<String> = failed.iter().map(|(_, error)| error.in_a_line()).collect();
-    let alike = all.iter().all(|one| *one == all[0]);
+/// Returns what to say when there is no variant left: what is wrong with all of them, or with
+/// each.
+fn none_left(plan: &Plan, failed: Vec<(VariantId, CliError)>) -> Option<CliError> {
+    let each = failed.iter().map(|(id, error)| (*id, error.in_a_line()));
+    let each: Vec<(VariantId, String)> = each.collect();
+    let alike = each.iter().all(|(_, why)| *why == each[0].1);
     let (_, first) = failed.into_iter().next()?;
     if alike {
         return Some(first);
     }
-    let error = anyhow::Error::msg(all.join("\n    "));
-    let what = format!("none of the {} variants can be tried", all.len());
+    let lines = each
+        .iter()
+        .map(|(id, why)| format!("{}: {why}", plan.variant(*id).name));
+    let error = anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n    "));
+    let what = format!("none of the {} variants can be tried", each.len());
     Some(CliError::could_not(error.context(what)))
 }
 

@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
-use crate::state::{Sink, State, Tally};
+use crate::state::{Sink, State};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -334,19 +334,21 @@ impl Run<'_, '_> {
         let state = &*self.driver.state;
         let several = state.plan.variants.len() > 1;
         if !several || state.capturing {
-            let patience = patience(state.tallies().map(|(_, tally)| tally));
-            return (state.void_streak >= patience).then_some(StopCause::NothingCounts);
+            let mut tallies = state.tallies().map(|(_, tally)| tally);
+            let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
+            let in_vain = state.void_streak >= patience(skipped);
+            return in_vain.then_some(StopCause::NothingCounts);
         }
-        let useless = |(id, tally): (VariantId, &Tally)| {
-            let streak = state.in_vain(id);
-            let useless = state.is_testable(id) && streak >= patience(std::iter::once(tally));
-            useless.then_some((id, streak))
+        let useless = |(id, (streak, skipped))| {
+            let patience = patience(skipped);
+            (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
-        let useless: Vec<(VariantId, u64)> = state.tallies().filter_map(useless).collect();
-        for (variant, streak) in useless {
+        let streaks = (0..).map(VariantId).zip(state.in_vain());
+        let useless: Vec<(VariantId, u64)> = streaks.filter_map(useless).collect();
+        for (variant, patience) in useless {
             let said = self.last_void.get(&variant);
             let said = said.map_or(String::new(), |said| format!(": {said}"));
-            let why = format!("{streak} trials in a row said nothing{said}");
+            let why = format!("{patience} trials in a row said nothing{said}");
             let name = &self.driver.state.plan.variant(variant).name;
             self.warn(format!("the variant `{name}` cannot be tried: {why}"));
             let at = self.worked();
@@ -400,8 +402,8 @@ impl Run<'_, '_> {
 }
 
 /// Returns how many trials in a row may say nothing.
-fn patience<'t>(mut tallies: impl Iterator<Item = &'t Tally>) -> u64 {
-    if tallies.any(|tally| tally.void.contains_key(&Void::Skipped)) {
+fn patience(skipped: bool) -> u64 {
+    if skipped {
         SKIPS_IN_VAIN
     } else {
         STARTS_IN_VAIN

@@ -27,6 +27,8 @@ pub enum Unready {
     Refused {
         /// What is wrong.
         what: String,
+        /// What of the scenario it is about, as a path of keys and indices.
+        at: Vec<String>,
         /// The way out.
         hint: String,
     },
@@ -45,23 +47,145 @@ impl Unready {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused { hint, .. } => Some(hint),
-            Self::Io { .. } => None,
+            Self::Io { .. } => Some(
+                "set `cwd` to a folder that holds only what the trials need, and leave room for its copy",
+            ),
         }
     }
 }
 
-fn refuse(what: String, hint: &str) -> Unready {
+fn refuse(what: String, at: Vec<String>, hint: &str) -> Unready {
     let hint = hint.to_owned();
-    Unready::Refused { what, hint }
+    Unready::Refused { what, at, hint }
+}
+
+/// A variant that has files otherwise, and where in the scenario it is described.
+struct Edited<'a> {
+    plan: &'a VariantPlan,
+    at: Vec<String>,
+}
+
+impl<'a> Edited<'a> {
+    fn new(plan: &'a Plan, index: usize) -> Self {
+        let variant = &plan.variants[index];
+        // In a list alone it has the same place there; with a matrix, its first level is that.
+        let listed = variant
+            .levels
+            .first()
+            .map_or(index, |level| *level as usize);
+        Self {
+            plan: variant,
+            at: vec!["variant".to_owned(), listed.to_string()],
+        }
+    }
+
+    /// All of them in a plan.
+    fn all(plan: &'a Plan) -> impl Iterator<Item = (usize, Self)> {
+        let variants = plan.variants.iter().enumerate();
+        let edited = variants.filter(|(_, variant)| !variant.edits.is_empty());
+        edited.map(|(index, _)| (index, Self::new(plan, index)))
+    }
+
+    fn refuse(&self, what: &str, within: &[&str], hint: &str) -> Unready {
+        let what = format!("the variant `{}`: {what}", self.plan.name);
+        let within = within.iter().map(ToString::to_string);
+        let at = self.at.iter().cloned().chain(within);
+        refuse(what, at.collect(), hint)
+    }
+
+    /// Returns the folder that is copied: that in which the main process runs.
+    fn root(&self) -> Result<PathBuf, Unready> {
+        let mut actors = self.plan.actors.iter();
+        let main = actors.find(|actor| actor.role == Role::Main);
+        let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
+        fs::canonicalize(cwd.as_os_str())
+            .and_then(|root| fs::read_dir(&root).map(|_| root))
+            .map_err(|error| {
+                self.refuse(
+                    &format!("its working folder `{cwd}` cannot be copied: {error}"),
+                    &["cwd"],
+                    "a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run",
+                )
+            })
+    }
+
+    /// Returns the files that it has otherwise, with what is in them.
+    fn contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
+        let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+        let mut edits = 0;
+        for Edit { file, change } in &self.plan.edits {
+            let steps = Path::new(file.as_os_str()).components();
+            let plain: PathBuf = steps.filter(|step| *step != Component::CurDir).collect();
+            let (name, index) = (file.to_string(), edits.to_string());
+            let within = match change {
+                Change::Copy(_) => ["files", &name].to_vec(),
+                Change::Replace { .. } => {
+                    edits += 1;
+                    ["edit", &index, "file"].to_vec()
+                }
+            };
+            let path = self.place(root, &plain, &within)?;
+            if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
+                return Err(self.refuse(
+                    &format!("there is no file `{file}` in `{}`", root.display()),
+                    &within,
+                    "`files` and `edit` name files that are there, from the working folder",
+                ));
+            }
+            let content = match change {
+                Change::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
+                    self.refuse(
+                        &format!("cannot read `{source}`: {error}"),
+                        &within,
+                        "the contents of the second file, a path from the folder of the scenario, take the place of those of the first",
+                    )
+                })?,
+                Change::Replace { find, with } => {
+                    let text = match contents.get(&plain) {
+                        Some(text) => text.clone(),
+                        None => fs::read(&path).map_err(|source| Unready::Io { path, source })?,
+                    };
+                    replaced(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
+                        self.refuse(
+                            &format!("`{file}` does not hold the text `{find}`"),
+                            &["edit", &index, "find"],
+                            "`find` is taken letter by letter: look at spaces, quotes and ends of lines",
+                        )
+                    })?
+                }
+            };
+            contents.insert(plain, content);
+        }
+        Ok(contents)
+    }
+
+    /// Returns the path of a file below a folder. No symbolic link on the way may lead out of
+    /// the folder: what is written there would be somebody else's.
+    fn place(&self, root: &Path, file: &Path, within: &[&str]) -> Result<PathBuf, Unready> {
+        let path = root.join(file);
+        let folder = path.parent().unwrap_or(root);
+        let root = fs::canonicalize(root);
+        match fs::canonicalize(folder) {
+            Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self.refuse(
+                &format!(
+                    "`{}` lies behind a symbolic link that leads out of the working folder",
+                    file.display()
+                ),
+                within,
+                "name the file itself, with `cwd` set to the folder that it is in",
+            )),
+            _ => Ok(path),
+        }
+    }
 }
 
 /// Checks that every variant can be made, as far as that can be known without making it. What
 /// lies in a folder `apart` is not copied.
 pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    for variant in edited(plan) {
-        let root = root(variant)?;
-        contents(&root, variant)?;
+    for (_, variant) in Edited::all(plan) {
+        let root = variant.root()?;
+        variant.contents(&root)?;
         *copies.entry(root).or_default() += 1;
     }
     let mut all = Weight::default();
@@ -82,6 +206,7 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
                         "{copies} of `{}`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB",
                         root.display()
                     ),
+                    vec!["cwd".to_owned()],
                     "set `cwd` to a smaller folder: only the working folder is copied",
                 ));
             }
@@ -95,19 +220,12 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
 pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
     let before = plan.variants.first().and_then(|first| first.actors.first());
     let before = before.map(|actor| actor.cwd.clone());
-    for (index, variant) in plan.variants.iter_mut().enumerate() {
-        if variant.edits.is_empty() {
-            continue;
-        }
-        let root = root(variant)?;
-        let contents = contents(&root, variant)?;
-        let copy = folder.join(index.to_string());
-        Tree::new(&root, apart).copy(&copy)?;
-        for (file, content) in contents {
-            let path = place(&copy, &file, variant)?;
-            tree::replace(&path, &content).map_err(|source| Unready::Io { path, source })?;
-        }
-        move_to(variant, &root, &copy);
+    let made = copies(plan, folder, apart).inspect_err(|_| {
+        // Half a copy is of no use, and may be what fills the disk.
+        let _ = fs::remove_dir_all(folder);
+    })?;
+    for (index, root, copy) in made {
+        move_to(&mut plan.variants[index], &root, &copy);
     }
     let now = plan.variants.first().and_then(|first| first.actors.first());
     // What is run for all runs in no variant's copy.
@@ -117,86 +235,25 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
     Ok(())
 }
 
-fn edited(plan: &Plan) -> impl Iterator<Item = &VariantPlan> {
-    let variants = plan.variants.iter();
-    variants.filter(|variant| !variant.edits.is_empty())
-}
-
-/// Returns the folder that is copied: that in which the main process runs.
-fn root(variant: &VariantPlan) -> Result<PathBuf, Unready> {
-    let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
-    let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
-    fs::canonicalize(cwd.as_os_str())
-        .and_then(|root| fs::read_dir(&root).map(|_| root))
-        .map_err(|error| {
-            refuse(
-                format!(
-                    "the working folder `{cwd}` of the variant `{}` cannot be copied: {error}",
-                    variant.name
-                ),
-                "a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run",
-            )
-        })
-}
-
-/// Returns the files that a variant has otherwise, with what is in them.
-fn contents(root: &Path, variant: &VariantPlan) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
-    let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
-    for Edit { file, change } in &variant.edits {
-        let name = Path::new(file.as_os_str());
-        let steps = name.components();
-        let plain: PathBuf = steps.filter(|step| *step != Component::CurDir).collect();
-        let path = place(root, &plain, variant)?;
-        let of = |what: String| format!("the variant `{}`: {what}", variant.name);
-        let there = fs::metadata(&path).is_ok_and(|about| about.is_file());
-        if !there {
-            return Err(refuse(
-                of(format!("there is no file `{file}` in `{}`", root.display())),
-                "`files` and `edit` name files that are there, from the working folder",
-            ));
+/// Makes the copies; returns of which variant, of what, and where.
+fn copies(
+    plan: &Plan,
+    folder: &Path,
+    apart: &[&Path],
+) -> Result<Vec<(usize, PathBuf, PathBuf)>, Unready> {
+    let mut made = Vec::new();
+    for (index, variant) in Edited::all(plan) {
+        let root = variant.root()?;
+        let contents = variant.contents(&root)?;
+        let copy = folder.join(index.to_string());
+        Tree::new(&root, apart).copy(&copy)?;
+        for (file, content) in contents {
+            let path = variant.place(&copy, &file, &[])?;
+            tree::replace(&path, &content).map_err(|source| Unready::Io { path, source })?;
         }
-        let content = match change {
-            Change::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
-                refuse(
-                    of(format!("cannot read `{source}`: {error}")),
-                    "`files = { \"FILE\" = \"OTHER\" }`: the contents of OTHER, a path from the folder of the scenario file, take the place of those of FILE",
-                )
-            })?,
-            Change::Replace { find, with } => {
-                let text = match contents.get(&plain) {
-                    Some(text) => text.clone(),
-                    None => fs::read(&path).map_err(|source| Unready::Io { path, source })?,
-                };
-                replaced(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
-                    refuse(
-                        of(format!("`{file}` does not hold the text `{find}`")),
-                        "`find` is taken letter by letter: look at spaces, quotes and ends of lines",
-                    )
-                })?
-            }
-        };
-        contents.insert(plain, content);
+        made.push((index, root, copy));
     }
-    Ok(contents)
-}
-
-/// Returns the path of a file below a folder. No symbolic link on the way may lead out of the
-/// folder: what is written there would be somebody else's.
-fn place(root: &Path, file: &Path, variant: &VariantPlan) -> Result<PathBuf, Unready> {
-    let path = root.join(file);
-    let folder = path.parent().unwrap_or(root);
-    let root = fs::canonicalize(root);
-    match fs::canonicalize(folder) {
-        Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(refuse(
-            format!(
-                "the variant `{}`: `{}` lies behind a symbolic link that leads out of the working folder",
-                variant.name,
-                file.display()
-            ),
-            "name the file itself, with `cwd` set to the folder that it is in",
-        )),
-        _ => Ok(path),
-    }
+    Ok(made)
 }
 
 /// Lets a variant run in the copy wherever it ran in the folder.

@@ -174,7 +174,10 @@ fn no_link_leads_a_change_to_the_users_files() {
 
     symlink(bench.path("outside"), bench.path("work/away")).unwrap();
     let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
-    insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"");
+    insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"
+    the variant `b`: `away/x.ini` lies behind a symbolic link that leads out of the working folder
+    name the file itself, with `cwd` set to the folder that it is in
+    ");
     // Within the folder, but from its copy it leads back into it.
     bench.write("work/real/x.ini", "fast");
     symlink(bench.path("work/real"), bench.path("work/back")).unwrap();
@@ -204,14 +207,14 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
         file: "config.ini".into(),
         change: Change::Copy("/nowhere".into()),
     };
-    insta::assert_snapshot!(refused(nowhere), @r#"
+    insta::assert_snapshot!(refused(nowhere), @"
     the variant `b`: cannot read `/nowhere`: No such file or directory (os error 2)
-    `files = { "FILE" = "OTHER" }`: the contents of OTHER, a path from the folder of the scenario file, take the place of those of FILE
-    "#);
+    the contents of the second file, a path from the folder of the scenario, take the place of those of the first
+    ");
     let mut plan = bench.plan(vec![edit("config.ini", "x", "y")]);
     plan.variants[1].actors[0].cwd = "/nowhere".into();
     insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
-    the working folder `/nowhere` of the variant `b` cannot be copied: No such file or directory (os error 2)
+    the variant `b`: its working folder `/nowhere` cannot be copied: No such file or directory (os error 2)
     a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run
     ");
 }

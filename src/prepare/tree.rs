@@ -53,19 +53,19 @@ impl Tree {
     }
 
     /// Copies it to a folder that is made for it.
-    pub(super) fn copy(&self, to: &Path) -> Result<(), Unready> {
+    pub(super) fn copy(mut self, to: &Path) -> Result<(), Unready> {
         let about = fs::metadata(&self.root).map_err(at(&self.root))?;
         if let Some(above) = to.parent() {
             fs::create_dir_all(above).map_err(at(above))?;
+            // It may lie in the folder that is copied.
+            self.apart.push(fs::canonicalize(above).map_err(at(above))?);
         }
         self.copy_folder(&self.root, to, &about)
     }
 
     fn copy_folder(&self, from: &Path, to: &Path, about: &Metadata) -> Result<(), Unready> {
-        // Before it is made: it may lie in the folder that is copied.
-        let entries = self.entries(from)?;
         fs::create_dir(to).map_err(at(to))?;
-        for (entry, about) in entries {
+        for (entry, about) in self.entries(from)? {
             let (from, to) = (entry.path(), to.join(entry.file_name()));
             if about.is_dir() {
                 self.copy_folder(&from, &to, &about)?;

@@ -48,6 +48,14 @@ pub fn plan_file(
     })
 }
 
+/// Says where in a scenario file that is what was refused of the plan that was made of it.
+pub fn complain(file: &Path, refusal: Refusal) -> Complaint {
+    match read(file) {
+        Ok(source) => Complaint::new(file, Some(&source), place(&source, refusal, true)),
+        Err(complaint) => complaint,
+    }
+}
+
 fn parse(source: &str) -> Result<Scenario, Finding> {
     let root = DeTable::parse(source).map_err(|error| explain(source, &error))?;
     let schema = schema();

@@ -19,7 +19,7 @@ mod value;
 
 pub use again::NoText;
 pub use complaint::Complaint;
-pub use file::{load, plan_file};
+pub use file::{complain, load, plan_file};
 pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;

@@ -447,9 +447,33 @@ impl State {
         self.untestable.len() < self.variants.len()
     }
 
-    /// Returns how many trials of a variant in a row, in launch order, said nothing.
-    pub fn in_vain(&self, variant: VariantId) -> u64 {
-        self.variants[variant.index()].measured.in_vain
+    /// Returns for every variant how many of its trials in a row, in launch order, said nothing,
+    /// and whether any ever asked to be skipped. Those count here that wait for a trial of
+    /// another variant, which may take long.
+    pub fn in_vain(&self) -> Vec<(u64, bool)> {
+        let counted = self.variants.iter().map(|variant| {
+            let Counted { tally, in_vain, .. } = &variant.measured;
+            (*in_vain, tally.void.contains_key(&Void::Skipped))
+        });
+        let mut all: Vec<(u64, bool)> = counted.collect();
+        let mut known = vec![true; all.len()];
+        for open in self.open.values() {
+            let (Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _)) = open;
+            let known = &mut known[trial.variant.index()];
+            let (streak, skipped) = &mut all[trial.variant.index()];
+            match open {
+                Open::Finished(_, ended) if *known => match ended.outcome {
+                    Outcome::Void(Void::Warmup) => {}
+                    Outcome::Void(void) => {
+                        *streak += 1;
+                        *skipped |= void == Void::Skipped;
+                    }
+                    _ => *streak = 0,
+                },
+                _ => *known = false,
+            }
+        }
+        all
     }
 
     /// True where trials may influence each other: something that `setup` started was alive

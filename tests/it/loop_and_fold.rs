@@ -734,3 +734,26 @@ fn what_ran_of_a_variant_that_cannot_be_tried_any_more_is_not_waited_for() {
     let trials: Vec<u64> = state.tallies().map(|(_, tally)| tally.trials()).collect();
     assert_eq!(trials, [9, 0, 9, 9]);
 }
+
+#[test]
+fn a_variant_is_not_tried_in_vain_while_another_takes_long() {
+    let (_, mut state) = begin(plan(&format!("runs = 3\njobs = 4\n{FOUR}")));
+    let events = run(
+        &mut state,
+        |trial| match trial.variant.0 {
+            0 => (Duration::from_secs(600), exited(0)),
+            1 => (
+                Duration::from_millis(1),
+                ended(Ending::NotStarted("gone".to_owned())),
+            ),
+            _ => (Duration::from_secs(1), exited(0)),
+        },
+        None,
+    );
+    let tried = launched(&events)
+        .iter()
+        .filter(|variant| **variant == 1)
+        .count();
+    assert!((10..20).contains(&tried), "{tried}");
+    assert!(state.finished);
+}

@@ -10,4 +10,5 @@ mod stopping;
 mod storage;
 mod support;
 mod surroundings;
+mod variants;
 mod where_it_runs;
