@@ -11,7 +11,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 23] = [
+pub(super) const COLUMNS: [&str; 24] = [
     "trial",
     "variant",
     "lane",
@@ -35,6 +35,7 @@ pub(super) const COLUMNS: [&str; 23] = [
     "stderr_bytes",
     "last_words",
     "kept",
+    "verdict",
 ];
 
 /// Writes the trials of a run, after a line with the names of the columns.

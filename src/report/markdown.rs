@@ -34,7 +34,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         }
     }
     if let Some(answer) = &report.answer {
-        writeln!(out, "> {}\n", escape(answer.sentence()))?;
+        writeln!(out, "> {}.\n", capital(&escape(answer.sentence())))?;
     }
     let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
     commands.dedup();

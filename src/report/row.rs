@@ -1,6 +1,7 @@
 //! What is said of one trial: its row, and how that follows from what was seen.
 
 use crate::model::{ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Void};
+use crate::policy::Verdict;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -54,6 +55,8 @@ pub struct Row {
     pub last_words: String,
     /// Where its output is kept, from the run's folder.
     pub kept: Option<String>,
+    /// What the whole run says, the same in every row.
+    pub verdict: Verdict,
     /// What the failure means, in words.
     #[serde(skip)]
     pub(super) words: String,

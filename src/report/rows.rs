@@ -11,6 +11,7 @@ use crate::model::{
     ActorSeen, Ending, Event, Kind, Observation, Outcome, Plan, Role, Signal, Trial,
 };
 use crate::oracle;
+use crate::policy::Verdict;
 use crate::state;
 use crate::store::Folder;
 use jiff::{SignedDuration, Timestamp};
@@ -27,6 +28,7 @@ pub(super) fn each(
 ) -> Result<(), ExportError> {
     let mut reader = Reader {
         kept: kept(folder),
+        verdict: Some(report.verdict),
         last_counted: report.last_counted_trial,
         late: if report.after_decision > 0 {
             Some(Class::AfterDecision)
@@ -64,6 +66,7 @@ fn kept(folder: &Folder) -> Vec<u64> {
 #[derive(Default)]
 struct Reader {
     plan: Option<Box<Plan>>,
+    verdict: Option<Verdict>,
     kept: Vec<u64>,
     last_counted: u64,
     late: Option<Class>,
@@ -227,6 +230,7 @@ impl Reader {
                 .binary_search(&number)
                 .is_ok()
                 .then(|| format!("trials/{number}")),
+            verdict: self.verdict?,
             words: failure.map_or_else(String::new, |failure| failure.kind.words()),
             index: trial.variant.index(),
         })

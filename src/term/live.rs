@@ -2,7 +2,7 @@
 
 use super::say;
 use crate::model::{
-    Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, Void,
+    Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
 use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Standing};
@@ -30,6 +30,8 @@ pub struct Live {
     began: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
+    /// Of several variants, the one that each trial is of that runs.
+    running: BTreeMap<TrialId, VariantId>,
 }
 
 impl Live {
@@ -64,6 +66,7 @@ impl Live {
             began: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
+            running: BTreeMap::new(),
         }
     }
 
@@ -81,7 +84,7 @@ impl Live {
         }
     }
 
-    fn ended(&mut self, id: TrialId, seen: &Observation, outcome: &Outcome) {
+    fn ended(&mut self, id: TrialId, of: &str, seen: &Observation, outcome: &Outcome) {
         let time = words::seconds(seen.elapsed.as_secs_f64());
         let text = match outcome {
             Outcome::Fail(failure) => {
@@ -125,7 +128,10 @@ impl Live {
                 .dim()
                 .to_string()
         });
-        self.line(&format!("  {:<6} {text}  {time}{words}", id.to_string()));
+        self.line(&format!(
+            "  {:<6} {of}{text}  {time}{words}",
+            id.to_string()
+        ));
         for leaked in seen.residue.leaked.iter().take(3) {
             let command: Vec<String> = leaked.command.iter().map(ToString::to_string).collect();
             self.line(&format!(
@@ -150,11 +156,18 @@ impl Live {
         }
         let failed: u64 = counts.values().sum();
         let left = policy::of(&state.plan).left(state);
-        let mut parts = vec![match left {
-            Some(left) => format!("{completed}/{}", completed + left),
-            None => completed.to_string(),
-        }];
-        parts.push(format!("{} ok", completed - failed.min(completed)));
+        let all = left.map_or(String::new(), |left| format!("/{}", completed + left));
+        let ran = format!(
+            "{completed}{all}   {} ok",
+            completed - failed.min(completed)
+        );
+        let known = progress(state);
+        let (first, last) = match &state.plan.question {
+            // Only the clean ones bring it nearer.
+            Question::Confirm(_) => (known, None),
+            Question::Rate | Question::Compare(_) => (Some(ran), known),
+        };
+        let mut parts: Vec<String> = first.into_iter().collect();
         parts.extend(
             counts
                 .iter()
@@ -163,7 +176,7 @@ impl Live {
         if state.void() > 0 {
             parts.push(format!("{} void", state.void()));
         }
-        parts.extend(progress(state));
+        parts.extend(last);
         parts.push(format!("{} running", state.running().count()));
         parts.push(self.time(completed, left));
         parts.join("   ")
@@ -189,13 +202,20 @@ impl Sink for Live {
         self.completed_before
             .get_or_insert_with(|| state.completed());
         match event {
+            Event::TrialStarted(trial) if state.plan.variants.len() > 1 => {
+                self.running.insert(trial.id, trial.variant);
+            }
             Event::TrialFinished {
                 trial,
                 seen,
                 outcome,
                 ..
             } => {
-                self.ended(*trial, seen, outcome);
+                let of = self.running.remove(trial).map_or(String::new(), |of| {
+                    let name = words::sanitize(&state.plan.variant(of).name);
+                    format!("{}  ", style(name).bold())
+                });
+                self.ended(*trial, &of, seen, outcome);
                 if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
                     self.line(&format!("         killed by: {killer}"));
                 }

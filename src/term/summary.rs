@@ -266,10 +266,9 @@ fn next(report: &Report) -> Option<String> {
         let resume = format!("provoke resume {}", report.run);
         return Some(format!("to go on: {}", style(resume).bold()));
     }
-    let variant = report
-        .variants
-        .iter()
-        .find(|variant| variant.failures > 0)?;
+    // The one that is known best.
+    let failing = report.variants.iter().filter(|one| one.failures > 0);
+    let variant = failing.min_by_key(|one| one.clean_runs_to_confirm)?;
     let trial = variant.failing_trials.first()?;
     let confirm = match &report.answer {
         // Its few trials are no baseline: the one that it had is a better one.

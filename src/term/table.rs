@@ -4,11 +4,13 @@ use super::summary::groups;
 use crate::model::Find;
 use crate::policy::Standing;
 use crate::report::{Answer, Report, Variant, words};
-use console::{measure_text_width, pad_str, style};
+use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 use std::fmt::Write as _;
 
-/// Characters of what is said of a failure.
-const TITLE: usize = 60;
+/// So much is said of a failure, however narrow the terminal is.
+const TITLE: usize = 24;
+/// Cells of a row before what its failures are.
+const CELLS: usize = 8;
 
 /// Returns a table of the variants.
 pub(super) fn variants(report: &Report) -> String {
@@ -22,41 +24,50 @@ pub(super) fn variants(report: &Report) -> String {
         &confidence,
         "a pass",
         "a failure",
-        "",
     ];
-    let heads = heads.map(str::to_owned);
-    let rows = report.variants.iter().map(|one| row(report, one));
-    let rows: Vec<[String; 9]> = rows.collect();
+    let head = (
+        heads.map(|head| style(head).dim().to_string()),
+        String::new(),
+    );
+    let rows = report
+        .variants
+        .iter()
+        .map(|one| (row(report, one), what(one)));
+    let rows: Vec<([String; CELLS], String)> = rows.collect();
     let width = |column: usize| {
-        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
-        cells.max().unwrap_or(0)
-    };
-    let seen: Vec<bool> = (0..9).map(|column| width(column) > 0).collect();
-    let widths: Vec<usize> = (0..9)
-        .map(|column| width(column).max(heads[column].len()))
-        .collect();
-    let mut out = String::new();
-    for cells in std::iter::once(&heads).chain(&rows) {
-        let mut line = String::new();
-        for (column, cell) in cells.iter().enumerate().filter(|(column, _)| seen[*column]) {
-            let side = match column {
-                0 | 1 | 8 => console::Alignment::Left,
-                _ => console::Alignment::Right,
-            };
-            let _ = write!(line, "  {}", pad_str(cell, widths[column], side, None));
+        let cells = rows
+            .iter()
+            .map(|(cells, _)| measure_text_width(&cells[column]));
+        // A column without a cell needs no head.
+        match cells.max() {
+            None | Some(0) => 0,
+            Some(widest) => widest.max(heads[column].len()),
         }
-        let line = line.trim_end();
-        let line = if std::ptr::eq(cells, &raw const heads) {
-            style(line).dim().to_string()
-        } else {
-            line.to_owned()
-        };
-        let _ = writeln!(out, "{line}");
+    };
+    let widths: [usize; CELLS] = std::array::from_fn(width);
+    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let terminal = Term::stdout().size_checked();
+    let room =
+        terminal.map(|(_, columns)| usize::from(columns).saturating_sub(used + 2).max(TITLE));
+    let mut out = String::new();
+    for (cells, what) in std::iter::once(&head).chain(&rows) {
+        let mut line = String::new();
+        let shown = (0..).zip(cells.iter().zip(widths));
+        for (column, (cell, width)) in shown.filter(|(_, (_, width))| *width > 0) {
+            let side = if column < 2 {
+                Alignment::Left
+            } else {
+                Alignment::Right
+            };
+            let _ = write!(line, "  {}", pad_str(cell, width, side, None));
+        }
+        let what = room.map_or_else(|| what.into(), |room| truncate_str(what, room, "…"));
+        let _ = writeln!(out, "{}", format!("{line}  {what}").trim_end());
     }
     out
 }
 
-fn row(report: &Report, variant: &Variant) -> [String; 9] {
+fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
     let rate = &variant.rate;
     let time = |of: &str| {
         let took = variant.durations.get(of);
@@ -83,7 +94,6 @@ fn row(report: &Report, variant: &Variant) -> [String; 9] {
         },
         time("pass"),
         time("fail"),
-        what(variant),
     ]
 }
 
@@ -112,10 +122,7 @@ fn what(variant: &Variant) -> String {
     let groups = groups(variant);
     let mut bugs = groups.iter().filter(|group| group.is.is_the_bug);
     if let Some(first) = bugs.next() {
-        let title = words::sanitize(&first.is.title);
-        let short: String = title.chars().take(TITLE).collect();
-        let more = if short.len() < title.len() { "…" } else { "" };
-        parts.push(format!("{short}{more}"));
+        parts.push(words::sanitize(&first.is.title));
     }
     let others = bugs.count();
     if others > 0 {

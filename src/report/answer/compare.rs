@@ -176,9 +176,9 @@ impl Comparison {
             (fails, []) => verb(fails, "fails", "fail"),
             (fails, clean) => match &self.fails_where {
                 Some(rule) => format!(
-                    "it fails where {rule}, in {} of {} combinations; the others do not at {certain}",
+                    "it fails where {rule}, in {} of {}; the others do not at {certain}",
                     fails.len(),
-                    fails.len() + clean.len(),
+                    words::plural((fails.len() + clean.len()) as u64, "combination"),
                 ),
                 None => format!(
                     "{}; {} at {certain}",
@@ -381,11 +381,11 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
         (Find::Failing, Some(_)) => {
             let needed = Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
             vec![format!(
-                "{variants} variants: each until it fails, or is clean after {needed} trials"
+                "{variants} variants, each until it fails, or is clean after {needed} trials"
             )]
         }
         (Find::Failing, None) => vec![format!(
-            "{variants} variants: each until it fails, or is clean; the first to fail goes on, for how often it fails says how many clean trials are enough"
+            "{variants} variants, each until it fails, or is clean by the rate of the first that fails"
         )],
         (Find::Different, _) => told(state).into_iter().collect(),
     }

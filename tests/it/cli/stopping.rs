@@ -89,7 +89,7 @@ fn the_whole_first_screen() {
         2x exit 1: the program reported failure   #3 #7
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
       evidence: provoke-out/RUN/trials/
-      a fix will need 33 clean trials: provoke run -n 33 -x -- provoke victim exit --fail-on '3,7'
+      a fix will need 33 clean trials: provoke confirm --baseline RUN
       one again: provoke replay RUN#3
     ------- stderr -------
       #3     exit 1   TIME  victim: about to exit with code 1
@@ -115,7 +115,7 @@ fn ticks_and_crosses_come_in_order() {
         2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
       evidence: provoke-out/RUN/trials/
-      a fix will need 12 clean trials: provoke run -n 12 -x -- sh -c 'case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac'
+      a fix will need 12 clean trials: provoke confirm --baseline RUN
       one again: provoke replay RUN#2
     ------- stderr -------
     [exit status: Some(1)]
