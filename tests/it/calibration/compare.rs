@@ -1,4 +1,4 @@
-use provoke::stats::{Contrast, EProcess, pairs_to_tell};
+use provoke::stats::{Contrast, EProcess, fisher, pairs_to_tell};
 
 use super::chance::{Chance, share};
 
@@ -149,11 +149,32 @@ fn telling_pair(chance: &mut Chance, a: f64, b: f64, alpha: f64, pairs: u64) -> 
 #[test]
 fn different_rates_are_told_apart_as_quickly_as_was_measured() {
     let mut chance = Chance::new(46);
-    for (a, b, most) in [(0.5, 0.0, 13.5), (0.1, 0.0, 68.0)] {
+    for (a, b, most) in [
+        (0.5, 0.0, 13.5),
+        (0.1, 0.0, 68.0),
+        (0.1, 0.01, 110.0),
+        (0.5, 0.1, 27.0),
+    ] {
         let mut pair = || telling_pair(&mut chance, a, b, ALPHA, 100_000).expect("ends");
         let sum: u64 = (0..TRIALS).map(|_| pair()).sum();
         let mean = f64::from(u32::try_from(sum).unwrap()) / f64::from(TRIALS);
         assert!(mean <= most, "{a}, {b}: {mean}");
+    }
+}
+
+#[test]
+fn fishers_test_looked_at_on_the_way_breaks_the_promise() {
+    let mut chance = Chance::new(48);
+    for (p, least) in [(0.5, 0.15), (0.1, 0.1), (0.03, 0.04)] {
+        let share = share_of(|| {
+            let (mut a, mut b) = (0, 0);
+            (1..=200_u64).any(|pair| {
+                a += u64::from(chance.fails(p));
+                b += u64::from(chance.fails(p));
+                pair % 10 == 0 && fisher(a, pair, b, pair).two_sided <= ALPHA
+            })
+        });
+        assert!(share > least, "{p}: {share}");
     }
 }
 
