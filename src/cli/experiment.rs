@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::preflight::{check, find_ourselves, startable};
 use crate::driver::{Driver, drive};
-use crate::exec::Local;
+use crate::exec::{Halt, Local};
 use crate::model::{
     Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, Text, TrialId,
     VariantId, VariantPlan,
@@ -24,9 +24,10 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Signals to provoke itself, as they come.
 type Signals = mpsc::UnboundedReceiver<Signal>;
@@ -140,12 +141,10 @@ impl<'a> Experiment<'a> {
     ) -> Result<(), CliError> {
         let hooks = self.state.plan.hooks.clone();
         if let Some(setup) = &hooks.setup {
-            tokio::select! {
-                done = executor.hook(None, setup) => match done.map_err(CliError::could_not)? {
-                    None => {}
-                    Some(seen) => return Err(hook_failed(&seen)),
-                },
-                Some(signal) = signals.recv() => return self.stopped_by(signal),
+            match hook(executor, None, setup, signals).await? {
+                Hooked::Done => {}
+                Hooked::Failed(seen) => return Err(hook_failed(&seen)),
+                Hooked::Stopped(signal) => return self.stopped_by(signal),
             }
         }
         let mut set_up = Vec::new();
@@ -186,13 +185,13 @@ impl<'a> Experiment<'a> {
         let mut failed: Vec<(VariantId, CliError)> = Vec::new();
         for &id in &ids {
             if let Some(setup) = self.state.plan.variant(id).hooks.setup.clone() {
-                let seen = tokio::select! {
-                    seen = executor.hook(Some(id), &setup) => seen.map_err(CliError::could_not)?,
-                    Some(signal) = signals.recv() => return self.stopped_by(signal).map(|()| false),
-                };
-                if let Some(seen) = seen {
-                    failed.push((id, hook_failed(&seen)));
-                    continue;
+                match hook(executor, Some(id), &setup, signals).await? {
+                    Hooked::Done => {}
+                    Hooked::Failed(seen) => {
+                        failed.push((id, hook_failed(&seen)));
+                        continue;
+                    }
+                    Hooked::Stopped(signal) => return self.stopped_by(signal).map(|()| false),
                 }
             }
             done.push(id);
@@ -229,14 +228,11 @@ impl<'a> Experiment<'a> {
         command: &Text,
         name: &str,
     ) {
-        let done = tokio::select! {
-            done = executor.hook(variant, command) => done,
-            Some(_) = signals.recv() => Err(std::io::ErrorKind::Interrupted.into()),
-        };
-        match done {
-            Ok(None) => {}
-            Ok(Some(seen)) => self.warn(format!("{name} failed: {}", seen.ending)),
-            Err(error) => self.warn(format!("{name} did not end: {error}")),
+        match hook(executor, variant, command, signals).await {
+            Ok(Hooked::Done) => {}
+            Ok(Hooked::Failed(seen)) => self.warn(format!("{name} failed: {}", seen.ending)),
+            Ok(Hooked::Stopped(_)) => self.warn(format!("{name} did not end: it was stopped")),
+            Err(error) => self.warn(format!("{name} did not end: {}", error.in_a_line())),
         }
     }
 
@@ -462,6 +458,42 @@ fn listen() -> std::io::Result<Signals> {
 #[expect(clippy::exit, reason = "the user asked three times")]
 fn leave(signal: Signal) -> ! {
     std::process::exit(128 + signal.0)
+}
+
+/// How a command around the whole run went.
+enum Hooked {
+    Done,
+    Failed(HookSeen),
+    /// We were asked to end, and so was it.
+    Stopped(Signal),
+}
+
+/// Runs a command around the whole run to its end: others may follow it.
+async fn hook(
+    executor: &Arc<Local>,
+    variant: Option<VariantId>,
+    command: &Text,
+    signals: &mut Signals,
+) -> Result<Hooked, CliError> {
+    let (halt, halted) = watch::channel(Halt::No);
+    let mut running = pin!(executor.hook(variant, command, halted));
+    tokio::select! {
+        seen = &mut running => Ok(match seen.map_err(CliError::could_not)? {
+            None => Hooked::Done,
+            Some(seen) => Hooked::Failed(seen),
+        }),
+        Some(signal) = signals.recv() => {
+            halt.send_replace(Halt::Gently);
+            tokio::select! {
+                _ = &mut running => {}
+                Some(_) = signals.recv() => {
+                    halt.send_replace(Halt::Now);
+                    drop(running.await);
+                }
+            }
+            Ok(Hooked::Stopped(signal))
+        }
+    }
 }
 
 fn hook_failed(seen: &HookSeen) -> CliError {

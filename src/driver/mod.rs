@@ -339,6 +339,9 @@ impl Run<'_, '_> {
             let in_vain = state.void_streak >= patience(skipped);
             return in_vain.then_some(StopCause::NothingCounts);
         }
+        if state.decided {
+            return None;
+        }
         let useless = |(id, (streak, skipped))| {
             let patience = patience(skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))

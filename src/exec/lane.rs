@@ -80,11 +80,22 @@ impl Slot {
         }
     }
 
-    pub(super) async fn hook(&mut self, hook: &Hook) -> io::Result<Option<HookSeen>> {
+    pub(super) async fn hook(
+        &mut self,
+        hook: &Hook,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> io::Result<Option<HookSeen>> {
         self.order(&Order::Hook(hook.clone())).await?;
+        let mut told = Halt::No;
         loop {
-            if let Reply::Hooked(seen) = self.reply().await? {
-                return Ok(seen);
+            tokio::select! {
+                reply = self.reply() => if let Reply::Hooked(seen) = reply? {
+                    return Ok(seen);
+                },
+                level = raised(halt, told) => {
+                    told = level;
+                    self.order(&Order::Stop { now: level == Halt::Now }).await?;
+                }
             }
         }
     }

@@ -81,12 +81,13 @@ impl Local {
         })
     }
 
-    /// Runs a command around the whole run, for one variant or for all; what it leaves behind
-    /// lives until the end.
+    /// Runs a command around the whole run, for one variant or for all, until it ends or is
+    /// halted; what it leaves behind lives until the end.
     pub async fn hook(
         &self,
         variant: Option<VariantId>,
         command: &Text,
+        mut halt: watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
         let hook = Hook {
             variant: variant.unwrap_or_default(),
@@ -95,7 +96,7 @@ impl Local {
             cwd: self.cwd.clone().filter(|_| variant.is_none()),
         };
         let mut steward = self.steward.lock().await;
-        let done = self.shared.hook(&mut steward, &hook).await;
+        let done = self.shared.hook(&mut steward, &hook, &mut halt).await;
         let done = done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)));
         self.shared.around.below(steward.as_ref().map(Slot::pid));
         done
@@ -221,11 +222,16 @@ impl Shared {
         Ok(lane.as_mut().expect("just filled"))
     }
 
-    async fn hook(&self, steward: &mut Option<Slot>, hook: &Hook) -> io::Result<Option<HookSeen>> {
+    async fn hook(
+        &self,
+        steward: &mut Option<Slot>,
+        hook: &Hook,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> io::Result<Option<HookSeen>> {
         let slot = self.up(steward, "steward")?;
         let recipe = &self.recipes[hook.variant.index()];
         slot.learn(hook.variant, recipe).await?;
-        slot.hook(hook).await
+        slot.hook(hook, halt).await
     }
 
     async fn run(

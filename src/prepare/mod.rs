@@ -200,12 +200,15 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
                 all.bytes += one.bytes * count;
             }
             None => {
-                let copies = if count == 1 { "a copy" } else { "copies" };
-                return Err(refuse(
-                    format!(
-                        "{copies} of `{}`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB",
-                        root.display()
+                let root = root.display();
+                let copies = match count {
+                    1 => format!("a copy of `{root}`"),
+                    count => format!(
+                        "{count} copies of `{root}`, one for each variant that changes files,"
                     ),
+                };
+                return Err(refuse(
+                    format!("{copies} would hold more than 100,000 files or 4 GiB"),
                     vec!["cwd".to_owned()],
                     "set `cwd` to a smaller folder: only the working folder is copied",
                 ));

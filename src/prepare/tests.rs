@@ -228,7 +228,7 @@ fn a_folder_that_is_too_large_is_refused() {
     check(&plan, &[]).unwrap();
     plan.variants[0].edits = plan.variants[1].edits.clone();
     insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
-    copies of `/work`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB
+    2 copies of `/work`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB
     set `cwd` to a smaller folder: only the working folder is copied
     ");
     let root = bench.path("work");

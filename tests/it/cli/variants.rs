@@ -451,3 +451,30 @@ fn an_interrupt_while_a_variant_is_set_up_cleans_up_what_was_before() {
     );
     assert_gone(&linger);
 }
+
+#[test]
+fn a_general_command_that_differs_runs_beside_the_variants_own() {
+    let sandbox = Sandbox::new();
+    let text = "
+        shell = 'true'
+        runs = 1
+        setup = 'echo general {n} >> log # with a comment'
+        cleanup = 'echo cleaned {n} >> log'
+        [matrix]
+        n = [1, 2]
+        [[variant]]
+        name = 'a'
+        setup = 'echo own {n} $PROVOKE_VARIANT >> log'
+        cleanup = 'exit 7'
+        ";
+    let (report, _) = scenario(&sandbox, text, &[]);
+    assert_eq!(
+        sandbox.read("log"),
+        "general 1\nown 1 a n=1\ngeneral 2\nown 2 a n=2\ncleaned 1\ncleaned 2\n"
+    );
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("the `cleanup` of `a n=2` failed: exit 7"),
+        "{notes}"
+    );
+}
