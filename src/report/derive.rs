@@ -18,7 +18,9 @@ impl Report {
             .map(|(id, tally)| Variant::new(state, id, tally))
             .collect();
         let growth = growth(&state.around, state.plan.alpha.value());
-        let weakest = variants.iter().map(|variant| variant.stop_rule).max();
+        let tried = state.tallies().zip(&variants);
+        let tried = tried.filter(|((id, _), _)| state.is_testable(*id));
+        let weakest = tried.map(|(_, variant)| variant.stop_rule).max();
         Self {
             format: FORMAT,
             version: state.version.clone(),

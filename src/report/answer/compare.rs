@@ -246,11 +246,6 @@ impl Comparison {
 
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for one in &self.variants {
-            if let Some(why) = &one.why {
-                lines.push(format!("{} could not be tried: {why}", one.name));
-            }
-        }
         // Of one factor, the table says the same.
         let factors = self.factors.iter().filter(|_| self.factors.len() > 1);
         for factor in factors {

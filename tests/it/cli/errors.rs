@@ -121,7 +121,7 @@ fn a_trial_without_a_run() {
 fn nothing_to_plan_with() {
     insta::assert_snapshot!(said(&["plan", "--baseline", "0/30"]), @"
     ------- stderr -------
-    error: no failure in 30 trials: the rate is below 9.5 %, and nothing more is known
+    error: no failure in 30 trials: the rate is below 9.6 %, and nothing more is known
 
     hint: reproduce it first, or plan for an assumed rate: provoke plan --rate 1%
     [exit status: Some(2)]
@@ -159,11 +159,21 @@ fn a_program_in_this_folder_needs_its_dot() {
 fn a_plan_is_a_small_table() {
     let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(said, @"
-      the rate is as measured, 10 %; trials are independent; 95 % confidence
-      to see it at least once                                   29 trials   about 1m 00s
-      to know the rate within an interval of 10 points         158 trials   about 5m 16s
-      to confirm a fix against 3/30, all clean                  50 trials   about 1m 40s
-      to see it once, if the rate is 2.1 %, as it may be       141 trials   about 4m 44s
+      the rate is as measured, 3/30: 10 % (it may be 2.1 .. 26.5 %)
+
+      see it at least once                                          29 trials   1m 00s
+        if the rate is 2.1 % only                                  141 trials   4m 44s
+      know the rate within 10 points                               158 trials   5m 16s
+      measure a baseline: until 3 failures                    about 30 trials   1m 00s
+      confirm a fix: all clean                                      50 trials   1m 40s
+        and exclude one that only halves the rate                  103 trials   3m 28s
+        until it is known that it is none                     about 10 trials   TIME
+      compare with a variant that never fails                      156 trials   5m 12s
+        with one that fails a tenth as often                       306 trials   10m 12s
+        with one that fails half as often                         1918 trials   1h 03m
+      find which one of 4 variants does not fail              about 69 trials   2m 20s
+
+      taken for granted: trials are independent and the rate stays as it is; 95 % confidence; each takes TIME, also with 2 side by side
     ------- stderr -------
     [exit status: Some(0)]
     ");
