@@ -1,6 +1,8 @@
 //! What was measured before: `3/30`, or a run.
 
-use crate::model::{Bug, Depth, Failure, Measured, Only, Signature, SignatureId, VariantId};
+use crate::model::{
+    self, Bug, Confirm, Depth, Failure, Measured, Only, Question, Signature, SignatureId, VariantId,
+};
 use crate::policy;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
@@ -56,7 +58,11 @@ impl Baseline {
         let variant = variant(&state, of)?;
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         Ok(Self {
-            measured: measured(&state, variant, only),
+            measured: match &state.plan.question {
+                // One fix after another is held against what the first was held against.
+                Question::Confirm(asked) => before(&state, asked)?,
+                Question::Rate | Question::Compare(_) => measured(&state, variant, only),
+            },
             scenario: again.ok(),
         })
     }
@@ -85,6 +91,21 @@ fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
             ..Measured::default()
         })
     })
+}
+
+/// Returns the baseline of a run that confirmed something itself.
+fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
+    match &asked.baseline {
+        model::Baseline::Measured(measured) => Ok(measured.clone()),
+        model::Baseline::Assumed(_) => Err(refuse(
+            "baseline",
+            format!(
+                "the run {} has no baseline itself: it took a rate for granted",
+                state.run
+            ),
+            "give the rate again: --assume-rate P; or what was measured: --baseline 3/30",
+        )),
+    }
 }
 
 /// Finds the variant that is meant.

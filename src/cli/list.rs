@@ -34,7 +34,10 @@ impl List {
 fn about(report: &Report) -> String {
     let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
     let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
+    let verdict = report.answer.as_ref().map_or(String::new(), |_| {
+        format!("  {}", words::verdict(report.verdict))
+    });
     let open = if report.finished { "" } else { " (broken off)" };
     let command = words::sanitize(&report.command);
-    format!("{failures}/{trials} failed{open}  {command}")
+    format!("{failures}/{trials} failed{open}{verdict}  {command}")
 }

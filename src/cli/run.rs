@@ -7,7 +7,7 @@ use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
 use crate::model::{Event, Plan};
 use crate::policy;
-use crate::scenario::{Refusal, Scenario, Surroundings};
+use crate::scenario::{Ask, Refusal, Scenario, Surroundings};
 use crate::store::{self, Folder, Journal, default_root};
 use clap::Args;
 use std::ffi::OsString;
@@ -79,7 +79,11 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
     let baseline = Baseline::of(&scenario)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.command.is_some() || scenario.shell.is_some();
+        let same_question = scenario.ask == Some(Ask::Confirm);
         scenario = again;
+        if !same_question {
+            (scenario.exclude_half, scenario.independent) = (None, None);
+        }
         if typed {
             // What is typed is meant as it stands here.
             scenario.actors.clear();

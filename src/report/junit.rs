@@ -5,8 +5,9 @@
 //! [`SHOWN`] have cases of their own, and the rest are one. The numbers of the suite, which a server
 //! adds up from the cases, are then too small; its properties are right.
 
-use super::{Basis, Class, ExportError, Report, Row, Variant, rows, words};
+use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
 use crate::model::Depth;
+use crate::policy::Verdict;
 use crate::store::Folder;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
@@ -54,10 +55,38 @@ pub(super) fn write(
     // Parsed, for then there is no need to name the library of the times in it.
     whole.timestamp = report.begun.parse().ok();
     whole.time = time(report.seconds);
+    whole.add_test_suites(report.answer.iter().map(|answer| verdict(report, answer)));
     whole.add_test_suites(suites.into_iter().map(Suite::finish));
     let mut text = Vec::new();
     whole.serialize(&mut text).map_err(io::Error::other)?;
     Ok(out.write_all(&text)?)
+}
+
+/// Returns the answer as a case of its own: all trials may pass and the question be open.
+fn verdict(report: &Report, answer: &Answer) -> TestSuite {
+    let (question, name) = match answer {
+        Answer::Confirm(_) => ("confirm", "the bug is fixed"),
+        Answer::Compare(_) => ("compare", "variants do not differ"),
+    };
+    let mut status = match report.verdict {
+        Verdict::Fixed | Verdict::NoDifference | Verdict::Clean => TestCaseStatus::success(),
+        Verdict::Undecided | Verdict::CouldNotTest => {
+            TestCaseStatus::non_success(NonSuccessKind::Error)
+        }
+        _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
+    };
+    let sentence = words::sanitize(answer.sentence());
+    status.set_type(words::verdict(report.verdict));
+    status.set_message(sentence.clone());
+    let granted = answer.assumptions().iter();
+    let granted = granted.map(|line| format!("taken for granted: {}", words::sanitize(line)));
+    let said: Vec<String> = std::iter::once(sentence).chain(granted).collect();
+    let mut case = TestCase::new(name, status);
+    case.set_classname("provoke");
+    case.set_system_out(said.join("\n"));
+    let mut suite = TestSuite::new(format!("provoke {question}"));
+    suite.add_test_case(case);
+    suite
 }
 
 struct Suite {

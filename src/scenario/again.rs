@@ -4,7 +4,7 @@ use super::{
     Actor, Amount, Codes, Confidence, EnvValue, OnlyRule, Pattern, ResourceName, Scenario, Span,
     TimeoutValue,
 };
-use crate::model::{ActorPlan, Only, Plan, Role, Text, VariantPlan};
+use crate::model::{ActorPlan, Only, Plan, Question, Role, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -79,6 +79,10 @@ impl Scenario {
             cores: Some(plan.cores.size),
             ..Self::default()
         };
+        if let Question::Confirm(asked) = &plan.question {
+            said.exclude_half = asked.exclude_half.then_some(true);
+            said.independent = asked.independent.then_some(true);
+        }
         match lone {
             Some(main) => {
                 let main = actor(main)?;

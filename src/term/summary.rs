@@ -271,8 +271,10 @@ fn next(report: &Report) -> Option<String> {
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm)?;
     let trial = variant.failing_trials.first()?;
     let confirm = match &report.answer {
-        // Its few trials are no baseline: the one that it had is a better one.
-        Some(Answer::Confirm(_)) => None,
+        Some(Answer::Confirm(_)) => Some(format!(
+            "the next fix: {}",
+            style(format!("provoke confirm --baseline {}", report.run)).bold()
+        )),
         _ => confirm(report, variant),
     };
     let explained = explained(variant)

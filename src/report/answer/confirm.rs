@@ -144,6 +144,22 @@ fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
     stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
 }
 
+/// Returns about how long so many clean trials take, where that is known: by those that passed
+/// so far, or by those of the baseline.
+fn time(state: &State, asked: &Confirm, trials: u64) -> String {
+    let passed = &state.tally(VariantId(0)).pass_times;
+    let here = passed.quantile(0.5).map(|time| time.as_secs_f64());
+    let before = match &asked.baseline {
+        Baseline::Measured(base) => base.seconds(),
+        Baseline::Assumed(_) => None,
+    };
+    let rounds = trials.div_ceil(u64::from(state.plan.jobs));
+    here.or(before).map_or(String::new(), |seconds| {
+        let time = super::super::derive::real(rounds) * seconds;
+        format!(", about {}", words::seconds(time))
+    })
+}
+
 /// Says before the start how many clean trials it takes, and how long these take.
 pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     let against = against(&asked.baseline);
@@ -152,15 +168,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
             "no number of clean trials is enough against {against}"
         )];
     };
-    let seconds = match &asked.baseline {
-        Baseline::Measured(base) => base.seconds(),
-        Baseline::Assumed(_) => None,
-    };
-    let rounds = needed.div_ceil(u64::from(state.plan.jobs));
-    let time = seconds.map_or(String::new(), |seconds| {
-        let time = super::super::derive::real(rounds) * seconds;
-        format!(", about {}", words::seconds(time))
-    });
+    let time = time(state, asked, needed);
     let mut lines = vec![format!(
         "FIXED takes {} against {against}{time}; the first failure says NOT FIXED",
         words::plural(needed, "clean trial"),
@@ -245,7 +253,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
         _ => {
             let more = progress.missing().map_or_else(
                 || "no number of trials is enough".to_owned(),
-                |missing| format!("{missing} more"),
+                |missing| format!("{missing} more{}", time(state, asked, missing)),
             );
             format!(
                 "not yet: {clean} against {against}: p = {}, {more}",
