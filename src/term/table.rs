@@ -126,7 +126,7 @@ fn what(variant: &Variant) -> String {
     }
     let others = bugs.count();
     if others > 0 {
-        parts.push(format!("{others} more signatures"));
+        parts.push(words::plural(others as u64, "other signature"));
     }
     if variant.other > 0 {
         parts.push(format!("{} not the bug", variant.other));

@@ -382,12 +382,15 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
         (Find::Failing, None) => vec![format!(
             "{variants} variants, each until it fails, or is clean by the rate of the first that fails"
         )],
-        (Find::Different, _) => told(state).into_iter().collect(),
+        (Find::Different, _) => vec![told(state)],
     }
 }
 
-fn told(state: &State) -> Option<String> {
-    let pairs = state.plan.stop.trials?;
+fn told(state: &State) -> String {
+    let Some(pairs) = state.plan.stop.trials else {
+        return "how small a difference it finds depends on how many trials the time allows"
+            .to_owned();
+    };
     let level = (-policy::threshold(state)).exp();
     let told = EXAMPLES.iter().filter_map(|rate| {
         let below = seeable(*rate, pairs, level).below?;
@@ -396,14 +399,14 @@ fn told(state: &State) -> Option<String> {
     });
     let told: Vec<String> = told.collect();
     let pairs = words::plural(pairs, "trial");
-    Some(if told.is_empty() {
+    if told.is_empty() {
         format!("{pairs} of each variant are too few to tell even large differences")
     } else {
         format!(
             "{pairs} of each variant tell (8 times of 10) {}",
             told.join(", ")
         )
-    })
+    }
 }
 
 fn factors(state: &State) -> Vec<FactorSeen> {
