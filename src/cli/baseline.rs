@@ -202,15 +202,12 @@ fn bug(group: &Group, captured: &Tally) -> Bug {
     let exact = |one: &&Signature| {
         matches!(one.depth, Depth::Output | Depth::Stack) && one.family.is_none()
     };
-    let names = if best.iter().all(exact) {
-        let names = best.iter().flat_map(|one| of_depth(one, one.depth));
-        names.collect()
-    } else {
-        vec![widest]
-    };
+    let known = best.iter().all(exact);
+    let names = best.iter().flat_map(|one| of_depth(one, one.depth));
     Bug {
         title: best[0].title.clone(),
-        names,
+        names: if known { names.collect() } else { vec![widest] },
+        by_core: known && best[0].depth == Depth::Stack && group.kind.is_crash(),
         widest,
     }
 }

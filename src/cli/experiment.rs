@@ -7,8 +7,8 @@ use super::preflight::{check, find_ourselves, startable};
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
-    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Role, Signal, StopCause, Text, TrialId,
-    VariantId, VariantPlan,
+    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Role, Signal, StopCause, Text,
+    TrialId, VariantId, VariantPlan,
 };
 use crate::policy;
 use crate::prepare::{self, Unready};
@@ -64,6 +64,7 @@ impl<'a> Experiment<'a> {
         let folder = Folder::create(output.out.as_deref(), &root)?;
         prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
         plan.no_cores = no_cores(&plan);
+        let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen();
         let mut journal = Journal::open(&folder.journal())?;
         let facts = host::facts();
@@ -96,6 +97,9 @@ impl<'a> Experiment<'a> {
             output,
         };
         experiment.caution();
+        if let Some(coarse) = coarse {
+            experiment.note(Level::Info, coarse);
+        }
         Ok(experiment)
     }
 
@@ -358,6 +362,18 @@ fn placed(plan: &Plan, unready: Unready) -> CliError {
         }
         (unready, _) => unready.into(),
     }
+}
+
+/// Where cores would overwrite each other, trials that may dump run one at a time. To confirm
+/// a fix under the load under which it failed is worth more than to know a failure by its stack.
+fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
+    let confirms = matches!(plan.question, Question::Confirm(_));
+    let queues = plan.capture == Capture::On && plan.no_cores.is_none() && plan.jobs > 1;
+    if !(confirms && queues && core_pattern::overwrites()) {
+        return None;
+    }
+    plan.capture = Capture::Auto;
+    Some("cores of trials side by side would overwrite each other on this machine, so a failure is known by its exit status alone; `provoke doctor` says how to change that".to_owned())
 }
 
 /// Returns why no core of the main processes can be had here.

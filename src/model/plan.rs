@@ -400,9 +400,13 @@ impl Plan {
             && self.has_reference()
     }
 
-    /// Where no cores can be had, no bug is known by its stack: then every failure with its
+    /// Where no cores are dumped, no crash is known by its stack: then every failure with its
     /// exit status is the bug, for to miss it would be worse.
     pub fn widen(&mut self) {
+        let dumps = matches!(self.capture, Capture::On | Capture::Trace);
+        if dumps && self.no_cores.is_none() {
+            return;
+        }
         let Question::Confirm(Confirm {
             baseline: Baseline::Measured(base),
             ..
@@ -410,15 +414,14 @@ impl Plan {
         else {
             return;
         };
-        let deep = |only: &Only| matches!(only, Only::Signature(id) if base.bugs.iter().any(|bug| bug.names.contains(id)));
-        if (self.no_cores.is_some() || self.capture == Capture::Off)
-            && self.rules.only.iter().all(deep)
-        {
-            let widest = base.bugs.iter().map(|bug| Only::Signature(bug.widest));
-            self.rules.only = widest.collect();
-            self.rules.only.sort_unstable();
-            self.rules.only.dedup();
+        for bug in base.bugs.iter().filter(|bug| bug.by_core) {
+            for only in &mut self.rules.only {
+                if matches!(only, Only::Signature(id) if bug.names.contains(id)) {
+                    *only = Only::Signature(bug.widest);
+                }
+            }
         }
+        self.rules.only.dedup();
     }
 
     fn has_levels_of(&self, variant: &VariantPlan) -> bool {

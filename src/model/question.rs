@@ -73,6 +73,9 @@ pub struct Bug {
     pub title: String,
     /// Its names from the best evidence that there is.
     pub names: Vec<SignatureId>,
+    /// These are known from cores alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_core: bool,
     /// The name that rests on the exit status alone: many bugs may have it.
     pub widest: SignatureId,
 }

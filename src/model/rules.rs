@@ -54,7 +54,7 @@ pub enum Leaks {
 }
 
 /// One kind of failure that is the bug looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Only {
     /// Death by this signal, seen or reported by an exit code.
