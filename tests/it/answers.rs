@@ -67,8 +67,8 @@ impl World {
         let fails = self.rates[trial.variant.index()];
         let drawn = uniform(hash(self.seed, trial.id.0), u64::from(trial.variant.0));
         match self.void {
-            _ if drawn < fails => Outcome::Fail(failure(1)),
-            _ if drawn < fails + self.other => Outcome::Other(failure(2)),
+            _ if drawn < fails => Outcome::Fail(Box::new(failure(1))),
+            _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
             Some((why, share)) if drawn < fails + self.other + share => Outcome::Void(why),
             _ => Outcome::Pass,
         }
@@ -149,7 +149,7 @@ fn uniform(a: u64, b: u64) -> f64 {
     whole / 2_f64.powi(53)
 }
 
-fn failure(code: i32) -> Box<Failure> {
+fn failure(code: i32) -> Failure {
     let signature = Signature {
         id: SignatureId(code.cast_unsigned()),
         title: String::new(),
@@ -158,7 +158,7 @@ fn failure(code: i32) -> Box<Failure> {
         family: None,
     };
     let kind = Kind::Exit { code };
-    Box::new(Failure { kind, signature })
+    Failure { kind, signature }
 }
 
 /// Returns how many trials it takes until the third failure: a baseline, before all trials here.

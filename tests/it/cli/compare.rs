@@ -254,6 +254,8 @@ fn a_comparison_that_was_interrupted_ends_as_it_would_have() {
     }
 }
 
+const TWO: &str = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
+
 #[test]
 fn a_wrong_comparison_is_explained() {
     let sandbox = Sandbox::new();
@@ -261,7 +263,6 @@ fn a_wrong_comparison_is_explained() {
         sandbox.write("wrong.toml", text);
         sandbox.provoke(&["scenario", "wrong.toml"])
     };
-    const TWO: &str = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
     let begin = "ask = 'compare'\ncommand = ['true']\n";
     insta::assert_snapshot!(said(&format!("{begin}reference = 'z'\n{TWO}")), @"
     ------- stderr -------

@@ -335,8 +335,11 @@ fn compile(sandbox: &Sandbox, name: &str, flags: &[&str]) -> String {
 #[test]
 fn another_bug_is_neither_for_nor_against_a_fix() {
     let sandbox = Sandbox::new();
-    let before = compile(&sandbox, "before", &["-O1", "-DBUG=1"]);
-    let after = compile(&sandbox, "after", &["-O1", "-DBUG=2"]);
+    for build in ["old", "new", "again"] {
+        std::fs::create_dir(sandbox.path(build)).unwrap();
+    }
+    let before = compile(&sandbox, "old/tool", &["-O1", "-DBUG=1"]);
+    let after = compile(&sandbox, "new/tool", &["-O1", "-DBUG=2"]);
     let (report, said) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
     assert_eq!(
         report["variants"][0]["signatures"][0]["depth"], "stack",
@@ -358,7 +361,7 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     }
 
     // The same bug in another build is the same.
-    let again = compile(&sandbox, "again", &["-O0", "-DBUG=1", "-static"]);
+    let again = compile(&sandbox, "again/tool", &["-O0", "-DBUG=1", "-static"]);
     let all = sandbox.confirm(&["--baseline", name, "--", &again]);
     assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
 }
