@@ -367,6 +367,26 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
 }
 
 #[test]
+fn without_symbols_the_next_build_is_not_called_fixed_because_its_places_are_others() {
+    let sandbox = Sandbox::new();
+    for build in ["old", "new"] {
+        std::fs::create_dir(sandbox.path(build)).unwrap();
+    }
+    let before = compile(&sandbox, "old/tool", &["-O1", "-DBUG=1", "-s"]);
+    let after = compile(&sandbox, "new/tool", &["-O0", "-DBUG=1", "-s"]);
+    let (report, _) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
+    let seen = &report["variants"][0]["signatures"][0];
+    assert_eq!(seen["depth"], "stack");
+    assert!(
+        seen["title"].as_str().unwrap().contains("tool+0x"),
+        "{seen}"
+    );
+    let name = report["run"].as_str().unwrap();
+    let all = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+}
+
+#[test]
 fn where_little_is_known_of_the_bug_anything_like_it_counts() {
     let sandbox = Sandbox::new();
     let before = compile(&sandbox, "before", &["-O1", "-DBUG=1"]);
