@@ -186,7 +186,7 @@ fn thousandths(effect: f64) -> u32 {
 /// to be had of it in any build. A line of the kernel's log names a place in one build only, and
 /// an exit status is shared by many bugs; but to miss the bug is worse than to take another for
 /// it, so then any failure with that status is the bug. So it is where the heap was found
-/// damaged: that shows in many places.
+/// damaged: that shows in many places; and where a call has no name but its place in a file.
 fn bug(group: &Group, captured: &Tally) -> Bug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
@@ -200,7 +200,9 @@ fn bug(group: &Group, captured: &Tally) -> Bug {
     };
     let widest = of_depth(seen, Depth::Status).next().unwrap_or(seen.id);
     let exact = |one: &&Signature| {
-        matches!(one.depth, Depth::Output | Depth::Stack) && one.family.is_none()
+        let named =
+            one.depth == Depth::Output || one.depth == Depth::Stack && !one.title.contains("+0x");
+        named && one.family.is_none()
     };
     let known = best.iter().all(exact);
     let names = best.iter().flat_map(|one| of_depth(one, one.depth));

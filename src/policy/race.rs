@@ -218,7 +218,7 @@ impl Policy for Race {
         let needed = course.needed?;
         let open = state.tallies().filter(|(id, _)| !course.is_closed(*id));
         Some(
-            open.map(|(_, tally)| needed.saturating_sub(tally.passes))
+            open.map(|(id, _)| needed.saturating_sub(course.clean(id)))
                 .sum(),
         )
     }

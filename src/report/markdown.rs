@@ -265,7 +265,9 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
             words::plural(variant.leaking_trials, "trial"),
         ));
     }
-    if let Some(clean) = variant.clean_runs_to_confirm {
+    // Of a fix that was tried, its few trials are no baseline.
+    let tried = matches!(report.answer, Some(Answer::Confirm(_)));
+    if let Some(clean) = variant.clean_runs_to_confirm.filter(|_| !tried) {
         facts.push(format!(
             "A fix will need {} in a row to be believed at {} %",
             words::plural(clean, "clean trial"),

@@ -1,5 +1,6 @@
 //! The one integration binary; each module is a subject.
 
+mod answers;
 mod autopsy;
 mod calibration;
 mod cli;

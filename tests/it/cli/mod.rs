@@ -1,5 +1,7 @@
 //! The real program against real processes.
 
+mod compare;
+mod confirm;
 mod errors;
 mod evidence;
 mod growth;

@@ -1,0 +1,591 @@
+//! Do whole questions keep their promises? Fold and policy as the program uses them, stopping as
+//! soon as they may, with trials side by side that end in any order; only the processes and the
+//! clock are missing.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use provoke::model::{
+    Baseline, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan, Question,
+    Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
+};
+use provoke::policy::{
+    self, Policy as _, Progress, Race, Rates, Standing, Step, StopRule, Verdict,
+};
+use provoke::state::State;
+use provoke::stats::{clean_runs_needed, race_alpha};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use crate::loop_and_fold::{begin, hash, plan};
+
+const ALPHA: f64 = 0.05;
+const RATES: [f64; 3] = [0.5, 0.1, 0.03];
+
+/// In which order trials that run side by side end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    Random,
+    FailuresFirst,
+    FailuresLast,
+}
+
+/// Trials side by side, and how they end. One at a time, there is one order.
+const SETTINGS: [(usize, Order); 4] = [
+    (1, Order::Random),
+    (8, Order::Random),
+    (8, Order::FailuresFirst),
+    (8, Order::FailuresLast),
+];
+
+/// How trials end: each in a way that neither the time nor any other trial changes.
+#[derive(Clone, Debug)]
+struct World {
+    seed: u64,
+    /// How often each variant fails.
+    rates: Vec<f64>,
+    /// How often any of them fails of something else, and how often a trial says nothing.
+    other: f64,
+    void: Option<(Void, f64)>,
+    lanes: usize,
+    order: Order,
+}
+
+impl World {
+    fn new(seed: u64, rates: &[f64], (lanes, order): (usize, Order)) -> Self {
+        Self {
+            seed,
+            rates: rates.to_vec(),
+            other: 0.0,
+            void: None,
+            lanes,
+            order,
+        }
+    }
+
+    fn outcome(&self, trial: &Trial) -> Outcome {
+        let fails = self.rates[trial.variant.index()];
+        let drawn = uniform(hash(self.seed, trial.id.0), u64::from(trial.variant.0));
+        match self.void {
+            _ if drawn < fails => Outcome::Fail(Box::new(failure(1))),
+            _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
+            Some((why, share)) if drawn < fails + self.other + share => Outcome::Void(why),
+            _ => Outcome::Pass,
+        }
+    }
+
+    /// Says which of those that run ends next: what runs is all that it depends on.
+    fn next_to_end(&self, running: &BTreeMap<TrialId, Outcome>) -> Option<TrialId> {
+        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_));
+        let ends = |(id, outcome): &(&TrialId, &Outcome)| {
+            let late = match self.order {
+                Order::Random => false,
+                Order::FailuresFirst => !failed(outcome),
+                Order::FailuresLast => failed(outcome),
+            };
+            // A little later than those begun before it, or not: nothing waits for ever.
+            (late, id.0 + hash(!self.seed, id.0) % 16)
+        };
+        running.iter().min_by_key(ends).map(|(id, _)| *id)
+    }
+
+    /// Runs trials until the question of a state is answered; each event goes to the tape, too.
+    fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
+        let policy = policy::of(&state.plan);
+        let mut running: BTreeMap<TrialId, Outcome> = BTreeMap::new();
+        let mut happens = |state: &mut State, event: Event| {
+            state.apply(&event, policy::is_done);
+            tape(&event);
+        };
+        while !state.decided {
+            while running.len() < self.lanes
+                && let Some(trial) = next(state, policy)
+            {
+                running.insert(trial.id, self.outcome(&trial));
+                happens(state, Event::TrialStarted(trial));
+            }
+            let ended = self.next_to_end(&running);
+            let ended = ended.expect("where nothing runs, the question is answered");
+            let outcome = running.remove(&ended).unwrap();
+            let event = Event::TrialFinished {
+                trial: ended,
+                at: Duration::ZERO,
+                seen: Box::default(),
+                outcome,
+            };
+            happens(state, event);
+        }
+    }
+
+    /// Answers a question from its beginning.
+    fn of(&self, plan: &Plan) -> State {
+        let (_, mut state) = begin(plan.clone());
+        self.answer(&mut state, |_| {});
+        state
+    }
+}
+
+fn next(state: &State, policy: &dyn policy::Policy) -> Option<Trial> {
+    if let Some(again) = state.to_repeat() {
+        return Some(again.clone());
+    }
+    let Step::Launch(variant) = policy.next(state) else {
+        return None;
+    };
+    Some(Trial {
+        id: state.next_id(),
+        variant,
+        lane: Lane(0),
+        seed: 0,
+        timeout: Duration::from_secs(1),
+        capture: false,
+    })
+}
+
+/// Returns a number in [0, 1).
+fn uniform(a: u64, b: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "it has 53 bits")]
+    let whole = hash(a, b) as f64;
+    whole / 2_f64.powi(53)
+}
+
+fn failure(code: i32) -> Failure {
+    let signature = Signature {
+        id: SignatureId(code.cast_unsigned()),
+        title: String::new(),
+        depth: Depth::Status,
+        also: Vec::new(),
+        family: None,
+    };
+    let kind = Kind::Exit { code };
+    Failure { kind, signature }
+}
+
+/// Returns how many trials it takes until the third failure: a baseline, before all trials here.
+fn third_failure(seed: u64, p: f64) -> u64 {
+    let failing = (1..).filter(|trial| uniform(hash(seed, 0), *trial) < p);
+    failing.into_iter().nth(2).unwrap()
+}
+
+fn fixed_side(failures: u64, trials: u64) -> Plan {
+    let baseline = Baseline::Measured(Measured {
+        failures,
+        trials,
+        ..Measured::default()
+    });
+    Plan {
+        question: Question::Confirm(Confirm {
+            baseline,
+            exclude_half: false,
+        }),
+        ..plan("ask = 'confirm'\nassume-rate = 0.1")
+    }
+}
+
+/// A comparison of so many variants.
+fn compare(find: &str, variants: usize, more: &str) -> Plan {
+    let names = (0..variants).map(|number| format!("[[variant]]\nname = '{number}'\n"));
+    let names: String = names.collect();
+    plan(&format!(
+        "ask = 'compare'\nfind = '{find}'\n{more}\n{names}"
+    ))
+}
+
+/// Returns how large a share may be that is really no larger than `nominal`.
+fn most(nominal: f64, worlds: u32) -> f64 {
+    nominal + 2.0 * (nominal * (1.0 - nominal) / f64::from(worlds)).sqrt()
+}
+
+/// Counts the worlds of which something is so, and asserts that there are not too many.
+fn assert_rare(what: &str, worlds: u32, so: impl Fn(u64) -> bool) {
+    let hits = (0..u64::from(worlds)).filter(|seed| so(*seed)).count();
+    let share = f64::from(u32::try_from(hits).unwrap()) / f64::from(worlds);
+    assert!(share <= most(ALPHA, worlds), "{what}: {share}");
+}
+
+fn passes(state: &State, variant: u32) -> u64 {
+    state.tally(VariantId(variant)).passes
+}
+
+fn verdict(state: &State) -> Verdict {
+    policy::of(&state.plan).verdict(state)
+}
+
+/// What a question came to.
+#[derive(Debug, PartialEq)]
+struct Known {
+    verdict: Verdict,
+    standings: Vec<Standing>,
+    /// Of each variant: what passed, what failed, what failed otherwise, what said nothing.
+    counts: Vec<(u64, Vec<TrialId>, u64, u64)>,
+    rules: Vec<StopRule>,
+    last: TrialId,
+    evidence: Vec<(u64, u64)>,
+}
+
+impl Known {
+    fn of(state: &State) -> Self {
+        let policy = policy::of(&state.plan);
+        let counts = state.tallies().map(|(_, tally)| {
+            let failing = tally.failed.values().flatten().copied().collect();
+            (tally.passes, failing, tally.other, tally.void_total())
+        });
+        let evidence = state.contrasts.iter().map(|one| &one.evidence);
+        Self {
+            verdict: policy.verdict(state),
+            standings: Race::standings(state),
+            counts: counts.collect(),
+            rules: state
+                .tallies()
+                .map(|(id, _)| policy.stop_rule(state, id))
+                .collect(),
+            last: state.last_counted,
+            evidence: evidence
+                .map(|one| (one.pairs(), one.ln_e_max().to_bits()))
+                .collect(),
+        }
+    }
+}
+
+#[test]
+fn an_unchanged_program_is_rarely_called_fixed_and_the_order_of_ends_changes_nothing() {
+    for (p, worlds) in RATES.into_iter().zip([1000, 1000, 400]) {
+        assert_rare(&format!("called fixed at {p}"), worlds, |seed| {
+            let plan = fixed_side(3, third_failure(seed, p));
+            let known = SETTINGS.map(|setting| {
+                let state = World::new(seed, &[p], setting).of(&plan);
+                Known::of(&state)
+            });
+            assert!(known.iter().all(|one| *one == known[0]), "{p}: {known:?}");
+            known[0].verdict == Verdict::Fixed
+        });
+    }
+}
+
+#[test]
+fn a_perfect_fix_takes_exactly_the_clean_trials_that_are_needed() {
+    for (failures, trials) in [(1, 1), (3, 3), (3, 30), (5, 40), (3, 100)] {
+        let needed = clean_runs_needed(failures, trials, ALPHA).unwrap();
+        for setting in SETTINGS {
+            let state = World::new(7, &[0.0], setting).of(&fixed_side(failures, trials));
+            assert_eq!(verdict(&state), Verdict::Fixed);
+            assert_eq!(
+                (passes(&state, 0), state.last_counted),
+                (needed, TrialId(needed))
+            );
+            // No more are even begun than are needed.
+            assert_eq!(state.next_id(), TrialId(needed + 1), "{setting:?}");
+        }
+    }
+}
+
+#[test]
+fn the_first_failure_is_the_last_trial_that_counts() {
+    for setting in SETTINGS {
+        for seed in 0..200 {
+            let state = World::new(seed, &[0.1], setting).of(&fixed_side(3, 300));
+            let Verdict::NotFixed = verdict(&state) else {
+                continue;
+            };
+            let (first, counted) = state.tally(VariantId(0)).early_failures[0];
+            assert_eq!(state.last_counted, first);
+            assert_eq!(state.tally(VariantId(0)).failures, 1);
+            assert_eq!(counted, first.0);
+        }
+    }
+}
+
+#[test]
+fn what_is_another_failure_or_says_nothing_is_neither_for_nor_against_a_fix() {
+    let needed = clean_runs_needed(3, 30, ALPHA).unwrap();
+    for setting in SETTINGS {
+        let mut world = World::new(3, &[0.0], setting);
+        (world.other, world.void) = (0.2, Some((Void::Skipped, 0.2)));
+        let state = world.of(&fixed_side(3, 30));
+        let tally = state.tally(VariantId(0));
+        assert_eq!((verdict(&state), tally.passes), (Verdict::Fixed, needed));
+        assert!(tally.other > 5 && tally.void_total() > 5);
+        let trials = tally.passes + tally.other + tally.void_total();
+        assert_eq!(state.last_counted, TrialId(trials));
+
+        world.rates = vec![0.05];
+        let state = world.of(&fixed_side(3, 30));
+        let tally = state.tally(VariantId(0));
+        assert_eq!((verdict(&state), tally.failures), (Verdict::NotFixed, 1));
+    }
+}
+
+#[test]
+fn a_confirmation_is_given_up_where_most_trials_fail_of_something_else() {
+    for setting in SETTINGS {
+        for (share, baseline, others) in
+            [(1.0, (3, 30), 100), (0.9, (3, 30), 100), (1.0, (3, 3), 20)]
+        {
+            let mut world = World::new(3, &[0.0], setting);
+            world.other = share;
+            let state = world.of(&fixed_side(baseline.0, baseline.1));
+            assert_eq!(verdict(&state), Verdict::Undecided);
+            assert_eq!(state.tally(VariantId(0)).other, others);
+        }
+    }
+}
+
+#[test]
+fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
+    for setting in SETTINGS {
+        let mut world = World::new(3, &[0.0], setting);
+        world.void = Some((Void::Untold, 0.05));
+        let state = world.of(&fixed_side(3, 30));
+        assert!(state.tally(VariantId(0)).untold() > 0);
+        assert_eq!(verdict(&state), Verdict::Undecided);
+
+        world.rates = vec![0.3, 0.0];
+        let state = world.of(&compare("failing", 2, "runs = 500"));
+        let standings = Race::standings(&state);
+        assert_eq!(standings, [Standing::Fails, Standing::Open]);
+        assert_eq!(verdict(&state), Verdict::Undecided);
+    }
+}
+
+#[test]
+fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
+    let mut plan = fixed_side(3, 30);
+    plan.stop = Stop {
+        trials: Some(30),
+        ..Stop::default()
+    };
+    for setting in SETTINGS {
+        let state = World::new(3, &[0.0], setting).of(&plan);
+        let progress = Progress::of(&state).unwrap();
+        assert_eq!(verdict(&state), Verdict::Undecided);
+        assert_eq!((progress.clean, progress.missing()), (30, Some(20)));
+    }
+}
+
+/// Equal variants, and how often they are called different.
+fn equal(variants: usize, pairs: u32, worlds: u32, p: f64, setting: (usize, Order)) {
+    let plan = compare("different", variants, &format!("runs = {pairs}"));
+    let rates = vec![p; variants];
+    assert_rare(
+        &format!("{variants} called different at {p}, {setting:?}"),
+        worlds,
+        |seed| {
+            let state = World::new(seed, &rates, setting).of(&plan);
+            let verdict = verdict(&state);
+            assert!(matches!(
+                verdict,
+                Verdict::Different | Verdict::NoDifference
+            ));
+            verdict == Verdict::Different
+        },
+    );
+}
+
+#[test]
+fn two_equal_variants_are_rarely_called_different() {
+    for setting in SETTINGS {
+        equal(2, 100, 400, 0.1, setting);
+    }
+    for p in [0.5, 0.03] {
+        equal(2, 100, 400, p, SETTINGS[3]);
+    }
+}
+
+#[test]
+fn of_four_equal_variants_rarely_any_is_called_different() {
+    for p in RATES {
+        equal(4, 60, 400, p, SETTINGS[3]);
+    }
+}
+
+#[test]
+fn a_difference_is_found_as_soon_as_was_promised() {
+    for (p, worlds, longest) in [(0.5, 1000_u32, 13.5), (0.1, 400, 68.0)] {
+        let plan = compare("different", 2, "runs = 1000");
+        let pairs = |seed| {
+            let state = World::new(seed, &[p, 0.0], SETTINGS[0]).of(&plan);
+            assert_eq!(verdict(&state), Verdict::Different);
+            assert_eq!(Rates.stop_rule(&state, VariantId(0)), StopRule::Decision);
+            state.contrasts[0].evidence.pairs()
+        };
+        let all: u64 = (0..u64::from(worlds)).map(pairs).sum();
+        let mean = f64::from(u32::try_from(all).unwrap()) / f64::from(worlds);
+        assert!(mean <= longest, "{p}: {mean}");
+    }
+}
+
+/// Fails, or not, of so many variants, all that fail at one rate; asserts that one which fails is
+/// rarely called clean.
+fn race(bad: usize, clean: usize, worlds: u32, p: f64, setting: (usize, Order)) {
+    let plan = compare("failing", bad + clean, "duration = '1h'");
+    let rates: Vec<f64> = [vec![p; bad], vec![0.0; clean]].concat();
+    assert_rare(
+        &format!("one of {bad} bad and {clean} clean is called clean at {p}, {setting:?}"),
+        worlds,
+        |seed| {
+            let state = World::new(seed, &rates, setting).of(&plan);
+            let standings = Race::standings(&state);
+            let (of_bad, of_clean) = standings.split_at(bad);
+            assert!(of_clean.iter().all(|one| *one == Standing::Clean));
+            assert!(!of_bad.contains(&Standing::Open));
+            let wronged = of_bad.contains(&Standing::Clean);
+            let different = clean > 0 || wronged;
+            assert_eq!(verdict(&state) == Verdict::Different, different);
+            wronged
+        },
+    );
+}
+
+#[test]
+fn of_two_that_fail_alike_rarely_one_is_called_clean() {
+    for (p, worlds) in RATES.into_iter().zip([1000, 1000, 400]) {
+        for setting in SETTINGS {
+            race(2, 0, worlds, p, setting);
+        }
+    }
+}
+
+#[test]
+fn of_four_that_fail_alike_rarely_any_is_called_clean() {
+    for (p, worlds) in RATES.into_iter().zip([1000, 400, 400]) {
+        for setting in SETTINGS {
+            race(4, 0, worlds, p, setting);
+        }
+    }
+}
+
+#[test]
+fn the_one_that_is_clean_is_found_and_rarely_another() {
+    for (p, worlds) in RATES.into_iter().zip([1000, 400, 200]) {
+        race(1, 1, 100, p, SETTINGS[0]);
+        for setting in [SETTINGS[0], SETTINGS[3]] {
+            race(3, 1, worlds, p, setting);
+        }
+    }
+}
+
+#[test]
+fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
+    for setting in SETTINGS {
+        for seed in 0..50 {
+            let mut world = World::new(seed, &[0.2, 0.0, 0.2], setting);
+            (world.other, world.void) = (0.1, Some((Void::Skipped, 0.1)));
+            let state = world.of(&compare("failing", 3, "duration = '1h'"));
+            let (baseline, whose) = Race::baseline(&state).unwrap();
+            let needed =
+                clean_runs_needed(baseline.failures, baseline.trials, race_alpha(3, ALPHA));
+            assert_eq!(Race::needed(&state), needed);
+            assert!([0, 2].map(VariantId).contains(&whose.unwrap()));
+            let before = &state.first_failure.as_ref().unwrap().passes;
+            let since = passes(&state, 1) - before[1];
+            assert!(since >= needed.unwrap(), "{since}, {needed:?}");
+            let lanes = u64::try_from(setting.0).unwrap();
+            let late = state.tally(whose.unwrap()).early_failures.last().unwrap().1;
+            assert!(
+                since < needed.unwrap().max(late) + lanes,
+                "{since}, {needed:?}, {late}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_given_baseline_says_how_often_the_clean_ones_pass() {
+    let mut plan = compare("failing", 4, "duration = '1h'");
+    let Question::Compare(asked) = &mut plan.question else {
+        unreachable!()
+    };
+    asked.baseline = Some(Measured {
+        failures: 3,
+        trials: 30,
+        ..Measured::default()
+    });
+    let needed = clean_runs_needed(3, 30, race_alpha(5, ALPHA)).unwrap();
+    for setting in SETTINGS {
+        let state = World::new(5, &[0.3, 0.0, 1.0, 0.0], setting).of(&plan);
+        assert_eq!(verdict(&state), Verdict::Different);
+        assert_eq!([1, 3].map(|id| passes(&state, id)), [needed; 2]);
+        assert!(
+            [0, 2]
+                .iter()
+                .all(|id| state.tally(VariantId(*id)).failures > 0)
+        );
+    }
+}
+
+/// A run of each question, that is not over at once.
+fn questions() -> [(Plan, Vec<f64>); 6] {
+    [
+        (fixed_side(3, 30), vec![0.0]),
+        (fixed_side(3, 30), vec![0.02]),
+        (compare("failing", 2, "duration = '1h'"), vec![0.2, 0.0]),
+        (
+            compare("failing", 4, "duration = '1h'"),
+            vec![0.0, 0.3, 0.3, 0.0],
+        ),
+        (compare("different", 2, "runs = 60"), vec![0.3, 0.0]),
+        (compare("different", 3, "runs = 40"), vec![0.2, 0.2, 0.6]),
+    ]
+}
+
+static QUESTIONS: LazyLock<[(Plan, Vec<f64>); 6]> = LazyLock::new(questions);
+
+/// Asserts that a run which is cut after so many events and resumed ends as it would have.
+fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
+    let (_, mut state) = begin(plan.clone());
+    for event in &events[..cut] {
+        state.apply(event, policy::is_done);
+    }
+    state.apply(&Event::RunResumed { at: 0 }, policy::is_done);
+    world.answer(&mut state, |_| {});
+    assert_eq!(Known::of(&state), *uncut, "cut after {cut} events");
+}
+
+fn record(world: &World, plan: &Plan) -> (Vec<Event>, Known) {
+    let (_, mut state) = begin(plan.clone());
+    let mut events = Vec::new();
+    world.answer(&mut state, |event| events.push(event.clone()));
+    (events, Known::of(&state))
+}
+
+#[test]
+fn a_run_that_is_cut_anywhere_ends_as_it_would_have() {
+    for (plan, rates) in &*QUESTIONS {
+        for setting in [SETTINGS[0], (3, Order::Random)] {
+            let world = World::new(11, rates, setting);
+            let (events, uncut) = record(&world, plan);
+            for cut in 0..=events.len() {
+                assert_resumes(&world, plan, &events, &uncut, cut);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 250,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_run_that_is_cut_anywhere_ends_as_it_would_have(
+        seed in any::<u64>(),
+        question in 0..6_usize,
+        lanes in 1..9_usize,
+        order in prop_oneof![
+            Just(Order::Random),
+            Just(Order::FailuresFirst),
+            Just(Order::FailuresLast),
+        ],
+        aside in prop_oneof![Just(0.0), Just(0.1)],
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (plan, rates) = &QUESTIONS[question];
+        let mut world = World::new(seed, rates, (lanes, order));
+        (world.other, world.void) = (aside, Some((Void::Skipped, aside)));
+        let (events, uncut) = record(&world, plan);
+        assert_resumes(&world, plan, &events, &uncut, cut.index(events.len() + 1));
+    }
+}

@@ -1,0 +1,358 @@
+//! Which variants fail, and do they differ? With real processes.
+
+use super::support::{Said, Sandbox, wait_until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+impl Sandbox {
+    /// Compares variants; returns the report.
+    fn compare(&self, args: &[&str]) -> (Value, Said) {
+        let all = ["compare", "-q", "--export-json", "report.json"];
+        let said = self.provoke(&[&all, args].concat());
+        let text = self.read("report.json");
+        let report = serde_json::from_str(&text);
+        (
+            report.unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        )
+    }
+}
+
+fn told((report, said): &(Value, Said)) -> (&str, i32) {
+    (report["verdict"].as_str().unwrap(), said.code.unwrap())
+}
+
+fn standings(report: &Value) -> Vec<(&str, &str)> {
+    let all = report["answer"]["compare"]["variants"].as_array().unwrap();
+    all.iter()
+        .map(|one| {
+            (
+                one["name"].as_str().unwrap(),
+                one["standing"].as_str().unwrap(),
+            )
+        })
+        .collect()
+}
+
+/// Half of the trials of one variant fail, by their numbers' hash; of the other none does.
+const SOMETIMES: &str = "[ $M != b ] || [ $((PROVOKE_SEED / 7 % 2)) = 0 ]";
+
+#[test]
+fn two_that_differ_are_told_apart() {
+    let sandbox = Sandbox::new();
+    let args = ["-L", "M=a,b", "--seed", "1", "--shell", SOMETIMES];
+    let all = sandbox.compare(&args);
+    assert_eq!(told(&all), ("different", 1), "{}", all.1);
+    let answer = &all.0["answer"]["compare"];
+    assert_eq!(answer["find"], "different");
+    let contrast = &answer["contrasts"][0];
+    assert_eq!([&contrast["reference"], &contrast["other"]], ["a", "b"]);
+    assert_eq!(
+        [&contrast["factor"], &contrast["differs"]],
+        [&json!("M"), &json!(true)]
+    );
+    assert!(contrast["evidence"].as_f64() >= contrast["enough"].as_f64());
+    let wanted = "DIFFERENT at 95 %: M=b fails more often than M=a";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    // The other way round, seen from the other.
+    let all = sandbox.compare(&[&["--reference", "M=b"], &args[..]].concat());
+    assert_eq!(told(&all), ("different", 1));
+    let wanted = "M=a fails less often than M=b";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+}
+
+#[test]
+fn two_that_do_not_differ_say_what_would_have_been_seen() {
+    let all = Sandbox::new().compare(&["-L", "M=a,b", "-n", "30", "--", "true"]);
+    assert_eq!(told(&all), ("no_difference", 0), "{}", all.1);
+    let seen = &all.0["answer"]["compare"]["could_see"];
+    assert_eq!([&seen["pairs"], &seen["below"]], [&json!(30), &Value::Null]);
+    assert!(seen["above"].as_f64() > Some(0.2), "{seen}");
+    assert!(
+        all.1
+            .stdout
+            .contains("no difference found: 30 pairs would have told 0 % from"),
+        "{}",
+        all.1
+    );
+}
+
+#[test]
+fn when_the_time_is_over_nothing_is_known() {
+    let args = ["-L", "M=a,b", "-d", "300ms", "--", "sleep", "0.02"];
+    let all = Sandbox::new().compare(&args);
+    assert_eq!(told(&all), ("undecided", 3), "{}", all.1);
+    assert!(all.1.stdout.contains("not known yet"), "{}", all.1);
+}
+
+#[test]
+fn the_one_of_four_that_is_clean_is_found() {
+    let line = "[ $M = c ] || [ $((PROVOKE_SEED / 7 % 3)) != 0 ]";
+    let args = ["-L", "M=a,b,c,d", "--seed", "3", "--shell", line];
+    for lanes in ["1", "3"] {
+        let all = Sandbox::new().compare(&[&["-j", lanes], &args[..]].concat());
+        assert_eq!(told(&all), ("different", 1), "{}", all.1);
+        let wanted = [
+            ("M=a", "fails"),
+            ("M=b", "fails"),
+            ("M=c", "clean"),
+            ("M=d", "fails"),
+        ];
+        assert_eq!(standings(&all.0), wanted, "{}", all.1);
+        let answer = &all.0["answer"]["compare"];
+        let (passed, needed) = (&all.0["variants"][2]["trials"], &answer["clean_needed"]);
+        assert!(passed.as_u64() >= needed.as_u64(), "{}", all.1);
+        assert!(answer["baseline"]["variant"].is_string());
+    }
+}
+
+#[test]
+fn where_all_fail_or_none_does_it_is_said() {
+    let compare = |more: &[&str]| {
+        let all = Sandbox::new().compare(&[&["-L", "M=a,b,c"], more].concat());
+        (told(&all).0.to_owned(), all.1.code.unwrap(), all.1)
+    };
+    let (verdict, code, said) = compare(&["--", "false"]);
+    assert_eq!((&*verdict, code), ("failing", 1), "{said}");
+    assert!(
+        said.stdout.contains("all of them fail: M=a, M=b and M=c"),
+        "{said}"
+    );
+    let (verdict, code, said) = compare(&["-n", "20", "--", "true"]);
+    assert_eq!((&*verdict, code), ("clean", 0), "{said}");
+    assert!(said.stdout.contains("no variant failed"), "{said}");
+    let (verdict, code, said) = compare(&["--baseline", "3/3", "--", "true"]);
+    assert_eq!((&*verdict, code), ("clean", 0), "{said}");
+    assert!(
+        said.stdout
+            .contains("M=a, M=b and M=c do not at 95 %: none failed"),
+        "{said}"
+    );
+    let (verdict, code, said) = compare(&["--", "sh", "-c", "exit 125"]);
+    assert_eq!((&*verdict, code), ("could_not_test", 125), "{said}");
+}
+
+#[test]
+fn of_a_matrix_the_combination_that_fails_is_named() {
+    let line = "[ $A$B != 2y ] || [ $((PROVOKE_SEED / 7 % 3)) != 0 ]";
+    let args = ["-L", "A=1,2", "-L", "B=x,y", "--seed", "3", "--shell", line];
+    let all = Sandbox::new().compare(&args);
+    assert_eq!(told(&all), ("different", 1), "{}", all.1);
+    let answer = &all.0["answer"]["compare"];
+    assert_eq!(answer["fails_where"], "A=2 and B=y");
+    assert!(
+        all.1
+            .stdout
+            .contains("it fails where A=2 and B=y, in 1 of 4"),
+        "{}",
+        all.1
+    );
+    let level = &answer["factors"][0]["levels"][1];
+    assert_eq!(
+        [&level["level"], &level["variants"], &level["failing"]],
+        [&json!("2"), &json!(2), &json!(1)]
+    );
+}
+
+const UNTESTABLE: &str = r#"
+ask = "compare"
+find = "failing"
+command = ["sh", "-c", "exit $BAD"]
+env = {BAD = "0"}
+[[variant]]
+name = "good"
+[[variant]]
+name = "broken"
+setup = "exit 3"
+[[variant]]
+name = "bad"
+env = {BAD = "1"}
+"#;
+
+#[test]
+fn one_that_cannot_be_tried_is_shown_and_the_others_are_answered() {
+    let sandbox = Sandbox::new();
+    sandbox.write("three.toml", UNTESTABLE);
+    let all = sandbox.compare(&["--file", "three.toml"]);
+    assert_eq!(told(&all), ("different", 1), "{}", all.1);
+    let wanted = [
+        ("good", "clean"),
+        ("broken", "untestable"),
+        ("bad", "fails"),
+    ];
+    assert_eq!(standings(&all.0), wanted);
+    let why = &all.0["answer"]["compare"]["variants"][1]["why"];
+    assert!(why.as_str().unwrap().contains("`setup`"), "{why}");
+    assert!(
+        all.1.stdout.contains("broken could not be tried"),
+        "{}",
+        all.1
+    );
+    let said = sandbox.provoke(&["scenario", "three.toml", "-q"]);
+    assert_eq!(said.code, Some(1), "{said}");
+}
+
+#[test]
+fn trials_of_all_variants_take_turns() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "-L",
+        "M=a,b,c",
+        "-n",
+        "20",
+        "--find",
+        "different",
+        "-j",
+        "2",
+        "--seed",
+        "5",
+    ];
+    let (_, said) = sandbox.compare(&[&args[..], &["--", "true"]].concat());
+    assert_eq!(said.code, Some(0), "{said}");
+    let rows = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let names: Vec<String> = rows.iter().map(|row| row["variant"].to_string()).collect();
+    assert_eq!(names.len(), 60, "{said}");
+    let blocks: Vec<&[String]> = names.chunks(3).collect();
+    assert!(
+        blocks
+            .iter()
+            .all(|block| block.iter().collect::<BTreeSet<_>>().len() == 3)
+    );
+    let orders: BTreeSet<_> = blocks.iter().collect();
+    assert!(orders.len() > 3, "{orders:?}");
+}
+
+#[test]
+fn a_comparison_that_was_interrupted_ends_as_it_would_have() {
+    let wait = "echo $PROVOKE_TRIAL >> ran; [ $PROVOKE_TRIAL != 7 ] || while [ ! -e go ]; do sleep 0.01; done; ";
+    for find in ["different", "failing"] {
+        let sandbox = Sandbox::new();
+        let line = format!("{wait}{SOMETIMES}");
+        let args = [
+            "--find", find, "-L", "M=a,b", "--seed", "1", "--shell", &line,
+        ];
+        let running = sandbox.start(&[&["compare", "-o", "cut"], &args[..]].concat());
+        wait_until("#7 runs", || sandbox.read("ran").contains("7\n"));
+        running.signal(Signal::INT);
+        let said = running.end();
+        assert_eq!(said.code, Some(130), "{said}");
+        sandbox.write("go", "");
+        sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+        let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+        let (whole, said) = sandbox.compare(&args);
+        assert_eq!(
+            (&whole["verdict"], said.code),
+            (&json!("different"), Some(1))
+        );
+        assert_eq!(resumed["answer"], whole["answer"]);
+        assert_eq!(resumed["verdict"], whole["verdict"]);
+    }
+}
+
+const TWO: &str = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
+
+#[test]
+fn a_wrong_comparison_is_explained() {
+    let sandbox = Sandbox::new();
+    let said = |text: &str| {
+        sandbox.write("wrong.toml", text);
+        sandbox.provoke(&["scenario", "wrong.toml"])
+    };
+    let begin = "ask = 'compare'\ncommand = ['true']\n";
+    insta::assert_snapshot!(said(&format!("{begin}reference = 'z'\n{TWO}")), @"
+    ------- stderr -------
+    error: there is no variant `z`
+     --> wrong.toml:3:13
+      |
+    3 | reference = 'z'
+      |             ^^^
+      |
+      = help: there are `a`, `b`
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&format!("{begin}[[variant]]\nname = 'a'\n")), @"
+    ------- stderr -------
+    error: there is nothing to compare with
+     --> wrong.toml:3:1
+      |
+    3 | [[variant]]
+      | ^^^^^^^^^^^
+      |
+      = help: give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&format!("{begin}max-fail = 3\n{TWO}")), @"
+    ------- stderr -------
+    error: `compare` has its own rule for when to stop, and `max-fail` is another
+     --> wrong.toml:3:12
+      |
+    3 | max-fail = 3
+      |            ^
+      |
+      = help: leave `max-fail` out; `runs` and `duration` limit what is spent
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&format!("{begin}exclude-half = true\n{TWO}")), @r#"
+    ------- stderr -------
+    error: `exclude-half` is for confirming a fix
+     --> wrong.toml:3:16
+      |
+    3 | exclude-half = true
+      |                ^^^^
+      |
+      = help: use `provoke confirm`, or `ask = "confirm"`
+    [exit status: Some(2)]
+    "#);
+    insta::assert_snapshot!(said(&format!("{begin}find = 'different'\nbaseline = '3/30'\n{TWO}")), @r#"
+    ------- stderr -------
+    error: rates are compared with each other, and not with a baseline
+     --> wrong.toml:4:12
+      |
+    4 | baseline = '3/30'
+      |            ^^^^^^
+      |
+      = help: leave it out, or ask for `find = "failing"`
+    [exit status: Some(2)]
+    "#);
+    insta::assert_snapshot!(said(&format!("{begin}baseline = '0/30'\n{TWO}")), @"
+    ------- stderr -------
+    error: nothing to confirm: none of the 30 trials of the baseline failed
+     --> wrong.toml:3:12
+      |
+    3 | baseline = '0/30'
+      |            ^^^^^^
+      |
+      = help: reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&format!("command = ['true']\nfind = 'failing'\n{TWO}")), @r#"
+    ------- stderr -------
+    error: `find` is for comparing variants
+     --> wrong.toml:2:8
+      |
+    2 | find = 'failing'
+      |        ^^^^^^^^^
+      |
+      = help: use `provoke compare`, or `ask = "compare"`
+    [exit status: Some(2)]
+    "#);
+    insta::assert_snapshot!(sandbox.provoke(&["compare", "--", "true"]), @"
+    ------- stderr -------
+    error: there is nothing to compare with
+
+    hint: give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(sandbox.provoke(&["compare", "-L", "M=a,b"]), @"
+    ------- stderr -------
+    error: there is no command to run
+
+    hint: give it after two dashes: provoke run -n 30 -- ./program argument
+    [exit status: Some(2)]
+    ");
+}

@@ -1,0 +1,593 @@
+//! Is it fixed? The whole way from a baseline to the answer and its exit code.
+
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Command;
+
+impl Sandbox {
+    /// Asks whether it is fixed; returns the report.
+    fn confirm(&self, args: &[&str]) -> (Value, Said) {
+        let all = ["confirm", "-q", "--export-json", "report.json"];
+        let said = self.provoke(&[&all, args].concat());
+        let text = self.read("report.json");
+        let report = serde_json::from_str(&text);
+        (
+            report.unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        )
+    }
+}
+
+/// What a confirmation says in numbers: verdict, exit code, clean trials, and how many it takes.
+fn told((report, said): &(Value, Said)) -> (&str, i32, u64, u64) {
+    let answer = &report["answer"]["confirm"];
+    (
+        report["verdict"].as_str().unwrap(),
+        said.code.unwrap(),
+        answer["clean"].as_u64().unwrap(),
+        answer["clean_needed"].as_u64().unwrap(),
+    )
+}
+
+fn of_true(args: &[&str]) -> (Value, Said) {
+    Sandbox::new().confirm(&[args, &["--", "true"]].concat())
+}
+
+/// A line that fails in every so many-th trial.
+fn every(number: u32) -> String {
+    format!("[ $((PROVOKE_TRIAL % {number})) != 0 ]")
+}
+
+#[test]
+fn a_fix_takes_as_many_clean_trials_as_its_baseline_asks_for() {
+    for (args, clean) in [
+        (&["--baseline", "3/30"][..], 50),
+        (&["--baseline", "3/30", "-j", "4"], 50),
+        (&["--baseline", "3/30", "--exclude-half"], 103),
+        (&["--baseline", "3/30", "--conf", "99"], 106),
+        (&["--assume-rate", "10%"], 29),
+        (&["--assume-rate", "10%", "--exclude-half"], 59),
+        (&["--baseline", "1/1"], 19),
+    ] {
+        let all = of_true(args);
+        assert_eq!(told(&all), ("fixed", 0, clean, clean), "{args:?}");
+        let variant = &all.0["variants"][0];
+        assert_eq!(variant["trials"], clean, "{args:?}");
+        assert!(all.1.stdout.contains("FIXED at 9"), "{}", all.1);
+    }
+    let (report, said) = of_true(&["--assume-rate", "10%"]);
+    assert_eq!(report["answer"]["confirm"]["assumed_rate"], 0.1);
+    assert!(
+        said.stdout
+            .contains("taken for granted: the failure rate before the fix"),
+        "{said}"
+    );
+}
+
+#[test]
+fn too_few_clean_trials_say_how_many_more() {
+    let all = of_true(&["--baseline", "3/30", "-n", "30"]);
+    assert_eq!(told(&all), ("undecided", 3, 30, 50));
+    assert_eq!(all.0["answer"]["confirm"]["clean_missing"], 20);
+    let wanted = "not yet: 30 clean trials against 3/30: p = 0.12, 20 more";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    let said = Sandbox::new().provoke(&["confirm", "--baseline", "3/30", "-n", "30", "--", "true"]);
+    assert!(
+        said.stderr
+            .contains("no more than 30 trials are allowed: FIXED is out of reach"),
+        "{said}"
+    );
+}
+
+#[test]
+fn many_clean_trials_without_a_baseline_are_a_bound() {
+    let said = Sandbox::new().provoke(&["run", "-q", "-n", "427", "--", "true"]);
+    assert!(
+        said.stdout
+            .contains("0/427 failed: rate below 0.70 % (95 %)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_first_failure_ends_it() {
+    let sandbox = Sandbox::new();
+    let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", "7-99"];
+    for lanes in ["1", "3"] {
+        let all = sandbox.confirm(&[&["--baseline", "3/30", "-j", lanes], &victim[..]].concat());
+        assert_eq!(told(&all), ("not_fixed", 1, 6, 50));
+        assert_eq!(all.0["variants"][0]["failing_trials"], json!([7]));
+        assert_eq!(all.0["answer"]["confirm"]["rate_below"], Value::Null);
+        let wanted = "NOT FIXED: trial #7 failed, after 6 clean trials";
+        assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    }
+}
+
+#[test]
+fn the_whole_screen_of_a_fix() {
+    let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
+    insta::assert_snapshot!(said, @"
+      190 trials   190 ok   0 hang   0 leak
+      0/190 failed: rate below 1.6 % (95 %)
+      FIXED at 95 %: 190 clean trials against 1/10; an unchanged rate would give this in at most 1 of 20 cases
+        a fix that only halves the rate would pass in 0.0059 % of cases; --exclude-half needs 390 clean trials
+        taken for granted: the trials of the baseline were independent, and under the same conditions
+      journal: provoke-out/RUN/events.jsonl
+    ------- stderr -------
+      FIXED takes 190 clean trials against 1/10; the first failure says NOT FIXED
+      the baseline is weak: 3 more failures of it (about 20 trials) would save 120 trials in all
+    [exit status: Some(0)]
+    ");
+}
+
+#[test]
+fn nothing_to_confirm() {
+    let said = |args: &[&str]| {
+        let all = [&["confirm"], args, &["--", "true"]].concat();
+        Sandbox::new().provoke(&all)
+    };
+    insta::assert_snapshot!(said(&["--baseline", "0/30"]), @"
+    ------- stderr -------
+    error: nothing to confirm: none of the 30 trials of the baseline failed
+
+    hint: reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&[]), @"
+    ------- stderr -------
+    error: a fix is confirmed against how often it failed before, and nothing says that
+
+    hint: say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--baseline", "30/3"]), @"
+    ------- stderr -------
+    error: `30/3` is not a number of failures by a number of trials
+
+    hint: write it as 3/30: 3 failures in 30 trials
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--baseline", "nowhere"]), @"
+    ------- stderr -------
+    error: the baseline cannot be read: there is no run `nowhere` in `provoke-out`
+
+    hint: `provoke list` shows the runs kept here
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--baseline", "3/30", "--assume-rate", "1%"]), @"
+    ------- stderr -------
+    error: there are both a baseline and an assumed rate
+
+    hint: give one of the two: what was measured says more
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--baseline", "3/30", "--max-fail", "3"]), @"
+    ------- stderr -------
+    error: `confirm` has its own rule for when to stop, and `max-fail` is another
+
+    hint: leave `max-fail` out; `runs` and `duration` limit what is spent
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--baseline", "3/30", "-L", "A=1,2"]), @"
+    ------- stderr -------
+    error: a fix is confirmed for one program, and there are 2 variants
+
+    hint: leave the variants out (`A=2`, ...), or compare them: `provoke compare`
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn what_says_nothing_is_made_up_for() {
+    let line = "case $PROVOKE_TRIAL in *5) exit 125;; esac";
+    let all = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", line]);
+    assert_eq!(told(&all), ("fixed", 0, 50, 50));
+    let variant = &all.0["variants"][0];
+    assert_eq!([&variant["trials"], &variant["void"]], [50, 6]);
+}
+
+#[test]
+fn what_can_never_be_tried_is_neither_fixed_nor_not() {
+    let (report, said) = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", "exit 125"]);
+    assert_eq!(
+        (report["verdict"].as_str(), said.code),
+        (Some("could_not_test"), Some(125)),
+        "{said}"
+    );
+}
+
+/// Where it ran, and with what, each time; broken unless it is told to be fixed.
+const WHERE: &str = "echo $PWD $FOO ${GONE-unset} >> $LOG; [ \"$MODE\" = fixed ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]";
+
+/// A baseline of 3/9, made in a folder of its own and with much that is not the default.
+fn baseline(sandbox: &Sandbox) -> Value {
+    std::fs::create_dir(sandbox.path("in")).unwrap();
+    let log = format!("LOG={}", sandbox.path("log").display());
+    let (report, _) = sandbox.report(&[
+        "--max-fail",
+        "3",
+        "-t",
+        "77s",
+        "-j",
+        "2",
+        "--cwd",
+        "in",
+        "-e",
+        "FOO=bar",
+        "-e",
+        "GONE",
+        "-e",
+        &log,
+        "--prepare",
+        "echo prepared >> ../prepared",
+        "--",
+        "sh",
+        "-c",
+        WHERE,
+    ]);
+    assert_eq!(report["variants"][0]["failing_trials"], json!([3, 6, 9]));
+    std::fs::remove_file(sandbox.path("log")).unwrap();
+    std::fs::remove_file(sandbox.path("prepared")).unwrap();
+    report
+}
+
+#[test]
+fn a_run_as_baseline_says_the_rest_too() {
+    let sandbox = Sandbox::new();
+    let before = baseline(&sandbox);
+    let again = sandbox.confirm(&["--baseline", "last"]);
+    assert_eq!(told(&again), ("not_fixed", 1, 2, 14), "{}", again.1);
+    let (report, _) = &again;
+    assert_eq!(
+        report["variants"][0]["command"],
+        before["variants"][0]["command"]
+    );
+    assert_eq!(
+        report["answer"]["confirm"]["baseline"]["run"],
+        before["run"]
+    );
+    let plan = &sandbox.events()[0]["run_started"]["plan"];
+    assert_eq!(plan["jobs"], 2);
+    assert!(plan["timeout"].to_string().contains("77000000"), "{plan}");
+    let inside = format!("{} bar unset", sandbox.path("in").display());
+    assert!(sandbox.read("log").lines().all(|line| line == inside));
+    assert!(sandbox.read("prepared").lines().count() >= 3);
+}
+
+#[test]
+fn flags_change_what_a_baseline_says() {
+    let sandbox = Sandbox::new();
+    let name = baseline(&sandbox)["run"].as_str().unwrap().to_owned();
+    let fixed = ["--baseline", &name, "-e", "MODE=fixed", "-j", "1"];
+    let all = sandbox.confirm(&fixed);
+    assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
+    let inside = format!("{} bar unset", sandbox.path("in").display());
+    assert_eq!(sandbox.read("log"), format!("{inside}\n").repeat(14));
+    assert_eq!(sandbox.events()[0]["run_started"]["plan"]["jobs"], 1);
+    let load = "the rate does not depend on load: the baseline ran 2 at a time, this 1";
+    assert!(all.1.stdout.contains(load), "{}", all.1);
+}
+
+#[test]
+fn a_typed_command_is_meant_as_it_stands_here() {
+    let sandbox = Sandbox::new();
+    baseline(&sandbox);
+    let typed = ["--baseline", "last", "--", "sh", "-c", "pwd >> here"];
+    let all = sandbox.confirm(&typed);
+    assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
+    let here = sandbox.path("").canonicalize().unwrap();
+    let line = format!("{}\n", here.display());
+    assert_eq!(sandbox.read("here"), line.repeat(14));
+    let plan = &sandbox.events()[0]["run_started"]["plan"];
+    assert_eq!(plan["jobs"], 2, "the rest is as it was");
+}
+
+#[test]
+fn of_a_baseline_with_variants_one_is_named() {
+    let sandbox = Sandbox::new();
+    let line = format!("[ $M = a ] || {}", every(3));
+    sandbox.report(&["-n", "12", "-L", "M=a,b", "--shell", &line]);
+    let said = sandbox.provoke(&["confirm", "--baseline", "last"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: the run RUN has 2 variants
+
+    hint: say which of them is the baseline: --of NAME, one of `M=a`, `M=b`
+    [exit status: Some(2)]
+    ");
+    let said = sandbox.provoke(&["confirm", "--baseline", "last", "--of", "M=c"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: the run RUN has no variant `M=c`
+
+    hint: there are `M=a`, `M=b`
+    [exit status: Some(2)]
+    ");
+    let all = sandbox.confirm(&["--baseline", "last", "--of", "M=b"]);
+    assert_eq!(all.0["verdict"], "not_fixed", "{}", all.1);
+    let base = &all.0["answer"]["confirm"]["baseline"];
+    assert_eq!(base["trials"], 12);
+    assert!(base["failures"].as_u64() > Some(0));
+}
+
+const CRASHES: &str = r#"
+    #include <stdlib.h>
+    __attribute__((noinline)) void convert(volatile int *p) { *p = 1; }
+    __attribute__((noinline)) void forward(volatile int *p) { *p = 2; }
+    int main(int count, char **words) {
+        int n = atoi(getenv("PROVOKE_TRIAL"));
+        if (BUG == 1 && n % 3 == 0) convert(0);
+        if (BUG == 2 && n % 5 == 0) forward(0);
+        return 0;
+    }
+"#;
+
+fn compile(sandbox: &Sandbox, name: &str, flags: &[&str]) -> String {
+    let file = sandbox.write(&format!("{name}.c"), CRASHES);
+    let program = sandbox.path(name);
+    let mut cc = Command::new("cc");
+    cc.args(flags).args(["-g", "-w"]).arg(file);
+    assert!(cc.arg("-o").arg(&program).status().unwrap().success());
+    program.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn another_bug_is_neither_for_nor_against_a_fix() {
+    let sandbox = Sandbox::new();
+    for build in ["old", "new", "again"] {
+        std::fs::create_dir(sandbox.path(build)).unwrap();
+    }
+    let before = compile(&sandbox, "old/tool", &["-O1", "-DBUG=1"]);
+    let after = compile(&sandbox, "new/tool", &["-O1", "-DBUG=2"]);
+    let (report, said) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
+    assert_eq!(
+        report["variants"][0]["signatures"][0]["depth"], "stack",
+        "{said}"
+    );
+    let name = report["run"].as_str().unwrap();
+
+    let all = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
+    assert_eq!(all.0["answer"]["confirm"]["other_failures"], 3);
+    assert_eq!(all.0["variants"][0]["other"], 3);
+    let wanted = "3 failures of another kind: neither for nor against the fix, and not fixed by it";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+
+    // Whoever wants no failure at all says so; and so does who names what the bug is.
+    for any in [["--any-failure"].as_slice(), &["--only", "SIGSEGV"]] {
+        let all = sandbox.confirm(&[&["--baseline", name], any, &["--", &after]].concat());
+        assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
+    }
+
+    // The same bug in another build is the same.
+    let again = compile(&sandbox, "again/tool", &["-O0", "-DBUG=1", "-static"]);
+    let all = sandbox.confirm(&["--baseline", name, "--", &again]);
+    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+}
+
+#[test]
+fn without_symbols_the_next_build_is_not_called_fixed_because_its_places_are_others() {
+    let sandbox = Sandbox::new();
+    for build in ["old", "new"] {
+        std::fs::create_dir(sandbox.path(build)).unwrap();
+    }
+    let before = compile(&sandbox, "old/tool", &["-O1", "-DBUG=1", "-s"]);
+    let after = compile(&sandbox, "new/tool", &["-O0", "-DBUG=1", "-s"]);
+    let (report, _) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
+    let seen = &report["variants"][0]["signatures"][0];
+    assert_eq!(seen["depth"], "stack");
+    assert!(
+        seen["title"].as_str().unwrap().contains("tool+0x"),
+        "{seen}"
+    );
+    let name = report["run"].as_str().unwrap();
+    let all = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+}
+
+#[test]
+fn where_little_is_known_of_the_bug_anything_like_it_counts() {
+    let sandbox = Sandbox::new();
+    let before = compile(&sandbox, "before", &["-O1", "-DBUG=1"]);
+    let after = compile(&sandbox, "after", &["-O1", "-DBUG=2"]);
+    let args = ["--max-fail", "3", "--capture", "off", "--", &before];
+    let (report, _) = sandbox.report(&args);
+    let name = report["run"].as_str().unwrap();
+    for capture in ["on", "off"] {
+        let args = ["--baseline", name, "--capture", capture, "--", &after];
+        let all = sandbox.confirm(&args);
+        assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
+    }
+    // Of another signal it is not.
+    let line = every(5) + " || kill -ABRT $$";
+    let all = sandbox.confirm(&["--baseline", name, "--", "sh", "-c", &line]);
+    assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
+    assert_eq!(all.0["answer"]["confirm"]["other_failures"], 3);
+}
+
+#[test]
+fn a_confirmation_that_was_interrupted_ends_as_it_would_have() {
+    for (fails, verdict) in [("40", "not_fixed"), ("400", "fixed")] {
+        let sandbox = Sandbox::new();
+        let line = format!(
+            "echo $PROVOKE_TRIAL >> ran; [ $PROVOKE_TRIAL != 20 ] || while [ ! -e go ]; do sleep 0.01; done; [ $PROVOKE_TRIAL != {fails} ]"
+        );
+        let args = ["--baseline", "3/30", "--seed", "7", "--shell", &line];
+        let running = sandbox.start(&[&["confirm", "-o", "cut"], &args[..]].concat());
+        wait_until("#20 runs", || sandbox.read("ran").contains("20\n"));
+        running.signal(Signal::INT);
+        let said = running.end();
+        assert_eq!(said.code, Some(130), "{said}");
+        assert!(said.stdout.contains("not yet: 19 clean trials"), "{said}");
+        sandbox.write("go", "");
+        let resumed = sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+        let resumed_report: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+        let whole = sandbox.confirm(&args);
+        assert_eq!(whole.0["verdict"], verdict);
+        assert_eq!(resumed_report["answer"], whole.0["answer"]);
+        assert_eq!(resumed_report["verdict"], whole.0["verdict"]);
+        assert_eq!(resumed.code, whole.1.code);
+        assert_eq!(
+            resumed_report["variants"][0]["failing_trials"],
+            whole.0["variants"][0]["failing_trials"]
+        );
+    }
+}
+
+#[test]
+fn every_report_says_whether_it_is_fixed() {
+    let sandbox = Sandbox::new();
+    let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", "3"];
+    for (args, verdict, word) in [
+        (
+            &["--", "true"][..],
+            "fixed",
+            "FIXED at 95 %: 12 clean trials against 3/8",
+        ),
+        (
+            &victim[..],
+            "not_fixed",
+            "NOT FIXED: trial #3 failed, after 2 clean trials",
+        ),
+    ] {
+        sandbox.confirm(&[&["--baseline", "3/8"], args].concat());
+        let report = |format: &str| sandbox.provoke(&["report", "last", format]).stdout;
+        let json: Value = serde_json::from_str(&report("--json")).unwrap();
+        assert_eq!(json["verdict"], verdict);
+        for format in ["--json", "--junit", "--md"] {
+            // In Markdown, `#3` would be a link.
+            let said = report(format).replace("&#8203;", "");
+            assert!(said.contains(word), "{format}: {said}");
+        }
+        assert_eq!(
+            report("--csv").lines().count(),
+            if verdict == "fixed" { 13 } else { 4 }
+        );
+        let again = sandbox.provoke(&["report", "last"]);
+        assert!(again.stdout.contains(word), "{again}");
+    }
+}
+
+#[test]
+fn a_scenario_may_ask_whether_it_is_fixed() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "fix.toml",
+        "ask = 'confirm'\nbaseline = '3/8'\nexclude-half = true\ncommand = ['true']\n",
+    );
+    let said = sandbox.provoke(&["scenario", "fix.toml", "-q"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(
+        said.stdout
+            .contains("clean trials against 3/8; half the rate"),
+        "{said}"
+    );
+    let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
+    assert_eq!(told(&all), ("not_fixed", 1, 0, 103), "{}", all.1);
+
+    sandbox.write(
+        "wrong.toml",
+        "ask = 'confirm'\nbaseline = '3/8'\nmax-fail = 3\ncommand = ['true']\n",
+    );
+    insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
+    ------- stderr -------
+    error: `confirm` has its own rule for when to stop, and `max-fail` is another
+     --> wrong.toml:3:12
+      |
+    3 | max-fail = 3
+      |            ^
+      |
+      = help: leave `max-fail` out; `runs` and `duration` limit what is spent
+    [exit status: Some(2)]
+    ");
+    sandbox.write("wrong.toml", "ask = 'confirm'\ncommand = ['true']\n");
+    insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
+    ------- stderr -------
+    error: a fix is confirmed against how often it failed before, and nothing says that
+     --> wrong.toml:1:1
+      |
+    1 | ask = 'confirm'
+      | ^
+      |
+      = help: say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD
+    [exit status: Some(2)]
+    ");
+    sandbox.write("wrong.toml", "baseline = '3/8'\ncommand = ['true']\n");
+    insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
+    ------- stderr -------
+    error: a plain run has no baseline
+     --> wrong.toml:1:12
+      |
+    1 | baseline = '3/8'
+      |            ^^^^^
+      |
+      = help: use `provoke confirm` to ask whether it is fixed, or `provoke compare`
+    [exit status: Some(2)]
+    ");
+}
+
+/// Runs git in the repository of a sandbox.
+fn git(sandbox: &Sandbox, args: &[&str]) -> Said {
+    let author = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "init.defaultBranch=main",
+    ];
+    let mut git = sandbox.any("git", &[&author, args].concat());
+    git.current_dir(sandbox.path("repo"));
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+    git.env("PROVOKE_HOME", sandbox.path("home"));
+    let said: Said = git.output().unwrap().into();
+    assert_eq!(said.code, Some(0), "git {args:?}: {said}");
+    said
+}
+
+#[test]
+fn git_bisects_with_it_and_needs_no_wrapper() {
+    const CULPRIT: u32 = 11;
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("repo")).unwrap();
+    git(&sandbox, &["init", "-q"]);
+    let mut commits = vec![String::new()];
+    for number in 1..=16 {
+        // The middle one cannot be built.
+        let does = match number {
+            8 => "exit 125".to_owned(),
+            CULPRIT.. => every(3),
+            _ => "exit 0".to_owned(),
+        };
+        sandbox.write("repo/test.sh", &format!("# {number}\n{does}\n"));
+        git(&sandbox, &["add", "test.sh"]);
+        git(
+            &sandbox,
+            &["commit", "-q", "-m", &format!("commit {number}")],
+        );
+        let said = git(&sandbox, &["rev-parse", "HEAD"]);
+        commits.push(said.stdout.trim().to_owned());
+    }
+    git(&sandbox, &["bisect", "start", "HEAD", &commits[1]]);
+    let said = git(
+        &sandbox,
+        &[
+            "bisect",
+            "run",
+            PROVOKE,
+            "confirm",
+            "-q",
+            "--baseline",
+            "3/9",
+            "--",
+            "sh",
+            "test.sh",
+        ],
+    );
+    let found = format!("{} is the first bad commit", commits[CULPRIT as usize]);
+    assert!(said.stdout.contains(&found), "{said}");
+    let log = git(&sandbox, &["bisect", "log"]);
+    let skipped = format!("git bisect skip {}", commits[8]);
+    assert!(log.stdout.contains(&skipped), "{log}");
+}
