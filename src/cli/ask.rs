@@ -97,38 +97,45 @@ pub(super) struct CompareFlags {
 
 impl Confirm {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
-        let (about, flags) = (self.about, self.flags);
-        let overlay = move |scenario: &mut Scenario| {
+        let about = self.about;
+        let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Confirm);
             about.clone().overlay(scenario);
-            flags.clone().overlay(command.clone(), scenario);
         };
-        let plan = match &self.file {
-            Some(file) => from_file(file, overlay)?,
-            None => from_words(overlay)?,
-        };
-        begin(plan, &self.output)
+        ask(overlay, self.file, &self.flags, &self.output, self.command)
     }
 }
 
 impl Compare {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
-        let (about, flags) = (self.about, self.flags);
-        let overlay = move |scenario: &mut Scenario| {
+        let about = self.about;
+        let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Compare);
             about.clone().overlay(scenario);
-            flags.clone().overlay(command.clone(), scenario);
         };
-        let plan = match &self.file {
-            Some(file) => from_file(file, overlay)?,
-            None => from_words(overlay)?,
-        };
-        begin(plan, &self.output)
+        ask(overlay, self.file, &self.flags, &self.output, self.command)
     }
+}
+
+/// Asks a question about what was typed, or about what a file says.
+fn ask(
+    question: impl Fn(&mut Scenario),
+    file: Option<PathBuf>,
+    flags: &Flags,
+    output: &Output,
+    command: Vec<OsString>,
+) -> Result<Exit, CliError> {
+    refuse(flags)?;
+    let command = super::words(command)?;
+    let overlay = |scenario: &mut Scenario| {
+        question(scenario);
+        flags.clone().overlay(command.clone(), scenario);
+    };
+    let plan = match file {
+        Some(file) => from_file(&file, overlay)?,
+        None => from_words(overlay)?,
+    };
+    begin(plan, output)
 }
 
 impl ConfirmFlags {

@@ -1,13 +1,24 @@
 //! What was measured before: `3/30`, or a run.
 
 use crate::model::{
-    self, Bug, Confirm, Depth, Failure, Measured, Only, Question, Signature, SignatureId, VariantId,
+    self, Bug, Confirm, Depth, Failure, Kind, Measured, Only, Question, Signature, SignatureId,
+    VariantId,
 };
 use crate::policy;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
 use crate::stats::Dependence;
 use crate::store::{self, Folder, default_root};
+
+/// Which failures of a baseline are the bug.
+enum LookedFor {
+    /// Those that were the bug there.
+    AsThere,
+    /// All.
+    Any,
+    /// These.
+    Only(Vec<Only>),
+}
 
 /// A baseline that was found.
 #[derive(Debug, Default)]
@@ -23,13 +34,22 @@ impl Baseline {
         let Some(text) = &scenario.baseline else {
             return Ok(None);
         };
-        let only: Vec<Only> = scenario.only.iter().map(|only| only.0).collect();
+        let looked_for = match scenario.only.as_slice() {
+            _ if scenario.takes_any_failure() => LookedFor::Any,
+            [] => LookedFor::AsThere,
+            only => LookedFor::Only(only.iter().map(|only| only.0).collect()),
+        };
         match counts(text) {
+            Some(_) if scenario.of.is_some() => Err(refuse(
+                "of",
+                format!("`{text}` are counts, and have no variants"),
+                "leave `of` out, or name a run for a baseline",
+            )),
             Some(counts) => Ok(Some(Self {
                 measured: counts?,
                 scenario: None,
             })),
-            None => Self::run(text, scenario.of.as_deref(), &only).map(Some),
+            None => Self::run(text, scenario.of.as_deref(), &looked_for).map(Some),
         }
     }
 
@@ -43,7 +63,7 @@ impl Baseline {
         Ok(Self::of(&scenario)?.unwrap_or_default())
     }
 
-    fn run(name: &str, of: Option<&str>, only: &[Only]) -> Result<Self, Refusal> {
+    fn run(name: &str, of: Option<&str>, looked_for: &LookedFor) -> Result<Self, Refusal> {
         let read = Folder::find(name, &default_root())
             .and_then(|folder| store::read(&folder.journal(), policy::is_done, |_, _| {}));
         let state = read.map_err(|error| {
@@ -61,7 +81,7 @@ impl Baseline {
             measured: match &state.plan.question {
                 // One fix after another is held against what the first was held against.
                 Question::Confirm(asked) => before(&state, asked)?,
-                Question::Rate | Question::Compare(_) => measured(&state, variant, only),
+                Question::Rate | Question::Compare(_) => measured(&state, variant, looked_for),
             },
             scenario: again.ok(),
         })
@@ -137,17 +157,17 @@ fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
 }
 
 /// Counts the failures of a variant that are the bug: by the rules of the run, or by others.
-fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
+fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measured {
     let tally = state.tally(variant);
     let is_bug = |group: &Group| {
         let failure = Failure {
             kind: group.kind.clone(),
             signature: group.signature.clone(),
         };
-        if only.is_empty() {
-            group.is_the_bug
-        } else {
-            only.iter().any(|only| only.covers(&failure))
+        match looked_for {
+            LookedFor::Any => true,
+            LookedFor::AsThere => group.is_the_bug,
+            LookedFor::Only(only) => only.iter().any(|only| only.covers(&failure)),
         }
     };
     let bugs: Vec<&Group> = tally
@@ -155,6 +175,9 @@ fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
         .values()
         .filter(|group| is_bug(group))
         .collect();
+    let captured = state.captured(variant).groups.values();
+    let others = tally.groups.values().chain(captured);
+    let others = others.filter(|group| !is_bug(group));
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
     let effect = tally.batches().dependence().filter(Dependence::warns);
     let pass = tally.pass_times.quantile(0.5);
@@ -166,6 +189,10 @@ fn measured(state: &State, variant: VariantId, only: &[Only]) -> Measured {
         one_life: state.shares_a_life(),
         pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
         run: Some(state.run.clone()),
+        unfinished: !state.finished,
+        others: others
+            .flat_map(|group| all_names(&group.signature))
+            .collect(),
         bugs: bugs
             .iter()
             .map(|group| bug(group, state.captured(variant)))
@@ -186,7 +213,8 @@ fn thousandths(effect: f64) -> u32 {
 /// to be had of it in any build. A line of the kernel's log names a place in one build only, and
 /// an exit status is shared by many bugs; but to miss the bug is worse than to take another for
 /// it, so then any failure with that status is the bug. So it is where the heap was found
-/// damaged: that shows in many places; and where a call has no name but its place in a file.
+/// damaged: that shows in many places; where a call has no name but its place in a file; and of a
+/// hang, which may be anywhere in its circle when it is looked at.
 fn bug(group: &Group, captured: &Tally) -> Bug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
@@ -200,11 +228,11 @@ fn bug(group: &Group, captured: &Tally) -> Bug {
     };
     let widest = of_depth(seen, Depth::Status).next().unwrap_or(seen.id);
     let exact = |one: &&Signature| {
-        let named =
-            one.depth == Depth::Output || one.depth == Depth::Stack && !one.title.contains("+0x");
+        let named = one.depth == Depth::Output || one.depth == Depth::Stack && !one.placed;
         named && one.family.is_none()
     };
-    let known = best.iter().all(exact);
+    let hangs = matches!(group.kind, Kind::Hang { .. });
+    let known = !hangs && best.iter().all(exact);
     let names = best.iter().flat_map(|one| of_depth(one, one.depth));
     Bug {
         title: best[0].title.clone(),
@@ -212,6 +240,15 @@ fn bug(group: &Group, captured: &Tally) -> Bug {
         by_core: known && best[0].depth == Depth::Stack && group.kind.is_crash(),
         widest,
     }
+}
+
+/// Returns the names of a failure that are its own: all but that of its exit status.
+fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
+    let names = [(signature.depth, signature.id)].into_iter();
+    let names = names.chain(signature.also.iter().copied());
+    names
+        .filter(|(of, _)| *of != Depth::Status)
+        .map(|(_, id)| id)
 }
 
 fn of_depth(signature: &Signature, depth: Depth) -> impl Iterator<Item = SignatureId> {

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use crate::model::Measured;
 use crate::report::words;
 use crate::scenario::{Confidence, Rate, Span};
-use crate::stats;
+use crate::stats::{self, real};
 use crate::term;
 use clap::Args;
 use std::fmt::Write as _;
@@ -185,9 +185,16 @@ impl Prospect {
             let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
             table.exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
         }
+        let race = match &self.baseline {
+            None => stats::race_runs_measured(rate, variants, alpha),
+            Some(base) => {
+                let (k, n, effect) = (base.failures, base.trials, base.effect());
+                stats::race_runs_against(k, n, effect, variants, alpha)
+            }
+        };
         table.mean(
             &format!("find which one of {variants} variants does not fail"),
-            stats::race_runs(rate, variants, 1, alpha),
+            race,
         );
     }
 }
@@ -211,7 +218,7 @@ impl Table {
     /// Adds a number that it takes on average.
     fn mean(&mut self, what: &str, trials: f64) {
         let text = if trials.is_finite() {
-            format!("about {trials:.0} trials")
+            format!("about {}", words::plural(stats::whole(trials), "trial"))
         } else {
             "no number".to_owned()
         };
@@ -229,9 +236,4 @@ impl Table {
             });
         let _ = writeln!(self.out, "  {what:<52} {text:>18}{time}");
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "an estimate for the eye")]
-fn real(count: u64) -> f64 {
-    count as f64
 }

@@ -44,6 +44,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
 /// error and not a hundred trials.
 pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
     for actor in &plan.variant(variant).actors {
+        if !Path::new(actor.cwd.as_os_str()).is_dir() {
+            let error = anyhow::anyhow!("cannot work in `{}`: there is no such folder", actor.cwd);
+            return Err(CliError::could_not(error).hinted("say another with --cwd"));
+        }
         let Some(name) = actor.command.first() else {
             continue;
         };

@@ -5,9 +5,10 @@ use super::baseline::Baseline;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
+use crate::model::Role;
 use crate::model::{Event, Plan};
 use crate::policy;
-use crate::scenario::{Ask, Refusal, Scenario, Surroundings};
+use crate::scenario::{Actor, Ask, Refusal, Scenario, Surroundings};
 use crate::store::{self, Folder, Journal, default_root};
 use clap::Args;
 use std::ffi::OsString;
@@ -80,16 +81,23 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.command.is_some() || scenario.shell.is_some();
         let same_question = scenario.ask == Some(Ask::Confirm);
+        let any_failure = scenario.any_failure;
         scenario = again;
+        scenario.any_failure = any_failure;
         if !same_question {
             (scenario.exclude_half, scenario.independent) = (None, None);
         }
         if typed {
             // What is typed is meant as it stands here.
-            scenario.actors.clear();
             scenario.cwd = None;
         }
+        if scenario.takes_any_failure() {
+            scenario.only.clear();
+        }
         overlay(&mut scenario);
+        if typed && !scenario.actors.is_empty() {
+            become_main(&mut scenario)?;
+        }
     }
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let around = Surroundings {
@@ -99,11 +107,27 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
     scenario.plan(around).map_err(|refusal| {
         if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
             CliError::usage(anyhow::anyhow!("there is no command to run"))
-                .hinted("give it after two dashes: provoke run -n 30 -- ./program argument")
+                .hinted("give it after two dashes: -- ./program argument")
         } else {
             refusal.into()
         }
     })
+}
+
+/// Lets the command that was typed take the place of the main one among several processes.
+fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
+    let is_main = |actor: &&mut Actor| actor.role == Role::Main;
+    let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
+    let [main] = mains.as_mut_slice() else {
+        let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());
+        return Err(CliError::usage(error).hinted(
+            "leave the command out to run them as they were, or say them in a scenario file: --file",
+        ));
+    };
+    main.command = scenario.command.take();
+    main.shell = scenario.shell.take();
+    main.cwd = None;
+    Ok(())
 }
 
 /// Makes a plan of a file, and of what was typed on top of it.

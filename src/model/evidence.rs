@@ -265,6 +265,9 @@ pub struct Signature {
     /// Under which names the same failure goes where less is known of it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub also: Vec<(Depth, SignatureId)>,
+    /// It holds a place in a file, which the next build has elsewhere.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub placed: bool,
     /// A wider name under which this may be counted: `heap` of all that found the heap damaged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: Option<String>,

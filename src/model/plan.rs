@@ -18,6 +18,9 @@ pub struct Plan {
     /// What the variants are made of, where they are all combinations of something.
     #[serde(default, skip_serializing_if = "is_default")]
     pub factors: Vec<Factor>,
+    /// How many words of each main command are a prefix before what is tried.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wrapped: u32,
     /// The whole environment of the trials before each actor's own changes.
     pub environment: Vec<(Text, Text)>,
     /// Commands around the trials.

@@ -26,6 +26,10 @@ pub struct Confirm {
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub independent: bool,
+    /// Exit statuses of the bug: a failure with one of these may be the bug under a name that the
+    /// baseline does not know.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub doubts: Vec<SignatureId>,
 }
 
 /// How often it failed before.
@@ -64,6 +68,12 @@ pub struct Measured {
     /// Which failures these were; nothing when only their number is known.
     #[serde(skip_serializing_if = "is_default")]
     pub bugs: Vec<Bug>,
+    /// Names of failures that it saw as well, and that are not the bug.
+    #[serde(skip_serializing_if = "is_default")]
+    pub others: Vec<SignatureId>,
+    /// It was broken off, or went on when it was read.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unfinished: bool,
 }
 
 /// A failure that was seen before, and by which names it is known again.

@@ -1,8 +1,8 @@
 //! `confirm`: is it fixed? Until the bug is seen again, or has been missed often enough.
 
 use super::{Policy, Step, StopRule, Verdict, untold};
-use crate::model::{Baseline, Confirm as Asked, Question, VariantId};
-use crate::state::State;
+use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};
+use crate::state::{Group, State};
 use crate::stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
     clean_runs_to_exclude_half, unchanged_p_value_effective,
@@ -31,6 +31,9 @@ pub struct Progress {
     pub unchanged: f64,
     /// The trials may be worth a single one: they meet in what `setup` started.
     pub one_life: bool,
+    /// Trials that failed with the exit status of the bug under a name that the baseline does not
+    /// know: another bug, or the same in another place.
+    pub doubtful: u64,
 }
 
 impl Progress {
@@ -55,6 +58,9 @@ impl Progress {
             needed: needed(asked, state.plan.alpha.value()),
             failures: tally.failures,
             one_life: state.shares_a_life() && !asked.independent,
+            doubtful: doubtful(state, asked)
+                .map(|group| group.trials.len() as u64)
+                .sum(),
             unchanged: match &asked.baseline {
                 Baseline::Measured(base) => {
                     unchanged_p_value_effective(base.failures, base.trials, clean, base.effect())
@@ -105,6 +111,7 @@ impl Policy for Confirm {
         // No number of trials is enough where all of them are one.
         if progress.failures > 0
             || progress.one_life
+            || progress.doubtful > 0
             || progress.is_clean()
             || given_up(state, &progress)
         {
@@ -131,7 +138,7 @@ impl Policy for Confirm {
             Some(progress) if progress.failures > 0 => Verdict::NotFixed,
             // Each of these may be the bug.
             Some(_) if untold(state) > 0 => Verdict::Undecided,
-            Some(progress) if progress.one_life => Verdict::Undecided,
+            Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
             _ if state.tally(FIXED_SIDE).ran() == 0 => Verdict::CouldNotTest,
             _ => Verdict::Undecided,
@@ -144,7 +151,7 @@ impl Policy for Confirm {
         match Progress::of(state) {
             Some(progress) if progress.failures > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
-            Some(progress) if progress.one_life => StopRule::Decision,
+            Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
             _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
             _ => StopRule::from_outside(state),
         }
@@ -156,6 +163,22 @@ impl Policy for Confirm {
         let waiting = state.completed() - state.tally(FIXED_SIDE).ran().min(state.completed());
         Some(missing.saturating_sub(waiting))
     }
+}
+
+/// Returns the failures that may be the bug under a name that the baseline does not know.
+pub fn doubtful<'a>(state: &'a State, asked: &'a Asked) -> impl Iterator<Item = &'a Group> {
+    let known: &[SignatureId] = match &asked.baseline {
+        Baseline::Measured(base) => &base.others,
+        Baseline::Assumed(_) => &[],
+    };
+    let groups = state.tally(FIXED_SIDE).groups.values();
+    groups.filter(move |group| {
+        let also = group.signature.also.iter().map(|(_, id)| id);
+        let mut names = also.chain([&group.signature.id]);
+        !group.is_the_bug
+            && names.clone().any(|id| asked.doubts.contains(id))
+            && !names.any(|id| known.contains(id))
+    })
 }
 
 /// True when most of what was run failed otherwise, so that clean trials are not to be had.

@@ -20,7 +20,7 @@ mod rates;
 mod repeat;
 
 pub use capture::Collect;
-pub use confirm::{Confirm, Progress};
+pub use confirm::{Confirm, Progress, doubtful};
 pub use race::{Race, Standing};
 pub use rates::{Rates, threshold};
 pub use repeat::Repeat;

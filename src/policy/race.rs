@@ -12,6 +12,9 @@ use crate::model::{Measured, Question, VariantId};
 use crate::state::{State, Tally};
 use crate::stats::{cheapest_baseline, clean_runs_needed_effective, race_alpha};
 
+/// So many trials may fail otherwise in any case, before a variant is given up.
+const FEW_OTHERS: u64 = 20;
+
 /// Runs every variant until it has failed or is known to be clean.
 pub struct Race;
 
@@ -56,12 +59,14 @@ impl<'a> Course<'a> {
             variants
         };
         let level = race_alpha(judged_by, state.plan.alpha.value());
-        let enough = match given {
-            Some(_) => 0,
-            None => cheapest_baseline(level),
-        };
         let first = state.first_failure.as_ref().filter(|_| given.is_none());
         let reference = first.map(|first| first.variant);
+        let enough = match reference {
+            None => 0,
+            Some(id) if state.is_testable(id) => cheapest_baseline(level),
+            // It will never fail more often than it has.
+            Some(id) => (state.tally(id).failures - 1).clamp(1, cheapest_baseline(level)),
+        };
         let measured = reference.map(|id| since_chosen(state.tally(id), enough));
         let baseline = given.or(measured);
         let known = baseline.as_ref().filter(|base| base.failures >= enough);
@@ -95,6 +100,13 @@ impl<'a> Course<'a> {
             .is_some_and(|needed| self.clean(variant) >= needed)
     }
 
+    /// True when no variant can be known to be clean: what the others would be held against can
+    /// no longer be tried.
+    fn is_lost(&self) -> bool {
+        let tried = |id| self.state.is_testable(id);
+        self.needed.is_none() && self.reference.is_some_and(|id| !tried(id))
+    }
+
     fn standing(&self, variant: VariantId) -> Standing {
         let tally = self.state.tally(variant);
         let enough = self.is_enough(variant);
@@ -117,9 +129,14 @@ impl<'a> Course<'a> {
         let known = if tally.failures > 0 {
             self.reference != Some(variant) || self.needed.is_some()
         } else {
-            self.is_enough(variant)
+            self.is_enough(variant) || self.is_lost()
         };
-        known || all.is_some_and(|all| tally.ran() >= all) || !self.state.is_testable(variant)
+        // Most of its trials fail otherwise: it would never pass often enough.
+        let given_up = tally.other >= FEW_OTHERS.max(2 * tally.passes);
+        known
+            || given_up
+            || all.is_some_and(|all| tally.ran() >= all)
+            || !self.state.is_testable(variant)
     }
 }
 
@@ -188,14 +205,18 @@ impl Policy for Race {
         if nothing_counts(state) && untold(state) == 0 {
             return Verdict::CouldNotTest;
         }
-        let standings = Self::standings(state);
-        let needed = Self::needed(state).is_some();
+        let course = Course::of(state);
+        let standings = state.tallies().map(|(id, _)| course.standing(id));
+        let standings: Vec<Standing> = standings.collect();
+        let needed = course.needed.is_some();
         let any = |wanted| standings.contains(&wanted);
         match () {
             () if any(Standing::Fails) && any(Standing::Clean) => Verdict::Different,
             () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
             () if any(Standing::Fails) => Verdict::Failing,
             () if !state.finished || untold(state) > 0 => Verdict::Undecided,
+            // None of those that could be tried, that is.
+            () if any(Standing::Untestable) => Verdict::Undecided,
             // Time ends where it ends, and a rate to be held against was not reached.
             () if any(Standing::Open) && (state.budget_spent || needed) => Verdict::Undecided,
             () => Verdict::Clean,

@@ -7,6 +7,7 @@ use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::model::VariantId;
 use crate::state::{Contrast, State};
+use crate::stats::real;
 
 /// Runs every variant until it is known to differ from the reference.
 pub struct Rates;
@@ -14,20 +15,26 @@ pub struct Rates;
 /// Returns the logarithm of the evidence that each contrast needs: all together may be wrong as
 /// rarely as the plan allows one to be.
 pub fn threshold(state: &State) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a number of variants")]
-    let contrasts = state.contrasts.len().max(1) as f64;
-    (contrasts / state.plan.alpha.value()).ln()
+    let contrasts = state.contrasts.len().max(1) as u64;
+    (real(contrasts) / state.plan.alpha.value()).ln()
 }
 
 fn is_known(state: &State, contrast: &Contrast) -> bool {
     contrast.evidence.ln_e_max() >= threshold(state)
 }
 
+/// True when a variant has as many trials that count as it is allowed, or would never have them:
+/// most of its trials fail otherwise.
+fn is_spent(state: &State, variant: VariantId) -> bool {
+    let tally = state.tally(variant);
+    let all = state.plan.stop.trials;
+    all.is_some_and(|all| tally.trials() >= all || tally.ran() >= all.saturating_mul(2))
+}
+
 /// True when this one is no longer launched.
 fn is_closed(state: &State, variant: VariantId) -> bool {
-    let all = state.plan.stop.trials;
     let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
-    all.is_some_and(|all| state.tally(variant).ran() >= all)
+    is_spent(state, variant)
         || !state.is_testable(variant)
         || mine.all(|one| is_known(state, one) || !one.is_testable(state))
 }
@@ -43,13 +50,13 @@ impl Policy for Rates {
             return Step::finish(state);
         }
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
-        let room = |id: &VariantId| state.underway(*id) < all;
+        let room = |id: &VariantId| state.underway(*id) - state.tally(*id).other < all;
         let next = next_in_block(state, open.into_iter().filter(room));
         next.map_or(Step::Wait, Step::Launch)
     }
 
     fn verdict(&self, state: &State) -> Verdict {
-        let spent = |id| self.stop_rule(state, id) == StopRule::Spent;
+        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
         let mut tested = state.tallies().filter(|(id, _)| state.is_testable(*id));
         if nothing_counts(state) {
             Verdict::CouldNotTest
@@ -57,7 +64,7 @@ impl Policy for Rates {
             Verdict::Different
         } else if state.contrasts.iter().all(|one| !one.is_testable(state)) {
             Verdict::CouldNotTest
-        } else if tested.all(|(id, _)| spent(id)) {
+        } else if tested.all(|(_, tally)| tally.trials() >= all) {
             Verdict::NoDifference
         } else {
             Verdict::Undecided
@@ -66,10 +73,9 @@ impl Policy for Rates {
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
         let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
-        let all = state.plan.stop.trials;
         if mine.any(|one| is_known(state, one)) {
             StopRule::Decision
-        } else if all.is_some_and(|all| state.tally(variant).ran() >= all) {
+        } else if is_spent(state, variant) {
             StopRule::Spent
         } else {
             StopRule::from_outside(state)
@@ -79,6 +85,9 @@ impl Policy for Rates {
     fn left(&self, state: &State) -> Option<u64> {
         let all = state.plan.stop.trials?;
         let open = state.tallies().filter(|(id, _)| !is_closed(state, *id));
-        Some(open.map(|(_, tally)| all.saturating_sub(tally.ran())).sum())
+        Some(
+            open.map(|(_, tally)| all.saturating_sub(tally.trials()))
+                .sum(),
+        )
     }
 }

@@ -1,9 +1,9 @@
 //! A tree of files: how large it is, and a copy of it.
 
 use super::Unready;
-use std::fs::{self, DirEntry, File, FileTimes, Metadata};
+use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 /// The folder of runs is not part of what they run.
@@ -21,6 +21,9 @@ pub(super) struct Tree {
     root: PathBuf,
     apart: Vec<PathBuf>,
 }
+
+/// Folders of a copy can be changed, and removed.
+const WRITABLE: u32 = 0o700;
 
 impl Tree {
     /// The root is free of symbolic links.
@@ -60,24 +63,40 @@ impl Tree {
             // It may lie in the folder that is copied.
             self.apart.push(fs::canonicalize(above).map_err(at(above))?);
         }
-        self.copy_folder(&self.root, to, &about)
+        self.copy_folder(&self.root, to, to, &about)
     }
 
-    fn copy_folder(&self, from: &Path, to: &Path, about: &Metadata) -> Result<(), Unready> {
+    /// Copies a folder of the tree, whose whole copy begins at `top`.
+    fn copy_folder(
+        &self,
+        from: &Path,
+        to: &Path,
+        top: &Path,
+        about: &Metadata,
+    ) -> Result<(), Unready> {
         fs::create_dir(to).map_err(at(to))?;
         for (entry, about) in self.entries(from)? {
             let (from, to) = (entry.path(), to.join(entry.file_name()));
             if about.is_dir() {
-                self.copy_folder(&from, &to, &about)?;
+                self.copy_folder(&from, &to, top, &about)?;
             } else if about.is_symlink() {
-                let link = fs::read_link(&from).and_then(|link| symlink(link, &to));
+                let link = fs::read_link(&from).map(|link| self.in_copy(link, top));
+                let link = link.and_then(|link| symlink(link, &to));
                 unless_gone(link).map_err(at(&from))?;
             } else if about.is_file() {
                 unless_gone(copy_file(&from, &to, &about)).map_err(at(&from))?;
             }
         }
-        // At the end: nothing could be put into a folder that is not to be written.
-        fs::set_permissions(to, about.permissions()).map_err(at(to))
+        let mode = about.permissions().mode() | WRITABLE;
+        fs::set_permissions(to, Permissions::from_mode(mode)).map_err(at(to))
+    }
+
+    /// A link that names a place in the tree from the very root means that place in the copy.
+    fn in_copy(&self, link: PathBuf, top: &Path) -> PathBuf {
+        match link.strip_prefix(&self.root) {
+            Ok(inside) => top.join(inside),
+            Err(_) => link,
+        }
     }
 
     /// Returns what lies in a folder and is copied: neither sockets nor pipes nor devices.

@@ -7,7 +7,7 @@ use super::{
 use crate::model::{Capture, Depth, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
-use crate::stats;
+use crate::stats::{self, real};
 use std::collections::BTreeMap;
 
 impl Report {
@@ -89,7 +89,12 @@ impl Variant {
             captured: captured(stop_rule, state, id),
             rate: Rate::new(tally, stop_rule, dependence, alpha),
             failing_trials,
-            clean_runs_to_confirm: stats::clean_runs_needed(failures, trials, alpha),
+            clean_runs_to_confirm: stats::clean_runs_needed_effective(
+                failures,
+                trials,
+                effect(dependence),
+                alpha,
+            ),
             durations: [("pass", &tally.pass_times), ("fail", &tally.fail_times)]
                 .into_iter()
                 .filter_map(|(name, times)| Some((name, Durations::new(times)?)))
@@ -125,8 +130,7 @@ impl Rate {
         alpha: f64,
     ) -> Self {
         let (k, n) = (tally.failures, tally.trials());
-        let effect = dependence.filter(stats::Dependence::warns);
-        let effect = effect.map_or(1.0, |found| found.design_effect);
+        let effect = effect(dependence);
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
         let planned = stop_rule.is_planned();
         let ends = |interval: stats::Interval| [interval.lo, interval.hi];
@@ -139,6 +143,12 @@ impl Rate {
             design_effect: effect,
         }
     }
+}
+
+/// Returns how many trials are worth one, where failures clump.
+fn effect(dependence: Option<stats::Dependence>) -> f64 {
+    let found = dependence.filter(stats::Dependence::warns);
+    found.map_or(1.0, |found| found.design_effect)
 }
 
 impl Durations {
@@ -359,12 +369,4 @@ pub fn command_line(plan: &Plan, variant: VariantId) -> String {
             .collect::<Vec<_>>()
             .join(" ")
     })
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "exact up to 2^53 trials, and close enough beyond"
-)]
-pub(super) fn real(count: u64) -> f64 {
-    count as f64
 }

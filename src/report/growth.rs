@@ -1,10 +1,9 @@
 //! Whether what `setup` left running grows in the course of the run.
 
-use super::derive::real;
 use super::{Growth, Quantity, words};
 use crate::model::Around;
 use crate::state::Series;
-use crate::stats;
+use crate::stats::{self, real};
 
 /// Memory that grew by less than this, in KiB, is not worth a word: allocators and
 /// page caches creep by some pages long after they have warmed up.

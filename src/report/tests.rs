@@ -72,6 +72,7 @@ fn failure(kind: Kind) -> Failure {
     );
     let (depth, also, family) = (Depth::Status, Vec::new(), None);
     let signature = Signature {
+        placed: false,
         id,
         title,
         depth,

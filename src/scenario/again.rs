@@ -83,22 +83,35 @@ impl Scenario {
             said.exclude_half = asked.exclude_half.then_some(true);
             said.independent = asked.independent.then_some(true);
         }
+        let wrapped = plan.wrapped as usize;
+        let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+        if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
+            let words: Vec<String> = prefix.iter().map(text).collect::<Result<_, _>>()?;
+            let joined = shlex::try_join(words.iter().map(String::as_str));
+            said.wrap = joined.ok().filter(|joined| !joined.is_empty());
+        }
         match lone {
             Some(main) => {
-                let main = actor(main)?;
+                let main = actor(main, wrapped)?;
                 said.command = main.command;
                 said.copies = main.copies;
                 said.env = main.env;
                 said.cwd = main.cwd;
                 said.stdin = main.stdin;
             }
-            None => said.actors = variant.actors.iter().map(actor).collect::<Result<_, _>>()?,
+            None => {
+                let all = variant.actors.iter().map(|one| actor(one, wrapped));
+                said.actors = all.collect::<Result<_, _>>()?;
+            }
         }
         Ok(said)
     }
 }
 
-fn actor(plan: &ActorPlan) -> Result<Actor, NoText> {
+/// Returns what was said of an actor; of a main one, without the prefix of its command.
+fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
+    let prefix = if plan.role == Role::Main { wrapped } else { 0 };
+    let command = plan.command.iter().skip(prefix);
     let variable = |(name, value): &(Text, Option<Text>)| {
         Ok((text(name)?, EnvValue(value.as_ref().map(text).transpose()?)))
     };
@@ -106,7 +119,7 @@ fn actor(plan: &ActorPlan) -> Result<Actor, NoText> {
     Ok(Actor {
         name: plan.name.clone(),
         role: plan.role,
-        command: Some(plan.command.iter().map(text).collect::<Result<_, _>>()?),
+        command: Some(command.map(text).collect::<Result<_, _>>()?),
         shell: None,
         copies: NonZeroU32::new(plan.copies).filter(|copies| copies.get() > 1),
         env: plan

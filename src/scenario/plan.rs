@@ -77,6 +77,7 @@ impl Scenario {
             scenario: None,
             variants,
             factors: self.factors(),
+            wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
             environment: if clear {
                 Vec::new()
             } else {

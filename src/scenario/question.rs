@@ -97,6 +97,13 @@ impl Scenario {
             );
             return Err(refuse(what, &["variant"], hint));
         }
+        if self.takes_any_failure() && !self.only.is_empty() {
+            return Err(refuse(
+                "`only` says which failures are the bug, `any-failure` that all are",
+                &["any-failure"],
+                "give one of the two",
+            ));
+        }
         let baseline = match (measured, self.assume_rate) {
             (Some(_), Some(_)) => {
                 return Err(refuse(
@@ -115,8 +122,16 @@ impl Scenario {
                 ));
             }
         };
+        let doubts = match &baseline {
+            // Who says which failures are the bug knows the others.
+            Baseline::Measured(base) if self.only.is_empty() && !self.takes_any_failure() => {
+                base.bugs.iter().map(|bug| bug.widest).collect()
+            }
+            _ => Vec::new(),
+        };
         Ok(Confirm {
             baseline,
+            doubts,
             exclude_half: self.exclude_half.unwrap_or(false),
             independent: self.independent.unwrap_or(false),
         })
@@ -124,7 +139,8 @@ impl Scenario {
 
     /// Refuses a baseline that showed nothing.
     fn failing(&self, measured: Measured) -> Result<Measured, Refusal> {
-        if measured.one_life && !self.independent.unwrap_or(false) {
+        let confirms = self.ask == Some(Ask::Confirm);
+        if confirms && measured.one_life && !self.independent.unwrap_or(false) {
             let what = format!(
                 "the {} trials of the baseline all met one life of what `setup` started, and may be worth a single one",
                 measured.trials
@@ -135,15 +151,17 @@ impl Scenario {
         if measured.failures > 0 {
             return Ok(measured);
         }
-        let what = format!(
-            "nothing to confirm: none of the {} trials of the baseline failed{}",
-            measured.trials,
-            if self.only.is_empty() {
-                ""
-            } else {
-                " in that way"
-            },
-        );
+        let that_way = if self.only.is_empty() {
+            ""
+        } else {
+            " in that way"
+        };
+        let what = match measured.trials {
+            0 => "the baseline says nothing: not one trial of it counts".to_owned(),
+            trials => format!(
+                "nothing to hold against: none of the {trials} trials of the baseline failed{that_way}"
+            ),
+        };
         let hint = "reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%";
         Err(refuse(what, &["baseline"], hint))
     }
@@ -201,6 +219,11 @@ impl Scenario {
         })
     }
 
+    /// True when every failure is the bug.
+    pub fn takes_any_failure(&self) -> bool {
+        self.any_failure.unwrap_or(false)
+    }
+
     /// Returns the failures that are the bug: those that were said, or those of the baseline.
     pub(super) fn bug(&self, question: &Question) -> Vec<Only> {
         let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
@@ -208,7 +231,7 @@ impl Scenario {
             Question::Confirm(Confirm {
                 baseline: Baseline::Measured(base),
                 ..
-            }) if said.is_empty() && !self.any_failure.unwrap_or(false) => {
+            }) if said.is_empty() && !self.takes_any_failure() => {
                 let names = base.bugs.iter().flat_map(|bug| &bug.names);
                 names.copied().map(Only::Signature).collect()
             }

@@ -21,7 +21,7 @@ use crate::model::{
     Around, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Survey,
     Trial, TrialId, VariantId, Void,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A trial whose lane was lost is tried again this often under the same number.
@@ -107,6 +107,8 @@ pub struct State {
     variants: Vec<Variant>,
     /// Everything from the first trial that is not counted yet.
     open: BTreeMap<TrialId, Open>,
+    /// Those of them that are to be run again: `open` may be long behind a trial that hangs.
+    again: BTreeSet<TrialId>,
     launched: u64,
     /// Failures so far in the order they came, for what is shown live and kept.
     arrived: BTreeMap<(VariantId, SignatureId), (Kind, u64)>,
@@ -124,6 +126,8 @@ struct Counted {
     tally: Tally,
     /// Launched, not counted yet, and not known to be void.
     pending: u64,
+    /// Ever launched, whatever came of it.
+    launched: u64,
     /// Trials of it in a row, in launch order, that said nothing.
     in_vain: u64,
 }
@@ -208,6 +212,7 @@ impl State {
             around: Series::default(),
             untestable: BTreeMap::new(),
             open: BTreeMap::new(),
+            again: BTreeSet::new(),
             launched: 0,
             arrived: BTreeMap::new(),
         })
@@ -232,6 +237,7 @@ impl State {
                 self.worked = *at;
                 self.after_decision += self.open.len() as u64;
                 self.open.clear();
+                self.again.clear();
                 (self.capturing, self.decided) = (true, false);
             }
             Event::VariantUntestable { variant, why, at } => {
@@ -268,10 +274,11 @@ impl State {
                     self.untestable.clear();
                 }
                 self.around = Series::default();
-                for open in self.open.values_mut() {
+                for (id, open) in &mut self.open {
                     match open {
                         Open::Running(trial, attempts) => {
                             self.repeated += 1;
+                            self.again.insert(*id);
                             *open = Open::Again(trial.clone(), *attempts);
                         }
                         Open::Finished(_, ended) => ended.around = None,
@@ -297,10 +304,13 @@ impl State {
             Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
             Some(Open::Finished(..)) => return,
             None => {
-                self.variants[trial.variant.index()].of(&trial).pending += 1;
+                let counted = self.variants[trial.variant.index()].of(&trial);
+                counted.pending += 1;
+                counted.launched += 1;
                 0
             }
         };
+        self.again.remove(&trial.id);
         self.open
             .insert(trial.id, Open::Running(trial, attempts + 1));
     }
@@ -317,6 +327,7 @@ impl State {
         }
         if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
             self.repeated += 1;
+            self.again.insert(id);
             self.open.insert(id, Open::Again(trial, attempts));
             return;
         }
@@ -346,7 +357,7 @@ impl State {
     /// them would wait for ever.
     fn abandon(&mut self) {
         let untestable = &self.untestable;
-        for open in self.open.values_mut() {
+        for (id, open) in &mut self.open {
             if let Open::Again(trial, _) = open
                 && untestable.contains_key(&trial.variant)
             {
@@ -354,6 +365,7 @@ impl State {
                 let nothing = Observation::default();
                 let outcome = Outcome::Void(Void::Interrupted);
                 let ended = Ended::new(&self.plan, trial, &nothing, outcome);
+                self.again.remove(id);
                 *open = Open::Finished(trial.clone(), ended);
             }
         }
@@ -489,6 +501,11 @@ impl State {
         tally.ran() + pending
     }
 
+    /// Returns how many trials of a variant were ever launched.
+    pub fn launched(&self, variant: VariantId) -> u64 {
+        self.variants[variant.index()].measured.launched
+    }
+
     /// Returns the same of trials that catch evidence.
     pub fn captures_underway(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].captured;
@@ -518,10 +535,10 @@ impl State {
 
     /// Returns the first trial that must be run again under its old number.
     pub fn to_repeat(&self) -> Option<&Trial> {
-        self.open.values().find_map(|open| match open {
-            Open::Again(trial, _) => Some(trial),
+        match self.open.get(self.again.first()?) {
+            Some(Open::Again(trial, _)) => Some(trial),
             _ => None,
-        })
+        }
     }
 
     /// Returns the number that the next new trial gets.

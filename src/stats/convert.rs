@@ -5,7 +5,7 @@
     clippy::cast_precision_loss,
     reason = "exact up to 2^53 trials, and a relative 1e-16 beyond it changes no answer"
 )]
-pub(super) fn real(count: u64) -> f64 {
+pub fn real(count: u64) -> f64 {
     count as f64
 }
 

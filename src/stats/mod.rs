@@ -44,7 +44,7 @@ pub use confirm::{
     clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, unchanged_p_value,
     unchanged_p_value_effective, worth_more_failures,
 };
-pub use convert::whole;
+pub use convert::{real, whole};
 pub use dependence::{Batches, Dependence, Method};
 pub use difference::difference;
 pub use eprocess::{Contrast, EProcess};
@@ -60,5 +60,7 @@ pub use plan::{
     runs_to_see_one,
 };
 pub use power::{Detectable, detectable, pairs_to_tell};
-pub use race::{race_alpha, race_runs, runs_until_first_failure_anywhere};
+pub use race::{
+    race_alpha, race_runs, race_runs_against, race_runs_measured, runs_until_first_failure_anywhere,
+};
 pub use trend::{RunsTest, Trend, laplace, runs_test};

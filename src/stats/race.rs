@@ -42,6 +42,44 @@ pub fn race_runs(p: f64, k: u64, clean: u64, alpha: f64) -> f64 {
     }
 }
 
+/// Returns about how many runs a race takes that measures its baseline on the way, if one of `k`
+/// variants never fails and the others fail at the rate `p`.
+///
+/// Until one fails; until that has failed often enough again; until the others have failed, or
+/// passed often enough. The middle one is taken at its mean, so the whole comes out a few per cent
+/// off. Infinite if `p` is 0, and where none is left that may fail.
+pub fn race_runs_measured(p: f64, k: u64, alpha: f64) -> f64 {
+    if p <= 0.0 || k < 2 {
+        return f64::INFINITY;
+    }
+    let level = race_alpha(k, alpha);
+    let failures = super::cheapest_baseline(level);
+    let trials = super::whole(real(failures) / p).max(failures);
+    let bad = k - 1;
+    let any_fails = super::chance_to_see(p, bad);
+    let first = real(k) / any_fails;
+    match super::clean_runs_needed(failures, trials, level) {
+        Some(clean) => {
+            let others = real(bad - 1) * super::confirm_mean_runs(p, clean);
+            first + real(trials) + real(clean) + others
+        }
+        None => f64::INFINITY,
+    }
+}
+
+/// Returns about how many runs a race takes that has a baseline from elsewhere, if one of `k`
+/// variants never fails and the others fail as the baseline did.
+pub fn race_runs_against(k0: u64, n0: u64, effect: f64, k: u64, alpha: f64) -> f64 {
+    let level = race_alpha(k + 1, alpha);
+    match super::clean_runs_needed_effective(k0, n0, effect, level) {
+        Some(clean) => {
+            let p = real(k0) / real(n0);
+            real(clean) + real(k.saturating_sub(1)) * super::confirm_mean_runs(p, clean)
+        }
+        None => f64::INFINITY,
+    }
+}
+
 /// Returns the mean number of runs until any of `k` variants fails, if exactly one of them does, at
 /// the rate `p`, and all take turns. Infinite if `p` is 0.
 ///
@@ -82,6 +120,12 @@ mod tests {
             }
         }
         assert!(race_runs(0.0, 4, 1, 0.05).is_infinite());
+        // Simulated: 99, 334 and 147.
+        for (p, k, simulated) in [(0.1, 2, 99.0), (0.03, 2, 334.0), (0.1, 4, 147.0)] {
+            assert_near(race_runs_measured(p, k, 0.05), simulated, 0.05);
+        }
+        assert!(race_runs_measured(0.0, 4, 0.05).is_infinite());
+        assert!(race_runs_against(3, 30, 1.0, 4, 0.05) > race_runs(0.1, 4, 1, 0.05));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Standing};
 use crate::report::words;
 use crate::state::{Sink, State};
-use crate::stats::confidence_sequence;
+use crate::stats::{confidence_sequence, real};
 use console::style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
@@ -188,8 +188,7 @@ impl Live {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
         match left {
             Some(left) if fresh > 0 && left > 0 => {
-                #[expect(clippy::cast_precision_loss, reason = "an estimate for the eye")]
-                let left = elapsed * left as f64 / fresh as f64;
+                let left = elapsed * real(left) / real(fresh);
                 format!("{spent}, about {} left", words::seconds(left))
             }
             _ => spent,
@@ -293,12 +292,11 @@ fn rate(state: &State) -> Option<String> {
     });
     let interval = confidence_sequence(k, n, state.plan.alpha.value());
     let ends = [interval.lo, interval.hi];
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials")]
     match k {
         _ if n == 0 => None,
         0 => Some(format!("below {} %", words::percent_bound(interval.hi))),
         _ => {
-            let rate = words::percent_within(k as f64 / n as f64, ends);
+            let rate = words::percent_within(real(k) / real(n), ends);
             Some(format!("{rate} % ({})", words::interval(ends)))
         }
     }

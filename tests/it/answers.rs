@@ -155,6 +155,7 @@ fn failure(code: i32) -> Failure {
         title: String::new(),
         depth: Depth::Status,
         also: Vec::new(),
+        placed: false,
         family: None,
     };
     let kind = Kind::Exit { code };
@@ -177,6 +178,8 @@ fn fixed_side(failures: u64, trials: u64) -> Plan {
         question: Question::Confirm(Confirm {
             baseline,
             exclude_half: false,
+            independent: false,
+            doubts: Vec::new(),
         }),
         ..plan("ask = 'confirm'\nassume-rate = 0.1")
     }
@@ -479,12 +482,11 @@ fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
             let before = &state.first_failure.as_ref().unwrap().passes;
             let since = passes(&state, 1) - before[1];
             assert!(since >= needed.unwrap(), "{since}, {needed:?}");
+            // Not much more often: blocks go on until the reference has failed often enough.
             let lanes = u64::try_from(setting.0).unwrap();
             let late = state.tally(whose.unwrap()).early_failures.last().unwrap().1;
-            assert!(
-                since < needed.unwrap().max(late) + lanes,
-                "{since}, {needed:?}, {late}"
-            );
+            let most = 2 * needed.unwrap().max(late) + lanes;
+            assert!(since < most, "{since}, {needed:?}, {late}");
         }
     }
 }

@@ -149,9 +149,20 @@ fn real(frames: &[Frame]) -> Vec<Step> {
     real
 }
 
-/// Joins calls as they stand in what an id is made of.
-pub(super) fn texts(steps: &[Step]) -> String {
-    let texts: Vec<String> = steps.iter().map(Step::text).collect();
+/// True where a call has no name but its place.
+pub(super) fn any_placed(steps: &[Step]) -> bool {
+    steps.iter().any(|step| !step.named)
+}
+
+/// Joins calls as they stand in what an id is made of. What the program itself is called does
+/// not count: the next build of it may have another name.
+pub(super) fn texts(steps: &[Step], program: &str) -> String {
+    let own = bare_module(program);
+    let text = |step: &Step| match &step.module {
+        Some(module) if *module == own => step.name.clone(),
+        _ => step.text(),
+    };
+    let texts: Vec<String> = steps.iter().map(text).collect();
     texts.join(" < ")
 }
 

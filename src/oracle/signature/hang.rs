@@ -86,13 +86,13 @@ pub(super) fn name(hang: &Hang, main: Option<i32>) -> Option<Named> {
             // A sample finds the loop anywhere in what it calls: only the outermost calls are
             // always the same.
             let outermost = frames::outermost(&thread.frames);
-            let mut named = said("busy loop", Some(&frames::texts(&outermost)));
+            let mut named = said("busy loop", Some(&frames::texts(&outermost, &thread.name)));
             named.title = titled("busy loop", &frames::words(&where_to, &thread.name));
             named
         }
         Doing::Child => said("waiting for a child", None),
         Doing::Blocked => {
-            let mut named = said("blocked", Some(&frames::texts(&where_to)));
+            let mut named = said("blocked", Some(&frames::texts(&where_to, &thread.name)));
             let words = match where_to.as_slice() {
                 [] => thread.call.clone(),
                 steps => frames::words(steps, &thread.name),

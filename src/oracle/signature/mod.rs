@@ -31,6 +31,8 @@ struct Level {
     /// What the id is made of; further ones are names from less of the same evidence.
     texts: Vec<String>,
     title: String,
+    /// It holds a place in a file.
+    placed: bool,
     family: Option<&'static str>,
 }
 
@@ -68,6 +70,7 @@ fn named(mut levels: Vec<Level>) -> Signature {
         title: shortened(best.title),
         depth: best.depth,
         also,
+        placed: best.placed,
         family: best.family.map(str::to_owned),
     }
 }
@@ -78,6 +81,7 @@ impl Level {
             depth,
             texts: vec![text.into()],
             title: title.into(),
+            placed: false,
             family: None,
         }
     }

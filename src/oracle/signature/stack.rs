@@ -24,7 +24,7 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
         .map_or("no signal".to_owned(), |signal| signal.to_string());
     let text = format!(
         "{signal} | {class} | {told} | {} | {}",
-        frames::texts(&steps),
+        frames::texts(&steps, &crash.program),
         crash.phase,
     );
     // The outer calls say least, so they go first where there is no room.
@@ -37,6 +37,7 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
         self::title(kind, crash, tell.as_ref(), steps)
     });
     Level {
+        placed: frames::any_placed(&steps),
         family: tell.as_ref().and_then(|tell| tell.family),
         ..Level::new(Depth::Stack, text, title)
     }

@@ -144,7 +144,7 @@ fn a_name_never_changes() {
     known.also.clear();
     insta::assert_json_snapshot!(known, @r#"
     {
-      "id": "79833777",
+      "id": "24135fd6",
       "title": "SIGSEGV, null pointer + 0x10, in inner < outer < main",
       "depth": "stack"
     }

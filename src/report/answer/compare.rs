@@ -5,7 +5,7 @@ use super::{BaselineSeen, confidence, independence};
 use crate::model::{Compare, Find, Plan, Question, VariantId};
 use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
 use crate::state::{Contrast, State};
-use crate::stats;
+use crate::stats::{self, EProcess, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -168,7 +168,10 @@ impl Comparison {
         });
         let known = match (fails.as_slice(), clean.as_slice()) {
             ([], []) => "no variant failed".to_owned(),
-            ([], clean) => format!("{} at {certain}: none failed", are_clean(clean)),
+            ([], clean) => format!(
+                "none failed: {} at {certain}",
+                verb(clean, "is clean", "are clean")
+            ),
             (fails, []) if open.is_empty() => match fails {
                 [one] => format!("{one} fails"),
                 _ => format!("all of them fail: {}", list(fails)),
@@ -176,9 +179,9 @@ impl Comparison {
             (fails, []) => verb(fails, "fails", "fail"),
             (fails, clean) => match &self.fails_where {
                 Some(rule) => format!(
-                    "it fails where {rule}, in {} of {}; the others do not at {certain}",
+                    "it fails where {rule}, in {} of {} variants; the others do not at {certain}",
                     fails.len(),
-                    words::plural((fails.len() + clean.len()) as u64, "combination"),
+                    fails.len() + clean.len(),
                 ),
                 None => format!(
                     "{}; {} at {certain}",
@@ -198,12 +201,17 @@ impl Comparison {
         } else {
             needed
         };
+        let tried = self.names(Standing::Untestable);
+        let untested = match tried.as_slice() {
+            [] => String::new(),
+            names => format!("; could not be tried: {}", list(names)),
+        };
         let unknown = match open.as_slice() {
             [] => String::new(),
             _ if fails.is_empty() && clean.is_empty() => String::new(),
             open => format!("; not known yet: {}", list(open)),
         };
-        format!("{known}{needed}{unknown}")
+        format!("{known}{needed}{unknown}{untested}")
     }
 
     fn of_rates(&self, state: &State) -> String {
@@ -217,7 +225,7 @@ impl Comparison {
             );
         }
         match Rates.verdict(state) {
-            Verdict::CouldNotTest => "not tested: there are no two variants to compare".to_owned(),
+            Verdict::CouldNotTest => not_tested(state),
             Verdict::NoDifference => format!("no difference found{}", self.blind()),
             _ => format!("not known yet{}", self.blind()),
         }
@@ -266,21 +274,23 @@ impl ContrastSeen {
     fn new(state: &State, contrast: &Contrast) -> Self {
         let enough = policy::threshold(state);
         let evidence = contrast.evidence.ln_e_max();
-        let (reference, other) = totals(state, contrast);
+        // Only pairs: what has no partner would weigh one condition more than another.
+        let pairs = contrast.evidence.pairs();
+        let (reference, other) = contrast.evidence.counts();
         let alpha = state.plan.alpha.value();
-        let difference = stats::difference(reference, other, alpha);
+        let difference = stats::difference((reference, pairs), (other, pairs), alpha);
         Self {
             factor: contrast
                 .factor
                 .map(|index| state.plan.factors[index].name.clone()),
             reference: contrast.reference.clone(),
             other: contrast.other.clone(),
-            pairs: contrast.evidence.pairs(),
+            pairs,
             evidence: evidence.exp(),
             enough: enough.exp(),
             differs: evidence >= enough,
             difference: [difference.lo, difference.hi],
-            fisher: stats::fisher(reference.0, reference.1, other.0, other.1).two_sided,
+            fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
         }
     }
 
@@ -307,21 +317,26 @@ impl ContrastSeen {
     }
 }
 
+/// Says why nothing could be compared.
+fn not_tested(state: &State) -> String {
+    let Question::Compare(asked) = &state.plan.question else {
+        return String::new();
+    };
+    let others = (0..).map(VariantId).zip(&state.plan.variants);
+    let mut others = others.filter(|(id, _)| *id != asked.reference && state.is_testable(*id));
+    match others.next() {
+        Some((_, other)) if !state.is_testable(asked.reference) => format!(
+            "not tested: {}, with which the others are compared, could not be tried; --reference '{}' takes another",
+            state.plan.variant(asked.reference).name,
+            other.name
+        ),
+        _ => "not tested: there are no two variants to compare".to_owned(),
+    }
+}
+
 /// Returns a difference of two shares in points: it is known roughly, so it is said roughly.
 fn points(difference: f64) -> String {
     words::number(difference * 100.0)
-}
-
-/// Returns failures and trials of both sides of a contrast.
-fn totals(state: &State, contrast: &Contrast) -> ((u64, u64), (u64, u64)) {
-    let sum = |side: fn(&(VariantId, VariantId)) -> VariantId| {
-        let ids: BTreeSet<VariantId> = contrast.pairs.iter().map(side).collect();
-        ids.into_iter().fold((0, 0), |(k, n), id| {
-            let tally = state.tally(id);
-            (k + tally.failures, n + tally.trials())
-        })
-    };
-    (sum(|pair| pair.0), sum(|pair| pair.1))
 }
 
 /// Returns what is known of each variant: in a comparison of rates, whether it ever failed.
@@ -338,24 +353,25 @@ fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
     (0..).map(VariantId).zip(race).map(of).collect()
 }
 
-/// Returns what would have been told from the rate that was seen.
+/// Returns what would have been told from the rate that was seen, by the weakest contrast. Of one
+/// that rests on several conditions, what the one with the most pairs would have told alone.
 fn could_see(state: &State) -> Option<Seeable> {
-    let contrast = state
-        .contrasts
-        .iter()
-        .max_by_key(|one| one.evidence.pairs())?;
-    let pairs = contrast.evidence.pairs();
-    let (reference, other) = totals(state, contrast);
-    let (k, n) = (reference.0 + other.0, reference.1 + other.1);
-    if pairs == 0 || n == 0 {
+    let most = |contrast: &Contrast| {
+        let strata = contrast.evidence.strata().iter();
+        strata.map(EProcess::pairs).max().unwrap_or(0)
+    };
+    let tested = state.contrasts.iter().filter(|one| one.is_testable(state));
+    let (pairs, contrast) = tested
+        .map(|one| (most(one), one))
+        .min_by_key(|(pairs, _)| *pairs)?;
+    let (reference, other) = contrast.evidence.counts();
+    let trials = 2 * contrast.evidence.pairs();
+    if trials == 0 {
         return None;
     }
     let level = (-policy::threshold(state)).exp();
-    Some(seeable(
-        super::super::derive::real(k) / super::super::derive::real(n),
-        pairs,
-        level,
-    ))
+    let rate = real(reference + other) / real(trials);
+    Some(seeable(rate, pairs, level))
 }
 
 fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {

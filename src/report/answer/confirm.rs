@@ -2,10 +2,10 @@
 
 use super::super::words;
 use super::{BaselineSeen, confidence, independence, one_of};
-use crate::model::{Baseline, Confirm, Measured, Question, VariantId};
+use crate::model::{Baseline, Confirm, Measured, Only, Question, VariantId};
 use crate::policy::{self, Policy as _, Progress, Verdict};
 use crate::state::State;
-use crate::stats;
+use crate::stats::{self, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -99,11 +99,13 @@ impl Confirmation {
             unchanged_p: progress.unchanged,
             error_rate: alpha,
             rate_below: (progress.failures == 0 && progress.clean > 0)
-                .then(|| stats::upper_one_sided(0, progress.clean, alpha)),
+                .then(|| bound(progress.clean, baseline, alpha)),
             excludes_half: asked.exclude_half,
             half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
             clean_to_exclude_half: half,
-            more_failures: baseline.and_then(|base| weakness(base, alpha)),
+            more_failures: baseline
+                .filter(|_| !asked.exclude_half)
+                .and_then(|base| weakness(base, alpha)),
             other_failures: tally.other,
             assumptions: assumptions(state, asked, baseline),
         })
@@ -111,6 +113,16 @@ impl Confirmation {
 
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        let clumps = self
+            .baseline
+            .as_ref()
+            .is_some_and(|base| base.design_effect > 1.0);
+        if let Some(bound) = self.rate_below.filter(|_| clumps) {
+            lines.push(format!(
+                "with failures that clump as in the baseline, the rate is below {} %",
+                words::percent_bound(bound)
+            ));
+        }
         if let Some(passes) = self.half_fix_passes.filter(|_| self.rate_below.is_some()) {
             let passes = words::percent(passes);
             let half = match self.clean_to_exclude_half {
@@ -141,6 +153,10 @@ impl Confirmation {
 
 /// Returns how the baseline would have had to go on for the whole to be shorter.
 fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
+    if base.effect() > 1.0 {
+        // How many more failures would clump, nobody knows.
+        return None;
+    }
     stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
 }
 
@@ -155,7 +171,7 @@ fn time(state: &State, asked: &Confirm, trials: u64) -> String {
     };
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
     here.or(before).map_or(String::new(), |seconds| {
-        let time = super::super::derive::real(rounds) * seconds;
+        let time = real(rounds) * seconds;
         format!(", about {}", words::seconds(time))
     })
 }
@@ -180,7 +196,15 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
             .map(|bug| words::sanitize(&bug.title))
             .collect();
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
-            lines.push(format!("the bug: {}", bugs.join("; or ")));
+            let bugs = bugs.join("; or ");
+            let by_name = state.plan.rules.only.iter().any(|only| {
+                matches!(only, Only::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
+            });
+            lines.push(if by_name {
+                format!("the bug: {bugs}")
+            } else {
+                format!("the bug: {bugs}; any failure with its exit status counts")
+            });
         }
     }
     if let Baseline::Measured(base) = &asked.baseline {
@@ -195,14 +219,27 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     lines
 }
 
+/// Returns the chance that a fix which only halves the rate passes: as many clean trials of it are
+/// about as likely as half as many of the unfixed program.
 fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     match &asked.baseline {
-        Baseline::Measured(base) => stats::halved_rate_passes(base.failures, base.trials, needed),
+        Baseline::Measured(base) => stats::unchanged_p_value_effective(
+            base.failures,
+            base.trials,
+            needed / 2,
+            base.effect(),
+        ),
         Baseline::Assumed(millionths) => {
             let halved = f64::from(*millionths) / 2e6;
             1.0 - stats::chance_to_see(halved, needed)
         }
     }
+}
+
+/// Returns what the rate is below after so many clean trials, worth as many as in the baseline.
+fn bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
+    let effect = baseline.map_or(1.0, Measured::effect);
+    1.0 - alpha.powf(effect / real(clean))
 }
 
 /// Returns what the fix is held against: `3/30`, `an assumed 1 %`.
@@ -216,6 +253,28 @@ pub(super) fn against(baseline: &Baseline) -> String {
             )
         }
     }
+}
+
+/// Says that it is for the user to say whether another name is another bug.
+fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
+    let groups: Vec<_> = policy::doubtful(state, asked).collect();
+    let trials: Vec<u64> = groups
+        .iter()
+        .flat_map(|group| group.trials.iter().map(|trial| trial.0))
+        .collect();
+    let title = groups.first().map_or("", |group| &group.signature.title);
+    let only: Vec<String> = match &asked.baseline {
+        Baseline::Measured(base) => {
+            let names = base.bugs.iter().filter_map(|bug| bug.names.first());
+            names.map(|id| format!("sig:{id}")).collect()
+        }
+        Baseline::Assumed(_) => Vec::new(),
+    };
+    format!(
+        "not known: {clean}, but {} failed as the bug does under another name ({title}): if that is another bug, --only {} tells them apart; if not, it is NOT FIXED",
+        words::trials(&trials, 3),
+        only.join(","),
+    )
 }
 
 fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
@@ -246,6 +305,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
         }
         Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
         _ if progress.one_life => "not known: all trials meet one life of what `setup` started, and may be worth a single one; start it in `prepare`, or say --independent if they cannot reach each other through it".to_owned(),
+        _ if progress.doubtful > 0 => doubt(state, asked, &clean),
         _ if policy::untold(state) > 0 => format!(
             "not known: {clean}, but {} failed without leaving the evidence that tells whether it was the bug",
             words::plural(policy::untold(state), "trial"),
@@ -272,6 +332,12 @@ fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> V
     match baseline {
         None => all.push("the failure rate before the fix, which nobody measured".to_owned()),
         Some(base) => {
+            if base.unfinished {
+                all.push(
+                    "that the baseline was broken off had nothing to do with how it went"
+                        .to_owned(),
+                );
+            }
             if base.run.is_none() {
                 all.push(
                     "the trials of the baseline were independent (requests to one server are not), and under the same conditions".to_owned(),

@@ -99,12 +99,19 @@ fn independence(state: &State) -> Vec<String> {
     if state.shares_a_life() {
         all.push("trials do not influence each other through what `setup` started".to_owned());
     }
+    if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
+        all.push("trials side by side do not fail together".to_owned());
+    }
     all
 }
 
 /// Returns the chance of being wrong as people say it: `1 of 20`.
 pub(super) fn one_of(alpha: f64) -> String {
-    format!("1 of {}", super::words::number((1.0 / alpha).round()))
+    // Rounded down: the chance is never said to be smaller than it is.
+    format!(
+        "1 of {}",
+        super::words::number((1.0 / alpha + 1e-9).floor())
+    )
 }
 
 fn confidence(plan: &Plan) -> String {

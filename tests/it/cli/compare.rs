@@ -126,7 +126,7 @@ fn where_all_fail_or_none_does_it_is_said() {
     assert_eq!((&*verdict, code), ("clean", 0), "{said}");
     assert!(
         said.stdout
-            .contains("M=a, M=b and M=c do not at 95 %: none failed"),
+            .contains("none failed: M=a, M=b and M=c are clean at 95 %"),
         "{said}"
     );
     let (verdict, code, said) = compare(&["--", "sh", "-c", "exit 125"]);
@@ -185,7 +185,7 @@ fn one_that_cannot_be_tried_is_shown_and_the_others_are_answered() {
     let why = &all.0["answer"]["compare"]["variants"][1]["why"];
     assert!(why.as_str().unwrap().contains("`setup`"), "{why}");
     assert!(
-        all.1.stdout.contains("broken could not be tried"),
+        all.1.stdout.contains("could not be tried: broken"),
         "{}",
         all.1
     );
@@ -321,7 +321,7 @@ fn a_wrong_comparison_is_explained() {
     "#);
     insta::assert_snapshot!(said(&format!("{begin}baseline = '0/30'\n{TWO}")), @"
     ------- stderr -------
-    error: nothing to confirm: none of the 30 trials of the baseline failed
+    error: nothing to hold against: none of the 30 trials of the baseline failed
      --> wrong.toml:3:12
       |
     3 | baseline = '0/30'

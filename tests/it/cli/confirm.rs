@@ -111,8 +111,8 @@ fn the_whole_screen_of_a_fix() {
       190 trials   190 ok   0 hang   0 leak
       0/190 failed: rate below 1.6 % (95 %)
       FIXED at 95 %: 190 clean trials against 1/10; an unchanged rate would give this in at most 1 of 20 cases
-        a fix that only halves the rate would pass in 0.0059 % of cases; --exclude-half needs 390 clean trials
-        taken for granted: the trials of the baseline were independent, and under the same conditions
+        a fix that only halves the rate would pass in 9.5 % of cases; --exclude-half needs 390 clean trials
+        taken for granted: the trials of the baseline were independent (requests to one server are not), and under the same conditions
       journal: provoke-out/RUN/events.jsonl
     ------- stderr -------
       FIXED takes 190 clean trials against 1/10; the first failure says NOT FIXED
@@ -129,7 +129,7 @@ fn nothing_to_confirm() {
     };
     insta::assert_snapshot!(said(&["--baseline", "0/30"]), @"
     ------- stderr -------
-    error: nothing to confirm: none of the 30 trials of the baseline failed
+    error: nothing to hold against: none of the 30 trials of the baseline failed
 
     hint: reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%
     [exit status: Some(2)]
@@ -347,7 +347,16 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     );
     let name = report["run"].as_str().unwrap();
 
+    // It has the same exit status, and no name says that it is not the same in another place.
     let all = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(told(&all), ("undecided", 3, 4, 14), "{}", all.1);
+    let id = report["variants"][0]["signatures"][0]["id"].as_str();
+    let only = format!("sig:{}", id.unwrap());
+    let wanted = format!("if that is another bug, --only {only} tells them apart");
+    assert!(all.1.stdout.contains(&wanted), "{}", all.1);
+
+    // Who says that it is another one is believed.
+    let all = sandbox.confirm(&["--baseline", name, "--only", &only, "--", &after]);
     assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
     assert_eq!(all.0["answer"]["confirm"]["other_failures"], 3);
     assert_eq!(all.0["variants"][0]["other"], 3);

@@ -13,7 +13,7 @@ fn a_missing_command() {
     ------- stderr -------
     error: there is no command to run
 
-    hint: give it after two dashes: provoke run -n 30 -- ./program argument
+    hint: give it after two dashes: -- ./program argument
     [exit status: Some(2)]
     ");
 }
@@ -171,7 +171,7 @@ fn a_plan_is_a_small_table() {
       compare with a variant that never fails                      156 trials   5m 12s
         with one that fails a tenth as often                       306 trials   10m 12s
         with one that fails half as often                         1918 trials   1h 03m
-      find which one of 4 variants does not fail              about 69 trials   2m 20s
+      find which one of 4 variants does not fail             about 126 trials   4m 12s
 
       taken for granted: trials are independent and the rate stays as it is; 95 % confidence; each takes TIME, also with 2 side by side
     ------- stderr -------
