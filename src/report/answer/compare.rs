@@ -144,7 +144,7 @@ impl Comparison {
             factors: factors(state),
             fails_where: None,
             error_rate: alpha,
-            assumptions: independence(state),
+            assumptions: assumptions(state, asked),
         };
         new.fails_where = fails_where(plan, &new.variants);
         new.sentence = match asked.find {
@@ -332,6 +332,18 @@ fn not_tested(state: &State) -> String {
         ),
         _ => "not tested: there are no two variants to compare".to_owned(),
     }
+}
+
+fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
+    let mut all = independence(state);
+    let named = asked
+        .baseline
+        .as_ref()
+        .is_some_and(|base| !base.bugs.is_empty());
+    if named && state.plan.rules.only.is_empty() {
+        all.push("every failure is that of the baseline; --only says which are".to_owned());
+    }
+    all
 }
 
 /// Returns a difference of two shares in points: it is known roughly, so it is said roughly.

@@ -369,10 +369,70 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
         assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
     }
 
-    // The same bug in another build is the same.
+    // The same bug in another build is the same, and so it is under another file name.
+    let renamed = compile(&sandbox, "again/renamed", &["-O1", "-DBUG=1"]);
+    let all = sandbox.confirm(&["--baseline", name, "--", &renamed]);
+    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
     let again = compile(&sandbox, "again/tool", &["-O0", "-DBUG=1", "-static"]);
     let all = sandbox.confirm(&["--baseline", name, "--", &again]);
     assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+}
+
+#[test]
+fn a_hang_is_the_bug_wherever_it_is_looked_at() {
+    let sandbox = Sandbox::new();
+    let looping = |place: &str| format!("[ $((PROVOKE_TRIAL % 2)) = 0 ] || {place}");
+    let before = looping("while :; do sleep 0.01; done");
+    let after = looping("read line < /dev/zero");
+    let (report, _) = sandbox.report(&["--max-fail", "2", "-t", "200ms", "--shell", &before]);
+    let name = report["run"].as_str().unwrap();
+    let all = sandbox.confirm(&["--baseline", name, "--shell", &after]);
+    assert_eq!(all.0["verdict"], "not_fixed", "{}", all.1);
+}
+
+#[test]
+fn a_command_that_is_typed_takes_the_place_of_the_main_one_and_of_nothing_else() {
+    let sandbox = Sandbox::new();
+    // The prefix stays.
+    let chaos = r#"[ -z "$CHAOS" ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]"#;
+    let line = ["--", "sh", "-c", chaos];
+    let wrapped = ["--wrap", "env CHAOS=1", "--max-fail", "3"];
+    sandbox.report(&[&wrapped[..], &line].concat());
+    let all = sandbox.confirm(&[&["--baseline", "last"], &line[..]].concat());
+    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+    // So do those that run beside it.
+    sandbox.write(
+        "two.toml",
+        r#"
+        tmp-per-run = true
+        max-fail = 3
+        [[actor]]
+        name = "reader"
+        command = ["sh", "-c", "until [ -e $PROVOKE_DIR/x ]; do :; done; exit 1"]
+        [[actor]]
+        name = "writer"
+        role = "helper"
+        command = ["sh", "-c", "touch $PROVOKE_DIR/x; exec sleep 100"]
+        "#,
+    );
+    sandbox.provoke(&["scenario", "two.toml", "-q"]);
+    let waits = "until [ -e $PROVOKE_DIR/x ]; do :; done; exit 1";
+    let all = sandbox.confirm(&["--baseline", "last", "--", "sh", "-c", waits]);
+    assert_eq!(told(&all).0, "not_fixed", "{}", all.1);
+}
+
+#[test]
+fn any_failure_is_any_though_the_baseline_looked_for_one() {
+    let sandbox = Sandbox::new();
+    let fails = |code: u32| format!("[ $((PROVOKE_TRIAL % 3)) != 0 ] || exit {code}");
+    sandbox.report(&["-n", "9", "--only", "code:3", "--shell", &fails(3)]);
+    let shell = fails(4);
+    let asked = ["--baseline", "last", "--shell", &shell];
+    let all = sandbox.confirm(&asked);
+    assert_eq!(told(&all).0, "fixed", "{}", all.1);
+    sandbox.report(&["-n", "9", "--only", "code:3", "--shell", &fails(3)]);
+    let all = sandbox.confirm(&[&asked[..], &["--any-failure"]].concat());
+    assert_eq!(told(&all).0, "not_fixed", "{}", all.1);
 }
 
 #[test]
