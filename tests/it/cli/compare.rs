@@ -352,7 +352,7 @@ fn a_wrong_comparison_is_explained() {
     ------- stderr -------
     error: there is no command to run
 
-    hint: give it after two dashes: provoke run -n 30 -- ./program argument
+    hint: give it after two dashes: -- ./program argument
     [exit status: Some(2)]
     ");
 }
