@@ -20,16 +20,8 @@ use std::path::PathBuf;
 pub(super) struct Confirm {
     #[command(flatten)]
     about: ConfirmFlags,
-    /// A scenario file that says the rest
-    #[arg(long, value_name = "FILE", help_heading = ASKED)]
-    file: Option<PathBuf>,
     #[command(flatten)]
-    flags: Flags,
-    #[command(flatten)]
-    output: Output,
-    /// The command of the fixed side and its arguments
-    #[arg(last = true, value_name = "CMD")]
-    command: Vec<OsString>,
+    rest: Rest,
 }
 
 /// Which variants fail, and do they differ? Trials of all of them take turns
@@ -40,6 +32,13 @@ pub(super) struct Confirm {
 pub(super) struct Compare {
     #[command(flatten)]
     about: CompareFlags,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// What is tried, and how.
+#[derive(Args)]
+struct Rest {
     /// A scenario file that says the rest
     #[arg(long, value_name = "FILE", help_heading = ASKED)]
     file: Option<PathBuf>,
@@ -47,7 +46,7 @@ pub(super) struct Compare {
     flags: Flags,
     #[command(flatten)]
     output: Output,
-    /// The command and its arguments; `{VAR}` in it is filled in
+    /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -102,7 +101,7 @@ impl Confirm {
             scenario.ask = Some(Ask::Confirm);
             about.clone().overlay(scenario);
         };
-        ask(overlay, self.file, &self.flags, &self.output, self.command)
+        self.rest.ask(overlay)
     }
 }
 
@@ -113,29 +112,25 @@ impl Compare {
             scenario.ask = Some(Ask::Compare);
             about.clone().overlay(scenario);
         };
-        ask(overlay, self.file, &self.flags, &self.output, self.command)
+        self.rest.ask(overlay)
     }
 }
 
-/// Asks a question about what was typed, or about what a file says.
-fn ask(
-    question: impl Fn(&mut Scenario),
-    file: Option<PathBuf>,
-    flags: &Flags,
-    output: &Output,
-    command: Vec<OsString>,
-) -> Result<Exit, CliError> {
-    refuse(flags)?;
-    let command = super::words(command)?;
-    let overlay = |scenario: &mut Scenario| {
-        question(scenario);
-        flags.clone().overlay(command.clone(), scenario);
-    };
-    let plan = match file {
-        Some(file) => from_file(&file, overlay)?,
-        None => from_words(overlay)?,
-    };
-    begin(plan, output)
+impl Rest {
+    /// Asks a question about what was typed, or about what a file says.
+    fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let command = super::words(self.command)?;
+        let overlay = |scenario: &mut Scenario| {
+            question(scenario);
+            self.flags.clone().overlay(command.clone(), scenario);
+        };
+        let plan = match self.file {
+            Some(file) => from_file(&file, overlay)?,
+            None => from_words(overlay)?,
+        };
+        begin(plan, &self.output)
+    }
 }
 
 impl ConfirmFlags {

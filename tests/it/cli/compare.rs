@@ -8,14 +8,7 @@ use std::collections::BTreeSet;
 impl Sandbox {
     /// Compares variants; returns the report.
     fn compare(&self, args: &[&str]) -> (Value, Said) {
-        let all = ["compare", "-q", "--export-json", "report.json"];
-        let said = self.provoke(&[&all, args].concat());
-        let text = self.read("report.json");
-        let report = serde_json::from_str(&text);
-        (
-            report.unwrap_or_else(|error| panic!("{error}: {said}")),
-            said,
-        )
+        self.ask("compare", args)
     }
 }
 

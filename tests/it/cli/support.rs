@@ -137,11 +137,16 @@ impl Sandbox {
 
     /// Repeats a command and returns the report.
     pub(super) fn report(&self, args: &[&str]) -> (Value, Said) {
-        let all = [&["run", "-q", "--export-json", "report.json"], args].concat();
-        let said = self.provoke(&all);
-        let text = self.read("report.json");
+        self.ask("run", args)
+    }
+
+    /// Asks a question of the program; returns the report.
+    pub(super) fn ask(&self, question: &str, args: &[&str]) -> (Value, Said) {
+        let all = [question, "-q", "--export-json", "report.json"];
+        let said = self.provoke(&[&all, args].concat());
+        let report = serde_json::from_str(&self.read("report.json"));
         (
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {said}")),
+            report.unwrap_or_else(|error| panic!("{error}: {said}")),
             said,
         )
     }
