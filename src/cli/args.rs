@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// stand in a scenario file, under the same name.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Flags {
-    /// Trials to run [default: 100, unless another rule ends the run]
+    /// Trials of each variant [default: 100, unless another rule or the question ends the run]
     #[arg(short = 'n', long, alias = "count", short_alias = 'r', value_name = "N", help_heading = OFTEN)]
     runs: Option<u64>,
     /// Trials side by side; they share the machine, and that changes timing
