@@ -18,6 +18,7 @@
 //! | [`trend`] | does the rate change while we measure it? |
 //! | [`mod@growth`] | does what lives across trials grow, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
+//! | [`search`] | which version, or which set of things, brought the failure? |
 //! | `special` | the special functions under all of them; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
 //!
@@ -36,6 +37,7 @@ pub mod interval;
 pub mod plan;
 pub mod power;
 pub mod race;
+pub mod search;
 mod special;
 pub mod trend;
 

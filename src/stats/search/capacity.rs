@@ -1,0 +1,75 @@
+//! How many runs a search must take at least, and how many it does take.
+//!
+//! A run tells at most so many bits about the culprit as a channel carries that says "failed" with
+//! probability p for a bad version and q for a good one. To find one of n versions takes
+//! that many runs at least, and to be sure of both its sides takes others, as in a sequential test.
+
+use super::super::convert::real;
+
+/// What a run says of a version, at known rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Channel {
+    /// The rate at which bad versions fail.
+    pub p: f64,
+    /// The rate at which good ones fail.
+    pub q: f64,
+}
+
+fn x_ln(x: f64, y: f64) -> f64 {
+    if x > 0.0 { x * y.ln() } else { 0.0 }
+}
+
+/// Returns the entropy of a coin, in nats.
+fn entropy(x: f64) -> f64 {
+    -x_ln(x, x) - x_ln(1.0 - x, 1.0 - x)
+}
+
+/// Returns the divergence of a coin of rate `a` from one of rate `b`, in nats.
+fn divergence(a: f64, b: f64) -> f64 {
+    x_ln(a, a / b) + x_ln(1.0 - a, (1.0 - a) / (1.0 - b))
+}
+
+impl Channel {
+    /// Returns the most bits that a run can tell.
+    pub fn bits_per_run(&self) -> f64 {
+        let noise = entropy(self.p) - entropy(self.q);
+        let apart = self.p - self.q;
+        let fails = 1.0 / (1.0 + (noise / apart).exp());
+        let share = (fails - self.q) / apart;
+        (entropy(fails) - entropy(self.q) - share * noise) / std::f64::consts::LN_2
+    }
+
+    /// Returns the least mean number of runs that find one of `n` versions, wrong with probability
+    /// `delta`.
+    pub fn least_runs_to_find(&self, n: u64, delta: f64) -> f64 {
+        let bits = (1.0 - delta) * real(n).log2() - entropy(delta) / std::f64::consts::LN_2;
+        (bits / self.bits_per_run()).max(0.0)
+    }
+
+    /// Returns the least mean number of runs that show the culprit to be bad and the version before
+    /// it to be good.
+    pub fn least_runs_to_be_sure(&self, delta: f64) -> f64 {
+        let told = divergence(delta, 1.0 - delta);
+        let culprit = if self.q > 0.0 {
+            told / divergence(self.p, self.q)
+        } else {
+            (1.0 - 2.0 * delta) / self.p
+        };
+        told / divergence(self.q, self.p) + culprit
+    }
+}
+
+/// Returns about how many runs a search takes after a baseline of five failures.
+///
+/// The two bounds, weighted as they turned out in simulations; the weights make up for the rates
+/// not being known.
+pub fn bisect_runs(n: u64, channel: &Channel, clean: bool, delta: f64) -> f64 {
+    let (find, sure) = if clean {
+        (1.2, 0.35)
+    } else if channel.p > 0.99 {
+        (1.2, 0.8)
+    } else {
+        (1.5, 1.5)
+    };
+    find * channel.least_runs_to_find(n, delta) + sure * channel.least_runs_to_be_sure(delta)
+}

@@ -1,0 +1,90 @@
+//! Is there one boundary at all?
+//!
+//! A failure that comes, goes and comes back breaks the assumption of every bisection. The check weighs
+//! two explanations of all runs by their probability: one boundary, as the search supposes, and
+//! versions that are bad or good each by the toss of a coin, at the same rates. Both are
+//! averaged over the same prior, so their ratio exceeds x with probability 1/x at most at any
+//! time if there is one boundary (Ville's inequality, for the average truth).
+
+use super::super::convert::real;
+use super::posterior::{Bisection, Tested};
+
+/// The logarithm of the ratio from which on it is a contradiction: 100 to 1.
+const ENOUGH: f64 = 4.605_170_185_988_092;
+
+/// Runs that do not fit one boundary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contradiction {
+    /// The logarithm of how many times likelier the runs are if versions are bad or good
+    /// independently.
+    pub ln_evidence: f64,
+    /// A version that seems bad ...
+    pub fails: usize,
+    /// ... and a later one that seems good.
+    pub passes: usize,
+}
+
+/// Returns the logarithm of a sum from the logarithms of its terms.
+fn ln_sum(terms: &[f64]) -> f64 {
+    let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most.is_finite() {
+        most + terms
+            .iter()
+            .map(|term| (term - most).exp())
+            .sum::<f64>()
+            .ln()
+    } else {
+        most
+    }
+}
+
+fn ln_likelihood(tested: &Tested, rate: f64) -> f64 {
+    let times = |count: u64, ln: f64| if count == 0 { 0.0 } else { real(count) * ln };
+    times(tested.failures, rate.ln()) + times(tested.runs - tested.failures, (-rate).ln_1p())
+}
+
+impl Bisection {
+    /// Returns why the runs contradict a single boundary, if they do.
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        let cells = self.grid().cells();
+        let mut terms = Vec::with_capacity(cells.len());
+        let mut bad = vec![Vec::with_capacity(cells.len()); self.tested().len()];
+        for cell in cells {
+            let mut term = cell.weight.ln();
+            for (tested, bad) in self.tested().iter().zip(&mut bad) {
+                let if_bad = ln_likelihood(tested, cell.p);
+                let either = ln_sum(&[if_bad, ln_likelihood(tested, cell.q)]);
+                term += either - std::f64::consts::LN_2;
+                bad.push(if either.is_finite() {
+                    (if_bad - either).exp()
+                } else {
+                    0.0
+                });
+            }
+            terms.push(term);
+        }
+        let coins = ln_sum(&terms);
+        let ln_evidence = coins - self.ln_likelihood();
+        if ln_evidence < ENOUGH {
+            return None;
+        }
+        let weights: Vec<f64> = terms.iter().map(|term| (term - coins).exp()).collect();
+        let mean = |bad: &Vec<f64>| bad.iter().zip(&weights).map(|(b, w)| b * w).sum();
+        let bad: Vec<f64> = bad.iter().map(mean).collect();
+        let mut best = (-1.0, 0, 0);
+        let mut earlier = (-1.0, 0);
+        for (tested, bad) in self.tested().iter().zip(bad) {
+            if earlier.0 * (1.0 - bad) > best.0 && earlier.0 >= 0.0 {
+                best = (earlier.0 * (1.0 - bad), earlier.1, tested.version);
+            }
+            if bad > earlier.0 {
+                earlier = (bad, tested.version);
+            }
+        }
+        Some(Contradiction {
+            ln_evidence,
+            fails: best.1,
+            passes: best.2,
+        })
+    }
+}

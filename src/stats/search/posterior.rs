@@ -1,0 +1,404 @@
+//! What is known: the joint posterior of the culprit and the rates.
+//!
+//! Culprits between two neighbouring tested versions have one likelihood in common, so there is one
+//! row of cells for each such segment and, computed once, the sums of the prior. A run costs
+//! the tested versions times the cells, however many versions there are.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::convert::real;
+use super::grid::{Cell, Grid, Model};
+
+/// Below this share of what was, a product is computed anew from logarithms.
+const UNDERFLOW: f64 = 1e-200;
+
+/// A version that has runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tested {
+    pub version: usize,
+    pub failures: u64,
+    pub runs: u64,
+}
+
+/// Returns the sum of products, in four lanes that the compiler can keep side by side.
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 4];
+    let (a, b) = (a.chunks_exact(4), b.chunks_exact(4));
+    let rest = a.remainder().iter().zip(b.remainder());
+    let rest: f64 = rest.map(|(a, b)| a * b).sum();
+    for (a, b) in a.zip(b) {
+        for i in 0..4 {
+            lanes[i] += a[i] * b[i];
+        }
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+}
+
+/// Returns the sum, in four lanes.
+pub(super) fn sum(a: &[f64]) -> f64 {
+    let mut lanes = [0.0; 4];
+    let a = a.chunks_exact(4);
+    let rest: f64 = a.remainder().iter().sum();
+    for a in a {
+        for i in 0..4 {
+            lanes[i] += a[i];
+        }
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+}
+
+/// The likelihoods of each segment between tested versions, times the weight of the cell.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    pub(super) grid: Arc<Grid>,
+    newest: usize,
+    pub(super) tested: Vec<Tested>,
+    /// One row of cells a segment, one segment more than tested versions.
+    values: Vec<f64>,
+    /// The logarithm of all that the values have been scaled by.
+    ln_scale: f64,
+    bad: Vec<f64>,
+    good: Vec<f64>,
+}
+
+fn outcome(rate: f64, failed: bool) -> f64 {
+    if failed { rate } else { 1.0 - rate }
+}
+
+/// Returns k ln x, where nothing of something impossible is nothing.
+fn times_ln(k: u64, ln: f64) -> f64 {
+    if k == 0 { 0.0 } else { real(k) * ln }
+}
+
+impl Rows {
+    fn new(grid: Arc<Grid>, newest: usize) -> Self {
+        Self {
+            values: grid.cells().iter().map(|cell| cell.weight).collect(),
+            grid,
+            newest,
+            tested: Vec::new(),
+            ln_scale: 0.0,
+            bad: Vec::new(),
+            good: Vec::new(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.grid.cells().len()
+    }
+
+    pub(super) fn row(&self, segment: usize) -> &[f64] {
+        let width = self.width();
+        &self.values[segment * width..(segment + 1) * width]
+    }
+
+    /// Returns the hypotheses of a segment; the last goes on to "none".
+    pub(super) fn hypotheses(&self, segment: usize) -> Range<usize> {
+        let from = segment
+            .checked_sub(1)
+            .map_or(0, |i| self.tested[i].version + 1);
+        let to = self
+            .tested
+            .get(segment)
+            .map_or(self.newest + 2, |tested| tested.version + 1);
+        from..to
+    }
+
+    pub(super) fn segments(&self) -> usize {
+        self.tested.len() + 1
+    }
+
+    /// Returns the segment in which a version lies.
+    pub(super) fn segment_of(&self, version: usize) -> usize {
+        self.tested
+            .partition_point(|tested| tested.version < version)
+    }
+
+    /// Makes the version the end of a segment, and returns which.
+    fn split(&mut self, version: usize) -> usize {
+        let segment = self.segment_of(version);
+        if self
+            .tested
+            .get(segment)
+            .is_some_and(|tested| tested.version == version)
+        {
+            return segment;
+        }
+        let width = self.width();
+        let end = (segment + 1) * width;
+        let before = self.values.len();
+        // The row and all after it once more, then those moved down to follow the row.
+        self.values.extend_from_within(end - width..);
+        self.values.copy_within(before.., end);
+        self.values.truncate(before + width);
+        self.tested.insert(
+            segment,
+            Tested {
+                version,
+                failures: 0,
+                runs: 0,
+            },
+        );
+        segment
+    }
+
+    /// Takes one run into account; `values` are not normalised afterwards.
+    pub(super) fn observe(&mut self, version: usize, failed: bool) {
+        let at = self.split(version);
+        let tested = &mut self.tested[at];
+        tested.runs += 1;
+        tested.failures += u64::from(failed);
+        let width = self.width();
+        let grid = Arc::clone(&self.grid);
+        let cells = grid.cells();
+        self.good.clear();
+        self.good
+            .extend(cells.iter().map(|cell| outcome(cell.q, failed)));
+        self.bad.clear();
+        self.bad
+            .extend(cells.iter().map(|cell| outcome(cell.p, failed)));
+        for segment in 0..self.segments() {
+            let factors = if segment <= at { &self.bad } else { &self.good };
+            let row = &mut self.values[segment * width..(segment + 1) * width];
+            for (value, factor) in row.iter_mut().zip(factors) {
+                *value *= factor;
+            }
+        }
+    }
+
+    /// Adds runs without touching the likelihoods.
+    fn count(&mut self, version: usize, failures: u64, runs: u64) {
+        let at = self.split(version);
+        self.tested[at].failures += failures;
+        self.tested[at].runs += runs;
+    }
+
+    /// Returns the logarithm of the likelihood of a segment in a cell, times the cell's weight.
+    fn ln_value(&self, segment: usize, cell: &Cell) -> f64 {
+        let of = |tested: &Tested, rate: f64| {
+            times_ln(tested.failures, rate.ln())
+                + times_ln(tested.runs - tested.failures, (-rate).ln_1p())
+        };
+        let sum = |side: &[Tested]| Tested {
+            version: 0,
+            failures: side.iter().map(|tested| tested.failures).sum(),
+            runs: side.iter().map(|tested| tested.runs).sum(),
+        };
+        let (good, bad) = self.tested.split_at(segment);
+        cell.weight.ln() + of(&sum(good), cell.q) + of(&sum(bad), cell.p)
+    }
+
+    /// Computes everything anew from the counts, such that the largest value is one.
+    fn rebuild_all(&mut self) {
+        let grid = Arc::clone(&self.grid);
+        let of_segment = |s| grid.cells().iter().map(move |cell| (s, cell));
+        let lns = (0..self.segments()).flat_map(of_segment);
+        self.values = lns.map(|(s, cell)| self.ln_value(s, cell)).collect();
+        let most = self.values.iter().copied().fold(f64::MIN, f64::max);
+        for value in &mut self.values {
+            *value = (*value - most).exp();
+        }
+        self.ln_scale = -most;
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        for value in &mut self.values {
+            *value *= factor;
+        }
+        self.ln_scale += factor.ln();
+    }
+
+    /// Keeps the values away from zero, where many products would take them.
+    pub(super) fn refresh(&mut self) {
+        let most = self.values.iter().copied().fold(0.0, f64::max);
+        if most > 0.0 && most < 1e-100 {
+            self.scale(most.recip());
+        }
+    }
+
+    /// Returns the rows of these cells only.
+    pub(super) fn only(&self, cells: &[usize]) -> Self {
+        let kept = cells.iter().map(|&i| self.grid.cells()[i]).collect();
+        let values = (0..self.segments())
+            .flat_map(|segment| cells.iter().map(move |&i| (segment, i)))
+            .map(|(segment, i)| self.row(segment)[i])
+            .collect();
+        Self {
+            grid: Arc::new(Grid::of(kept)),
+            newest: self.newest,
+            tested: self.tested.clone(),
+            values,
+            ln_scale: self.ln_scale,
+            bad: Vec::new(),
+            good: Vec::new(),
+        }
+    }
+}
+
+/// A search for the version that made a failure possible, at a rate that nobody knows.
+///
+/// Versions are 0..=n: 0 is the good end, n the newest. Hypothesis c = 1..=n is "bad from version c
+/// on", 0 is "bad at the good end already", n+1 is "none is bad".
+#[derive(Debug, Clone)]
+pub struct Bisection {
+    pub(super) newest: usize,
+    /// Sums of the prior: the weight of all hypotheses before the i-th.
+    pub(super) before: Vec<f64>,
+    pub(super) rows: Rows,
+    pub(super) untestable: BTreeSet<usize>,
+}
+
+impl Bisection {
+    /// Returns a search over the versions 0..=n, with a weight for each culprit 1..=n, even if none
+    /// are given.
+    pub fn new(n: usize, model: &Model, weights: Option<&[f64]>) -> Self {
+        let even = vec![1.0; n];
+        let weights = weights.unwrap_or(&even);
+        debug_assert_eq!(weights.len(), n);
+        let total: f64 = weights.iter().sum();
+        let rest = 1.0 - model.already_bad - model.none;
+        let of_culprits = weights.iter().map(|weight| weight * rest / total);
+        let prior: Vec<f64> = [model.already_bad]
+            .into_iter()
+            .chain(of_culprits)
+            .chain([model.none])
+            .collect();
+        Self::with(Grid::new(model), &prior)
+    }
+
+    /// Returns a search with these rates and these weights of all hypotheses, 0..=n+1.
+    pub(super) fn with(grid: Grid, prior: &[f64]) -> Self {
+        let newest = prior.len() - 2;
+        let mut sum = 0.0;
+        let mut before = vec![0.0];
+        before.extend(prior.iter().map(|weight| {
+            sum += weight;
+            sum
+        }));
+        Self {
+            newest,
+            before,
+            rows: Rows::new(Arc::new(grid), newest),
+            untestable: BTreeSet::new(),
+        }
+    }
+
+    /// Takes one run into account.
+    pub fn observe(&mut self, version: usize, failed: bool) {
+        self.exclude_none(version, failed);
+        self.rows.observe(version, failed);
+        self.normalise();
+    }
+
+    /// Takes several runs of one version into account.
+    pub fn observe_many(&mut self, version: usize, failures: u64, runs: u64) {
+        debug_assert!(failures <= runs && version <= self.newest);
+        if runs == 0 {
+            return;
+        }
+        self.exclude_none(version, failures > 0);
+        self.rows.count(version, failures, runs);
+        self.rows.rebuild_all();
+        self.normalise();
+    }
+
+    /// Says that a version cannot be run at all.
+    ///
+    /// It stays a possible culprit, together with its neighbours that no run can tell it from.
+    pub fn untestable(&mut self, version: usize) {
+        self.untestable.insert(version);
+    }
+
+    /// A failure of the newest version is what the search is for.
+    fn exclude_none(&mut self, version: usize, failed: bool) {
+        if version == self.newest && failed {
+            let last = self.newest + 2;
+            self.before[last] = self.before[last - 1];
+        }
+    }
+
+    fn normalise(&mut self) {
+        let mut total = self.total();
+        if total < UNDERFLOW {
+            self.rows.rebuild_all();
+            total = self.total();
+        }
+        if total > 0.0 {
+            self.rows.scale(total.recip());
+        }
+    }
+
+    fn total(&self) -> f64 {
+        (0..self.rows.segments())
+            .map(|segment| self.prior(segment) * sum(self.rows.row(segment)))
+            .sum()
+    }
+
+    /// Returns the prior weight of a segment.
+    pub(super) fn prior(&self, segment: usize) -> f64 {
+        self.weight(&self.rows.hypotheses(segment))
+    }
+
+    /// Returns the prior weight of some hypotheses.
+    pub(super) fn weight(&self, hypotheses: &Range<usize>) -> f64 {
+        self.before[hypotheses.end] - self.before[hypotheses.start]
+    }
+
+    /// Returns the number of the newest version.
+    pub fn newest(&self) -> usize {
+        self.newest
+    }
+
+    /// Returns the versions that have runs, in their order.
+    pub fn tested(&self) -> &[Tested] {
+        &self.rows.tested
+    }
+
+    /// Returns the failures and the runs of a version.
+    pub fn counts(&self, version: usize) -> (u64, u64) {
+        let at = self.rows.segment_of(version);
+        match self.rows.tested.get(at) {
+            Some(tested) if tested.version == version => (tested.failures, tested.runs),
+            _ => (0, 0),
+        }
+    }
+
+    /// Returns the logarithm of the probability of all runs in their order, before any was seen.
+    pub(super) fn ln_likelihood(&self) -> f64 {
+        self.total().ln() - self.rows.ln_scale
+    }
+
+    /// Tells whether the runs cannot have come about in any way that the model knows.
+    pub fn impossible(&self) -> bool {
+        self.total() <= 0.0
+    }
+
+    /// Returns the posterior probability of each hypothesis, 0..=n+1.
+    pub fn posterior(&self) -> Vec<f64> {
+        let mut masses = Vec::with_capacity(self.newest + 2);
+        for segment in 0..self.rows.segments() {
+            let density = sum(self.rows.row(segment));
+            let hypotheses = self.rows.hypotheses(segment);
+            masses.extend(hypotheses.map(|c| density * (self.before[c + 1] - self.before[c])));
+        }
+        masses
+    }
+
+    /// Returns the posterior weight of each cell of the grid.
+    pub(super) fn cell_masses(&self) -> Vec<f64> {
+        let mut masses = vec![0.0; self.rows.width()];
+        for segment in 0..self.rows.segments() {
+            let prior = self.prior(segment);
+            for (mass, value) in masses.iter_mut().zip(self.rows.row(segment)) {
+                *mass += prior * value;
+            }
+        }
+        masses
+    }
+
+    pub fn grid(&self) -> &Grid {
+        &self.rows.grid
+    }
+}

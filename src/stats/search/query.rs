@@ -1,0 +1,350 @@
+//! Which version to run next: the most information for its price.
+//!
+//! A query is a version and a block of m runs of which only "none failed" or "some failed" is
+//! used. The block sets the horizon of the price (a switch to another version is worth it for many
+//! runs, not for one); after each real run the choice is made anew.
+//!
+//! The information is that of the outcome about the culprit: h(F) less the mean of
+//! h(F given the culprit), where h is the entropy of a coin and F the chance of a failure in the block. Within a
+//! segment both parts are linear in the share x of the segment's prior at or below the version, so
+//! that the whole is concave in x and its maximum is known in closed form: the versions that have no runs need not
+//! be walked over.
+
+use std::ops::Range;
+
+use super::super::convert::real;
+use super::grid::{BLOCKS, Blocks};
+use super::posterior::{Bisection, Rows, dot, sum};
+
+/// What a query costs, in any unit.
+#[derive(Debug, Clone, Copy)]
+pub struct Costs<'a> {
+    /// One run.
+    pub run: f64,
+    /// To go on with another version than `current`.
+    pub switch: f64,
+    /// To make a version that is not among `built`.
+    pub build: f64,
+    pub current: Option<usize>,
+    pub built: &'a [usize],
+}
+
+impl Costs<'_> {
+    /// Runs are all that costs.
+    pub const RUNS: Self = Costs {
+        run: 1.0,
+        switch: 0.0,
+        build: 0.0,
+        current: None,
+        built: &[],
+    };
+
+    fn of(&self, version: usize, block: f64) -> f64 {
+        let mut cost = block * self.run;
+        if self.current != Some(version) {
+            cost += self.switch;
+            if self.build > 0.0 && !self.built.contains(&version) {
+                cost += self.build;
+            }
+        }
+        cost
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Query {
+    pub version: usize,
+    /// The number of runs that the price was reckoned for.
+    pub block: u64,
+    /// The information of such a block about the culprit, in nats.
+    pub gain: f64,
+}
+
+/// Gains that differ by less than this share are equal.
+const TIE: f64 = 1e-9;
+/// A segment with less mass than this holds no best query inside.
+pub(super) const LITTLE: f64 = 1e-6;
+/// A gain below this is rounding.
+pub(super) const NOTHING: f64 = 1e-13;
+
+fn x_ln_x(x: f64) -> f64 {
+    if x > 0.0 { x * x.ln() } else { 0.0 }
+}
+
+/// Returns the entropy of a coin that shows "failed" with `part` of `whole`, times the whole.
+fn entropy(part: f64, whole: f64) -> f64 {
+    if whole <= 0.0 {
+        return 0.0;
+    }
+    let part = part.clamp(0.0, whole);
+    x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
+}
+
+/// A chance of failure summed over hypotheses, and the sum of the entropies given each of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    fails: f64,
+    noise: f64,
+}
+
+impl Sum {
+    fn new(fails: f64, mass: f64) -> Self {
+        Self {
+            fails,
+            noise: entropy(fails, mass),
+        }
+    }
+
+    fn plus(self, other: Self, times: f64) -> Self {
+        Self {
+            fails: self.fails + times * other.fails,
+            noise: self.noise + times * other.noise,
+        }
+    }
+
+    fn gain(self) -> f64 {
+        entropy(self.fails, 1.0) - self.noise
+    }
+}
+
+/// What a segment expects of a version, by block.
+struct Expected {
+    mass: f64,
+    bad: Vec<Sum>,
+    good: Vec<Sum>,
+}
+
+/// The gain of blocks of one length inside a segment, as a function of the share of the segment's
+/// prior at or below the version.
+#[derive(Clone, Copy)]
+pub(super) struct Inside {
+    /// At share 0, without this segment.
+    rest: Sum,
+    bad: Sum,
+    good: Sum,
+}
+
+impl Inside {
+    pub(super) fn gain(&self, share: f64) -> f64 {
+        self.rest
+            .plus(self.bad, share)
+            .plus(self.good, 1.0 - share)
+            .gain()
+    }
+
+    /// Returns the chance of a failure.
+    fn fails(&self, share: f64) -> f64 {
+        self.rest
+            .plus(self.bad, share)
+            .plus(self.good, 1.0 - share)
+            .fails
+    }
+
+    /// Returns the change of the gain with the share.
+    pub(super) fn slope(&self, share: f64) -> f64 {
+        let fails = self.fails(share);
+        let noise = self.bad.noise - self.good.noise;
+        (self.bad.fails - self.good.fails) * ((1.0 - fails) / fails).ln() - noise
+    }
+
+    /// Returns the share with the largest gain.
+    fn best(&self) -> f64 {
+        let fails = self.bad.fails - self.good.fails;
+        if fails.abs() < f64::MIN_POSITIVE {
+            return 0.0;
+        }
+        let odds = ((self.bad.noise - self.good.noise) / fails).exp();
+        let base = self.rest.fails + self.good.fails;
+        ((1.0 / (1.0 + odds) - base) / fails).clamp(0.0, 1.0)
+    }
+}
+
+/// The gains of all queries.
+pub(super) struct Outlook {
+    blocks: usize,
+    inside: Vec<Inside>,
+    mass: Vec<f64>,
+}
+
+impl Outlook {
+    /// Returns the gains by the cells of a range, for the first so many block lengths.
+    pub(super) fn new(rows: &Rows, before: &[f64], cells: &Range<usize>, blocks: usize) -> Self {
+        let priors: Vec<f64> = (0..rows.segments())
+            .map(|s| {
+                let hypotheses = rows.hypotheses(s);
+                before[hypotheses.end] - before[hypotheses.start]
+            })
+            .collect();
+        let mass = |s: usize| priors[s] * sum(&rows.row(s)[cells.clone()]);
+        let mass: Vec<f64> = (0..rows.segments()).map(mass).collect();
+        let total: f64 = mass.iter().sum();
+        let grid = &rows.grid;
+        let bad = (
+            &grid.bad_rates()[cells.clone()],
+            &grid.bad_blocks()[cells.clone()],
+        );
+        let good = (
+            &grid.good_rates()[cells.clone()],
+            &grid.good_blocks()[cells.clone()],
+        );
+        let expected: Vec<Expected> = (0..rows.segments())
+            .map(|s| {
+                let (prior, mass) = (priors[s] / total, mass[s] / total);
+                let row = &rows.row(s)[cells.clone()];
+                let sums = |tables| to_sums(&fails(row, tables, blocks), prior, mass, blocks);
+                Expected {
+                    mass,
+                    bad: sums(bad),
+                    good: sums(good),
+                }
+            })
+            .collect();
+        let mut above = vec![Sum::default(); blocks];
+        for segment in &expected {
+            for (sum, good) in above.iter_mut().zip(&segment.good) {
+                *sum = sum.plus(*good, 1.0);
+            }
+        }
+        let mut outlook = Self {
+            blocks,
+            inside: Vec::with_capacity(expected.len() * blocks),
+            mass: expected.iter().map(|segment| segment.mass).collect(),
+        };
+        let mut below = vec![Sum::default(); blocks];
+        for segment in &expected {
+            for (above, good) in above.iter_mut().zip(&segment.good) {
+                *above = above.plus(*good, -1.0);
+            }
+            for b in 0..blocks {
+                outlook.inside.push(Inside {
+                    rest: below[b].plus(above[b], 1.0),
+                    bad: segment.bad[b],
+                    good: segment.good[b],
+                });
+                below[b] = below[b].plus(segment.bad[b], 1.0);
+            }
+        }
+        outlook
+    }
+
+    pub(super) fn inside(&self, segment: usize, block: usize) -> &Inside {
+        &self.inside[segment * self.blocks + block]
+    }
+
+    pub(super) fn mass(&self, segment: usize) -> f64 {
+        self.mass[segment]
+    }
+}
+
+/// Returns the failing part of each block, summed over the cells of a row.
+fn fails(row: &[f64], (rates, table): (&[f64], &[Blocks]), blocks: usize) -> Blocks {
+    let mut sums = [0.0; BLOCKS.len()];
+    if blocks == 1 {
+        sums[0] = dot(row, rates);
+        return sums;
+    }
+    for (value, fails) in row.iter().zip(table) {
+        for (sum, fails) in sums.iter_mut().zip(fails) {
+            *sum += value * fails;
+        }
+    }
+    sums
+}
+
+fn to_sums(fails: &Blocks, prior: f64, mass: f64, blocks: usize) -> Vec<Sum> {
+    let sums = fails[..blocks].iter();
+    sums.map(|fails| Sum::new(prior * fails, mass)).collect()
+}
+
+impl Bisection {
+    /// Returns the information of a block about the culprit, in nats; `block` is an index into
+    /// the powers of two from 1 to 256.
+    pub fn gain(&self, version: usize, block: usize) -> f64 {
+        let cells = 0..self.rows.width();
+        let outlook = Outlook::new(&self.rows, &self.before, &cells, BLOCKS.len());
+        let segment = self.rows.segment_of(version);
+        let share = self.share(segment, version);
+        outlook.inside(segment, block).gain(share)
+    }
+
+    /// Returns the share of a segment's prior at or below a version in it.
+    pub(super) fn share(&self, segment: usize, version: usize) -> f64 {
+        let hypotheses = self.rows.hypotheses(segment);
+        let all = self.weight(&hypotheses);
+        if all <= 0.0 {
+            return 1.0;
+        }
+        self.weight(&(hypotheses.start..version + 1)) / all
+    }
+
+    /// Returns the testable versions next to this share of the prior of some hypotheses: at or
+    /// below, and above.
+    pub(super) fn next_to(&self, hypotheses: &Range<usize>, share: f64) -> [Option<usize>; 2] {
+        let versions = hypotheses.start..hypotheses.end.min(self.newest + 1);
+        let wanted = self.before[hypotheses.start] + share * self.weight(hypotheses);
+        let sums = &self.before[versions.start + 1..=versions.end];
+        let above = versions.start + sums.partition_point(|&sum| sum < wanted);
+        let testable = |version: &usize| !self.untestable.contains(version);
+        [
+            (versions.start..above.min(versions.end))
+                .rev()
+                .find(testable),
+            (above..versions.end).find(testable),
+        ]
+    }
+
+    /// Returns the query that is best among these cells.
+    pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
+        let outlook = Outlook::new(&self.rows, &self.before, cells, BLOCKS.len());
+        let mut best = Best::default();
+        let special = costs.current.iter().chain(costs.built);
+        let special = special.filter(|v| **v <= self.newest && !self.untestable.contains(v));
+        for &version in special {
+            let segment = self.rows.segment_of(version);
+            let share = self.share(segment, version);
+            for b in 0..BLOCKS.len() {
+                best.offer(version, b, outlook.inside(segment, b).gain(share), costs);
+            }
+        }
+        for segment in 0..self.rows.segments() {
+            let little = outlook.mass[segment] < LITTLE;
+            for b in 0..BLOCKS.len() {
+                let inside = outlook.inside(segment, b);
+                let share = if little { 1.0 } else { inside.best() };
+                let hypotheses = self.rows.hypotheses(segment);
+                for version in self.next_to(&hypotheses, share).into_iter().flatten() {
+                    let gain = inside.gain(self.share(segment, version));
+                    best.offer(version, b, gain, costs);
+                }
+            }
+        }
+        best.query
+    }
+}
+
+/// The best query so far; of equal ones, that of the lowest version.
+#[derive(Default)]
+struct Best {
+    score: f64,
+    query: Option<Query>,
+}
+
+impl Best {
+    fn offer(&mut self, version: usize, block: usize, gain: f64, costs: &Costs) {
+        if gain < NOTHING {
+            return;
+        }
+        let m = BLOCKS[block];
+        let score = gain / costs.of(version, real(m));
+        let lower = self.query.is_some_and(|query| version < query.version);
+        if score > self.score * (1.0 + TIE) || (lower && score >= self.score * (1.0 - TIE)) {
+            self.score = score;
+            self.query = Some(Query {
+                version,
+                block: m,
+                gain,
+            });
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Which smallest set of things keeps the failure?
+//!
+//! Repeated noisy bisection. The things stand in an order; the failure needs some shortest prefix
+//! of it, and the last thing of that prefix is needed. It is found by a [`Bisection`] over the
+//! lengths of the prefix, is then always on, and the same is asked of the things before it, until
+//! those found suffice alone. What was learnt of the rates goes on from stage to stage. Stage s may be wrong
+//! with probability delta/(s(s+1)), which sums to delta however many there are.
+//!
+//! All this supposes that more things on never hide the failure. The end check does not: what was
+//! found must fail alone, and must be clean without any one of its parts by the exact rule of
+//! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
+//! with that part last.
+
+use std::collections::BTreeMap;
+
+use super::super::convert::real;
+use super::super::interval::{Interval, confidence_sequence};
+use super::super::{cheapest_baseline, clean_runs_needed};
+use super::batch::Slots;
+use super::grid::{Cell, Grid, Model};
+use super::posterior::Bisection;
+use super::query::Costs;
+use super::stop::{Stop, Verdict};
+
+/// The sizes of the set that the prior reckons with.
+const SIZES: u32 = 8;
+
+/// Returns the prior of the shortest failing prefix having length 0, 1, ..., `remaining`.
+///
+/// That of the last element of k things spread evenly, with weight 2^-k. That nothing more is
+/// needed is impossible at first and as likely as not later.
+pub fn stage_prior(remaining: usize, first: bool) -> Vec<f64> {
+    let mut prior = vec![0.0; remaining + 1];
+    // choose(j-1, k-1) / choose(r, k), from k to k+1 by the ratio of neighbours.
+    let r = real(remaining as u64);
+    for (j, prior) in prior.iter_mut().enumerate().skip(1) {
+        let mut share = r.recip();
+        for k in 1..=SIZES {
+            *prior += share / f64::from(1_u32 << k);
+            let (j, k) = (real(j as u64), f64::from(k));
+            if j <= k || r <= k {
+                break;
+            }
+            share *= (j - k) / k * (k + 1.0) / (r - k);
+        }
+    }
+    let total: f64 = prior.iter().sum();
+    let of_more = if first { 1.0 } else { 0.5 };
+    if total > 0.0 {
+        for prior in &mut prior {
+            *prior *= of_more / total;
+        }
+    }
+    prior[0] = 1.0 - of_more;
+    prior
+}
+
+/// Failures in runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    pub failures: u64,
+    pub runs: u64,
+}
+
+/// How often the set that was found fails, against everything together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    pub of_all: Interval,
+    pub of_found: Interval,
+}
+
+impl Rates {
+    /// Returns how many times more rarely the set fails than everything together, at least and at
+    /// most, if that is certain.
+    pub fn times_rarer(&self) -> Option<(f64, f64)> {
+        let least = self.of_all.lo / self.of_found.hi;
+        (least > 1.0).then(|| (least, self.of_all.hi / self.of_found.lo))
+    }
+}
+
+/// What is known of the smallest set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The things found to be needed, in groups that could not be told apart.
+    pub needed: Vec<Vec<usize>>,
+    /// Whether they suffice.
+    pub sufficient: bool,
+    /// The groups, by index, of which it has not been shown that the failure needs them.
+    pub open: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Searching,
+    Checking,
+    Over,
+}
+
+/// A search for the smallest set of things that keeps a failure.
+#[derive(Debug, Clone)]
+pub struct Reduction {
+    things: usize,
+    clean: bool,
+    delta: f64,
+    baseline: Count,
+    cells: Vec<Cell>,
+    /// The things not decided yet, the most suspicious first.
+    order: Vec<usize>,
+    found: Vec<Vec<usize>>,
+    stage: u64,
+    search: Bisection,
+    counts: BTreeMap<Vec<usize>, Count>,
+    /// Sets that cannot be run.
+    untestable: Vec<Vec<usize>>,
+    phase: Phase,
+    restarts: usize,
+}
+
+impl Reduction {
+    /// Returns a search among the things 0..n, in the order of suspicion, after so many failures
+    /// with all of them on.
+    pub fn new(order: Vec<usize>, clean: bool, baseline: Count, delta: f64) -> Self {
+        let model = Model {
+            clean,
+            already_bad: 0.0,
+            none: 0.0,
+        };
+        let grid = Grid::new(&model);
+        let mut search = Bisection::with(grid, &hypotheses(order.len(), true));
+        search.observe_many(order.len(), baseline.failures, baseline.runs);
+        let mut all = order.clone();
+        all.sort_unstable();
+        Self {
+            things: order.len(),
+            clean,
+            delta,
+            baseline,
+            cells: weighted(&search),
+            order,
+            found: Vec::new(),
+            stage: 1,
+            search,
+            counts: BTreeMap::from([(all, baseline)]),
+            untestable: Vec::new(),
+            phase: Phase::Searching,
+            restarts: 0,
+        }
+    }
+
+    fn stop(&self) -> Stop {
+        let stage = real(self.stage);
+        Stop::at(self.delta / (stage * (stage + 1.0)))
+    }
+
+    /// Returns the set of what was found and the first so many of the rest.
+    fn prefix(&self, length: usize) -> Vec<usize> {
+        let found = self.found.iter().flatten();
+        let mut set: Vec<usize> = found.chain(&self.order[..length]).copied().collect();
+        set.sort_unstable();
+        set
+    }
+
+    /// Returns what was found, without one group.
+    fn without(&self, group: usize) -> Vec<usize> {
+        let others = self.found.iter().enumerate().filter(|(i, _)| *i != group);
+        let mut set: Vec<usize> = others.flat_map(|(_, group)| group).copied().collect();
+        set.sort_unstable();
+        set
+    }
+
+    /// Returns the length of the prefix that a set is, in this stage.
+    fn length(&self, set: &[usize]) -> Option<usize> {
+        let found: usize = self.found.iter().map(Vec::len).sum();
+        let length = set.len().checked_sub(found)?;
+        (length <= self.order.len() && self.prefix(length) == set).then_some(length)
+    }
+
+    fn count(&self, set: &[usize]) -> Count {
+        self.counts.get(set).copied().unwrap_or_default()
+    }
+
+    /// Returns the set to run next, in ascending order, or nothing at the end.
+    pub fn next(&self) -> Option<Vec<usize>> {
+        self.next_batch(&[], 1, 0).pop()
+    }
+
+    /// Returns the sets to run in so many free slots while others are under way.
+    pub fn next_batch(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
+        match self.phase {
+            Phase::Over => Vec::new(),
+            Phase::Checking => self.checks(in_flight, free),
+            Phase::Searching if free == 1 && in_flight.is_empty() => {
+                let query = self.search.choose(&self.stop(), &Costs::RUNS);
+                query
+                    .iter()
+                    .map(|query| self.prefix(query.version))
+                    .collect()
+            }
+            Phase::Searching => {
+                let lengths: Vec<usize> = in_flight
+                    .iter()
+                    .filter_map(|set| self.length(set))
+                    .collect();
+                let slots = Slots {
+                    free,
+                    in_flight: &lengths,
+                    built: &[],
+                    builds: usize::MAX,
+                    seed,
+                };
+                let lengths = self.search.choose_batch(&self.stop(), &slots);
+                lengths
+                    .into_iter()
+                    .map(|length| self.prefix(length))
+                    .collect()
+            }
+        }
+    }
+
+    /// Takes a run into account.
+    pub fn observe(&mut self, set: &[usize], failed: bool) {
+        let count = self.counts.entry(set.to_vec()).or_default();
+        count.runs += 1;
+        count.failures += u64::from(failed);
+        match self.phase {
+            Phase::Searching => {
+                if let Some(length) = self.length(set) {
+                    self.search.observe(length, failed);
+                    self.advance();
+                }
+            }
+            Phase::Checking => self.check(),
+            Phase::Over => {}
+        }
+    }
+
+    /// Says that a set cannot be run at all.
+    pub fn untestable(&mut self, set: &[usize]) {
+        self.untestable.push(set.to_vec());
+        match self.phase {
+            Phase::Searching => {
+                if let Some(length) = self.length(set) {
+                    self.search.untestable(length);
+                    self.advance();
+                }
+            }
+            Phase::Checking => self.check(),
+            Phase::Over => {}
+        }
+    }
+
+    /// Goes on to the next stage if this one is decided.
+    fn advance(&mut self) {
+        while self.phase == Phase::Searching {
+            let group = match self.search.verdict(&self.stop()) {
+                Verdict::Known(group) => group,
+                Verdict::AlreadyBad(_) => {
+                    self.begin_check();
+                    return;
+                }
+                Verdict::NoneBad(_) | Verdict::Impossible => {
+                    self.phase = Phase::Over;
+                    return;
+                }
+                Verdict::Open(_) => return,
+            };
+            let first = group.first.max(1) - 1;
+            self.found.push(self.order[first..group.last].to_vec());
+            self.order.truncate(first);
+            self.stage += 1;
+            self.cells = weighted(&self.search);
+            self.begin_stage(self.stage == 1);
+            if self.order.is_empty() {
+                self.begin_check();
+            }
+        }
+    }
+
+    fn begin_stage(&mut self, first: bool) {
+        let prior = hypotheses(self.order.len(), first);
+        self.search = Bisection::with(Grid::of(self.cells.clone()), &prior);
+        for length in 0..=self.order.len() {
+            if self.untestable.contains(&self.prefix(length)) {
+                self.search.untestable(length);
+            }
+        }
+    }
+
+    fn begin_check(&mut self) {
+        self.phase = Phase::Checking;
+        self.check();
+    }
+
+    fn level(&self) -> f64 {
+        self.delta / real(self.found.len().max(1) as u64)
+    }
+
+    /// Returns how many more runs each set of the end check takes.
+    fn missing(&self) -> Vec<(Vec<usize>, u64)> {
+        let whole = self.prefix(0);
+        let alone = self.count(&whole);
+        let failures = cheapest_baseline(self.delta);
+        if alone.failures < failures && !self.untestable.contains(&whole) {
+            return vec![(whole, failures - alone.failures)];
+        }
+        let missing = (0..self.found.len()).filter_map(|group| {
+            let set = self.without(group);
+            if self.untestable.contains(&set) {
+                return None;
+            }
+            let needed = clean_runs_needed(alone.failures, alone.runs, self.level())?;
+            let count = self.count(&set);
+            let more = if count.failures == 0 {
+                needed.saturating_sub(count.runs)
+            } else {
+                u64::from(self.improbable(count, true) > self.level())
+            };
+            (more > 0).then_some((set, more))
+        });
+        missing.collect()
+    }
+
+    /// Returns the probability that a set which failed so often is bad, if `bad`, or good, had both
+    /// been as likely as not.
+    fn improbable(&self, count: Count, bad: bool) -> f64 {
+        let likelihood = |rate: f64| {
+            let (failures, passes) = (real(count.failures), real(count.runs - count.failures));
+            rate.powf(failures) * (1.0 - rate).powf(passes)
+        };
+        let sum = |rate: fn(&Cell) -> f64| -> f64 {
+            let cells = self.cells.iter();
+            cells.map(|cell| cell.weight * likelihood(rate(cell))).sum()
+        };
+        let (if_bad, if_good) = (sum(|cell| cell.p), sum(|cell| cell.q));
+        (if bad { if_bad } else { if_good }) / (if_bad + if_good)
+    }
+
+    fn checks(&self, in_flight: &[Vec<usize>], free: usize) -> Vec<Vec<usize>> {
+        let mut sets = Vec::new();
+        for (set, more) in self.missing() {
+            let under_way = in_flight.iter().filter(|other| **other == set).count() as u64;
+            for _ in under_way..more {
+                if sets.len() == free {
+                    return sets;
+                }
+                sets.push(set.clone());
+            }
+        }
+        sets
+    }
+
+    /// Ends the check if nothing is missing, or begins anew if a part is not needed.
+    fn check(&mut self) {
+        let needless = (0..self.found.len()).find(|&group| {
+            let count = self.count(&self.without(group));
+            count.failures > 0 && (self.clean || self.improbable(count, false) <= self.level())
+        });
+        match needless {
+            Some(group) if self.restarts < self.things => {
+                let last = self.found.remove(group);
+                self.order = self.found.drain(..).flatten().chain(last).collect();
+                self.restarts += 1;
+                self.stage += 1;
+                self.phase = Phase::Searching;
+                self.begin_stage(true);
+                self.advance();
+            }
+            _ if self.missing().is_empty() => self.phase = Phase::Over,
+            _ => {}
+        }
+    }
+
+    /// Tells whether the set is found; what is left is the end check.
+    pub fn is_found(&self) -> bool {
+        self.phase != Phase::Searching
+    }
+
+    /// Returns what is known of the smallest set.
+    pub fn answer(&self) -> Answer {
+        let alone = self.count(&self.prefix(0));
+        let needed = clean_runs_needed(alone.failures, alone.runs, self.level());
+        let is_open = |group: &usize| {
+            let count = self.count(&self.without(*group));
+            match (count.failures, needed) {
+                (0, Some(needed)) => count.runs < needed,
+                (0, None) => true,
+                _ => self.clean || self.improbable(count, true) > self.level(),
+            }
+        };
+        Answer {
+            sufficient: self.is_found() && alone.failures > 0,
+            open: (0..self.found.len()).filter(is_open).collect(),
+            needed: self.found.clone(),
+        }
+    }
+
+    /// Returns how often the set found fails, and everything together; each interval
+    /// holds at all moments with probability 1 - alpha/2, so both do with 1 - alpha.
+    pub fn rates(&self, alpha: f64) -> Rates {
+        let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
+        Rates {
+            of_all: interval(self.baseline),
+            of_found: interval(self.count(&self.prefix(0))),
+        }
+    }
+}
+
+/// Returns the prior of a stage as that of a bisection: nothing is for "no prefix fails".
+fn hypotheses(remaining: usize, first: bool) -> Vec<f64> {
+    let mut prior = stage_prior(remaining, first);
+    prior.push(0.0);
+    prior
+}
+
+/// Returns the cells with their weights as they are now.
+fn weighted(search: &Bisection) -> Vec<Cell> {
+    let cells = search.grid().cells().iter().zip(search.cell_masses());
+    cells
+        .map(|(&cell, weight)| Cell { weight, ..cell })
+        .collect()
+}

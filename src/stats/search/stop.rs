@@ -1,0 +1,253 @@
+//! When the search is over.
+//!
+//! One culprit, or a group that no testable version divides, must hold 1 - delta of the
+//! probability. While a background is possible it must hold as much of the probability inside
+//! the class "good versions fail too", unless that class is as good as excluded. This halves the error
+//! where there is a background, for a fifth more runs.
+
+use super::super::{clean_runs_needed, fisher};
+use super::posterior::{Bisection, sum};
+use super::query::{Costs, Query};
+use std::ops::Range;
+
+/// A class of the model with less probability than this has no say.
+const EXCLUDED: f64 = 0.02;
+
+/// Neighbouring hypotheses that no testable version tells apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Group {
+    pub first: usize,
+    pub last: usize,
+    pub mass: f64,
+}
+
+/// What the search has come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// The culprit is one of these versions, most often a single one.
+    Known(Group),
+    /// The good end fails at the rate of the others.
+    AlreadyBad(f64),
+    /// The newest version does not fail.
+    NoneBad(f64),
+    /// Too early to say; the likeliest so far.
+    Open(Group),
+    /// The runs contradict each other whatever the culprit.
+    Impossible,
+}
+
+/// How a search is stopped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stop {
+    /// The probability of a wrong answer.
+    pub delta: f64,
+    /// After how many failures of the culprit the version before it must be shown to be better by
+    /// its own runs; 0 if the model is trusted.
+    pub guard: u64,
+    /// The level of that comparison.
+    pub alpha: f64,
+}
+
+impl Stop {
+    pub fn at(delta: f64) -> Self {
+        Self {
+            delta,
+            guard: 0,
+            alpha: delta,
+        }
+    }
+
+    /// The model is not trusted: see the page of the module.
+    pub fn guarded(delta: f64) -> Self {
+        Self {
+            delta,
+            guard: 3,
+            alpha: delta / 2.0,
+        }
+    }
+}
+
+/// What keeps a search from being over.
+pub(super) enum Lacks {
+    Mass,
+    MassInside(Range<usize>),
+    /// Runs of a version, about so many.
+    Runs {
+        version: usize,
+        about: u64,
+    },
+    Nothing(Group),
+}
+
+impl Bisection {
+    /// Returns the group with the most probability; of equals, the first.
+    pub fn likeliest(&self) -> Group {
+        let mut best = Group {
+            first: 0,
+            last: 0,
+            mass: -1.0,
+        };
+        for segment in 0..self.rows.segments() {
+            let density = sum(self.rows.row(segment));
+            if density * self.prior(segment) > best.mass {
+                let group = self.heaviest(segment, density);
+                if group.mass > best.mass * (1.0 + 1e-12) {
+                    best = group;
+                }
+            }
+        }
+        best
+    }
+
+    /// Returns the heaviest group of a segment.
+    fn heaviest(&self, segment: usize, density: f64) -> Group {
+        let hypotheses = self.rows.hypotheses(segment);
+        let mut best = Group {
+            first: hypotheses.start,
+            last: hypotheses.start,
+            mass: -1.0,
+        };
+        let mut first = hypotheses.start;
+        for last in hypotheses.clone() {
+            if last + 1 < hypotheses.end && self.untestable.contains(&last) {
+                continue;
+            }
+            let mass = density * (self.before[last + 1] - self.before[first]);
+            if mass > best.mass * (1.0 + 1e-12) {
+                best = Group { first, last, mass };
+            }
+            first = last + 1;
+        }
+        best
+    }
+
+    /// Returns the group that has 1 - delta, if there is one.
+    fn settled(&self, delta: f64) -> Option<Group> {
+        let heavy = (0..self.rows.segments()).find_map(|segment| {
+            let density = sum(self.rows.row(segment));
+            (density * self.prior(segment) >= 1.0 - delta).then_some((segment, density))
+        });
+        let (segment, density) = heavy?;
+        let group = self.heaviest(segment, density);
+        (group.mass >= 1.0 - delta).then_some(group)
+    }
+
+    pub(super) fn lacks(&self, stop: &Stop) -> Lacks {
+        let Some(group) = self.settled(stop.delta) else {
+            return Lacks::Mass;
+        };
+        let class = self.grid().background();
+        if !class.is_empty() {
+            let (inside, of_group) = self.class(&class, &group);
+            if inside >= EXCLUDED && of_group < (1.0 - stop.delta) * inside {
+                return Lacks::MassInside(class);
+            }
+        }
+        match self.guard(stop, &group) {
+            Some((version, about)) => Lacks::Runs { version, about },
+            None => Lacks::Nothing(group),
+        }
+    }
+
+    /// Returns the probability of a class of cells, and that of the class and the group together.
+    fn class(&self, cells: &Range<usize>, group: &Group) -> (f64, f64) {
+        let mut inside = 0.0;
+        for segment in 0..self.rows.segments() {
+            let row = &self.rows.row(segment)[cells.clone()];
+            inside += self.prior(segment) * sum(row);
+        }
+        let row = &self.rows.row(self.rows.segment_of(group.first))[cells.clone()];
+        let prior = self.weight(&(group.first..group.last + 1));
+        (inside, prior * sum(row))
+    }
+
+    /// Returns the version that still needs runs before culprit and predecessor are shown to differ
+    /// by their own runs alone, and about how many.
+    fn guard(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
+        let (before, culprit) = (group.first.checked_sub(1)?, group.last);
+        if stop.guard == 0 || culprit > self.newest {
+            return None;
+        }
+        let (failures, runs) = self.counts(culprit);
+        if failures < stop.guard {
+            return Some((culprit, stop.guard - failures));
+        }
+        let (others, clean) = self.counts(before);
+        if others > 0 {
+            // A background: what is left is the comparison of two counts.
+            let enough = fisher(failures, runs, others, clean).greater <= stop.alpha;
+            return (!enough).then_some((before, 1));
+        }
+        let needed = clean_runs_needed(failures, runs, stop.alpha)?;
+        (clean < needed).then(|| (before, needed - clean))
+    }
+
+    /// Returns what the search has come to.
+    pub fn verdict(&self, stop: &Stop) -> Verdict {
+        if self.impossible() {
+            return Verdict::Impossible;
+        }
+        match self.lacks(stop) {
+            Lacks::Nothing(group) if group.last == 0 => Verdict::AlreadyBad(group.mass),
+            Lacks::Nothing(group) if group.first > self.newest => Verdict::NoneBad(group.mass),
+            Lacks::Nothing(group) => Verdict::Known(group),
+            _ => Verdict::Open(self.likeliest()),
+        }
+    }
+
+    /// Returns what to run next, or nothing if the search is over or no run can tell more.
+    pub fn choose(&self, stop: &Stop, costs: &Costs) -> Option<Query> {
+        let all = 0..self.rows.width();
+        match self.lacks(stop) {
+            Lacks::Mass => self.best_query(costs, &all),
+            Lacks::MassInside(class) => self.best_query(costs, &class),
+            Lacks::Runs { version, .. } => Some(Query {
+                version,
+                block: 1,
+                gain: 0.0,
+            }),
+            Lacks::Nothing(_) => None,
+        }
+    }
+
+    /// Returns the fewest hypotheses, the likeliest first, that hold this share of the probability.
+    pub fn credible_set(&self, share: f64) -> Vec<usize> {
+        let masses = self.posterior();
+        let mut order: Vec<usize> = (0..masses.len()).collect();
+        order.sort_by(|&a, &b| masses[b].total_cmp(&masses[a]).then(a.cmp(&b)));
+        let mut held = 0.0;
+        let enough = order.iter().position(|&c| {
+            held += masses[c];
+            held >= share
+        });
+        order.truncate(enough.map_or(order.len(), |last| last + 1));
+        order
+    }
+
+    /// Returns the mean failure rate of the newest version and the range that holds `1 - alpha` of the
+    /// probability.
+    pub fn rate(&self, alpha: f64) -> (f64, f64, f64) {
+        let mut of_rates: Vec<(f64, f64)> = Vec::new();
+        for (cell, mass) in self.grid().cells().iter().zip(self.cell_masses()) {
+            of_rates.push((cell.p, mass));
+        }
+        of_rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mean = of_rates.iter().map(|(p, mass)| p * mass).sum();
+        let quantile = |share: f64| {
+            let mut held = 0.0;
+            let found = of_rates.iter().find(|(_, mass)| {
+                held += mass;
+                held >= share
+            });
+            found.map_or(1.0, |(p, _)| *p)
+        };
+        (mean, quantile(alpha / 2.0), quantile(1.0 - alpha / 2.0))
+    }
+
+    /// Returns the probability that good versions never fail this way.
+    pub fn no_background(&self) -> f64 {
+        self.cell_masses()[..self.grid().background().start]
+            .iter()
+            .sum()
+    }
+}
