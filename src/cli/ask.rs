@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::run::{begin, from_file, from_words, refuse};
 use crate::model::Find;
-use crate::scenario::{Ask, Rate, Scenario};
+use crate::scenario::{Ask, Numbers, Rate, Scenario};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,6 +34,36 @@ pub(super) struct Compare {
     about: CompareFlags,
     #[command(flatten)]
     rest: Rest,
+}
+
+/// Which is the first that fails? A search in an ordered list, with a test that fails only sometimes
+///
+/// The first of the list is good, the last one bad. `{variant}` in the command, in variables and in
+/// --setup stands for the one that is tried; --setup that holds it is run once for each, before its
+/// first trial, and what it cannot make is left out. How often it fails need not be known.
+#[derive(Args)]
+pub(super) struct Bisect {
+    #[command(flatten)]
+    about: BisectFlags,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// What is searched.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct BisectFlags {
+    /// The list, in order: the first is good, the last one bad
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ASKED)]
+    over: Vec<String>,
+    /// The same as numbers
+    #[arg(long, value_name = "A..B", help_heading = ASKED)]
+    range: Option<Numbers>,
+    /// A good one never fails this way: other failures are told apart by --only
+    #[arg(long, help_heading = ASKED)]
+    clean: bool,
+    /// Trials of the last one, after which it is given up that it fails [default: 200]
+    #[arg(long, value_name = "N", help_heading = ASKED)]
+    reproduce_limit: Option<u64>,
 }
 
 /// What is tried, and how.
@@ -113,6 +143,28 @@ impl Compare {
             about.clone().overlay(scenario);
         };
         self.rest.ask(overlay)
+    }
+}
+
+impl Bisect {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let about = self.about;
+        let overlay = |scenario: &mut Scenario| {
+            scenario.ask = Some(Ask::Bisect);
+            about.clone().overlay(scenario);
+        };
+        self.rest.ask(overlay)
+    }
+}
+
+impl BisectFlags {
+    fn overlay(self, scenario: &mut Scenario) {
+        if !self.over.is_empty() || self.range.is_some() {
+            scenario.over = self.over;
+            scenario.range = self.range;
+        }
+        scenario.clean = self.clean.then_some(true).or(scenario.clean);
+        scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
     }
 }
 

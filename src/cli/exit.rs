@@ -27,12 +27,16 @@ impl Exit {
         match verdict {
             Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
             Verdict::Failing if expect == Expect::Fail => Self::Hoped,
-            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::NoDifference => {
-                Self::Hoped
-            }
-            Verdict::Failing | Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different => {
-                Self::OtherWay
-            }
+            Verdict::Clean
+            | Verdict::BelowMaxRate
+            | Verdict::Fixed
+            | Verdict::NoDifference
+            | Verdict::Found => Self::Hoped,
+            Verdict::Failing
+            | Verdict::AboveMaxRate
+            | Verdict::NotFixed
+            | Verdict::Different
+            | Verdict::NotThere => Self::OtherWay,
             Verdict::Undecided => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,
         }

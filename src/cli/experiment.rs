@@ -157,6 +157,7 @@ impl<'a> Experiment<'a> {
             self.announce();
             self.repeat(Arc::clone(executor), signals).await;
         }
+        set_up.extend(executor.made());
         for id in set_up {
             let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
@@ -184,6 +185,9 @@ impl<'a> Experiment<'a> {
         signals: &mut Signals,
         done: &mut Vec<VariantId>,
     ) -> Result<bool, CliError> {
+        if self.state.plan.is_lazy() {
+            return Ok(true);
+        }
         let ids = (0..).map(VariantId).take(self.state.plan.variants.len());
         let ids: Vec<VariantId> = ids.filter(|id| self.state.is_testable(*id)).collect();
         let mut failed: Vec<(VariantId, CliError)> = Vec::new();

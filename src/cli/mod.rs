@@ -35,8 +35,8 @@ struct Cli {
 
 const AFTER: &str = "\
 Exit codes:
-  0    answered as hoped: no failure, the fix confirmed, no difference found
-  1    answered the other way: failures seen, the fix refuted, variants differ
+  0    answered as hoped: no failure, the fix confirmed, no difference, the first bad one found
+  1    answered the other way: failures seen, the fix refuted, variants differ, nothing found
   2    wrong usage, or an error in a scenario file
   3    the budget is spent, and the answer is not known
   125  could not test: nothing could start, setup failed, every trial void
@@ -49,6 +49,7 @@ enum Command {
     Run(run::Run),
     Confirm(ask::Confirm),
     Compare(ask::Compare),
+    Bisect(ask::Bisect),
     Scenario(run::FromFile),
     Resume(run::Resume),
     Report(report::Make),
@@ -97,6 +98,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Run(run) => run.execute(),
         Command::Confirm(confirm) => confirm.execute(),
         Command::Compare(compare) => compare.execute(),
+        Command::Bisect(bisect) => bisect.execute(),
         Command::Scenario(file) => file.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),

@@ -303,6 +303,7 @@ impl Run<'_, '_> {
         if let Outcome::Void(void) = outcome {
             self.last_void.insert(trial.variant, why(void, &seen));
         }
+        let unready = seen.unready.clone().filter(|_| !seen.interrupted);
         let at = self.worked();
         self.emit(&Event::TrialFinished {
             trial: trial.id,
@@ -310,6 +311,20 @@ impl Run<'_, '_> {
             seen: Box::new(seen),
             outcome,
         });
+        if let Some(why) = unready {
+            self.give_up(trial.variant, why);
+        }
+    }
+
+    /// Says that a variant cannot be tried, unless that is known.
+    fn give_up(&mut self, variant: VariantId, why: String) {
+        let state = &*self.driver.state;
+        if state.is_testable(variant) {
+            let name = &state.plan.variant(variant).name;
+            self.warn(format!("the variant `{name}` cannot be tried: {why}"));
+            let at = self.worked();
+            self.emit(&Event::VariantUntestable { variant, why, at });
+        }
     }
 
     fn worth_keeping(&self, trial: &Trial, outcome: &Outcome) -> bool {
@@ -351,11 +366,10 @@ impl Run<'_, '_> {
         for (variant, patience) in useless {
             let said = self.last_void.get(&variant);
             let said = said.map_or(String::new(), |said| format!(": {said}"));
-            let why = format!("{patience} trials in a row said nothing{said}");
-            let name = &self.driver.state.plan.variant(variant).name;
-            self.warn(format!("the variant `{name}` cannot be tried: {why}"));
-            let at = self.worked();
-            self.emit(&Event::VariantUntestable { variant, why, at });
+            self.give_up(
+                variant,
+                format!("{patience} trials in a row said nothing{said}"),
+            );
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OnceCell, watch};
 
 /// What a lost slot left is killed for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +23,9 @@ pub struct Local {
     shared: Arc<Shared>,
     lanes: Vec<Arc<Mutex<Option<Slot>>>>,
     /// The slot in which `setup` and `cleanup` run, and what they leave lives.
-    steward: Mutex<Option<Slot>>,
+    steward: Arc<Mutex<Option<Slot>>>,
+    /// Of variants that are set up when they are first tried, whether that is done, and why not.
+    made: Arc<Vec<OnceCell<Option<String>>>>,
     /// Where they run, if not where the first variant does.
     cwd: Option<Text>,
 }
@@ -76,7 +78,14 @@ impl Local {
         Ok(Self {
             shared: Arc::new(shared),
             lanes: (0..plan.jobs).map(|_| Arc::default()).collect(),
-            steward: Mutex::default(),
+            steward: Arc::default(),
+            made: Arc::new(
+                plan.variants
+                    .iter()
+                    .filter(|_| plan.is_lazy())
+                    .map(|_| OnceCell::new())
+                    .collect(),
+            ),
             cwd: plan.hooks.cwd.clone(),
         })
     }
@@ -95,11 +104,15 @@ impl Local {
             command: command.clone(),
             cwd: self.cwd.clone().filter(|_| variant.is_none()),
         };
-        let mut steward = self.steward.lock().await;
-        let done = self.shared.hook(&mut steward, &hook, &mut halt).await;
-        let done = done.map_err(|error| io::Error::other(self.shared.lose(&mut steward, &error)));
-        self.shared.around.below(steward.as_ref().map(Slot::pid));
-        done
+        self.shared.steward(&self.steward, &hook, &mut halt).await
+    }
+
+    /// Returns the variants that were set up when they were first tried.
+    pub fn made(&self) -> Vec<VariantId> {
+        let made = (0..).map(VariantId).zip(self.made.iter());
+        made.filter(|(_, cell)| matches!(cell.get(), Some(None)))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Ends every slot, and with it whatever still lives below one. Returns what
@@ -128,7 +141,22 @@ impl Executor for Local {
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[trial.lane.index()]),
         );
+        let (made, steward) = (Arc::clone(&self.made), Arc::clone(&self.steward));
         Box::pin(async move {
+            let mut made_us = None;
+            if let Some(cell) = made.get(trial.variant.index()) {
+                let (ours, began) = (cell.get().is_none(), Instant::now());
+                let making = shared.make(&steward, trial.variant, &mut halt);
+                if let Some(why) = cell.get_or_init(|| making).await {
+                    return Observation {
+                        interrupted: *halt.borrow() != Halt::No,
+                        unready: Some(why.clone()),
+                        ..Observation::default()
+                    };
+                }
+                let time = u64::try_from(began.elapsed().as_micros()).ok();
+                made_us = time.filter(|_| ours);
+            }
             let mut lane = lane.lock().await;
             let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
             let _alone = match alone {
@@ -139,6 +167,7 @@ impl Executor for Local {
             let mut done = shared.run(&mut lane, &trial, &mut halt).await;
             if let Ok(seen) = &mut done {
                 seen.around = shared.around.look();
+                seen.made_us = made_us;
             }
             match done {
                 Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
@@ -180,6 +209,44 @@ fn leaves_more(seen: &Observation) -> bool {
 }
 
 impl Shared {
+    /// Runs a hook in the steward's slot.
+    async fn steward(
+        &self,
+        steward: &Mutex<Option<Slot>>,
+        hook: &Hook,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> io::Result<Option<HookSeen>> {
+        let mut steward = steward.lock().await;
+        let done = self.hook(&mut steward, hook, halt).await;
+        let done = done.map_err(|error| io::Error::other(self.lose(&mut steward, &error)));
+        self.around.below(steward.as_ref().map(Slot::pid));
+        done
+    }
+
+    /// Sets a variant up; returns why that failed.
+    async fn make(
+        &self,
+        steward: &Mutex<Option<Slot>>,
+        variant: VariantId,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Option<String> {
+        let command = self.recipes[variant.index()].variant.hooks.setup.clone()?;
+        let hook = Hook {
+            variant,
+            own: true,
+            command,
+            cwd: None,
+        };
+        match self.steward(steward, &hook, halt).await {
+            Ok(None) => None,
+            Ok(Some(seen)) => {
+                let last = seen.output.trim().lines().last().unwrap_or_default();
+                Some(format!("`setup` failed: {}: {last}", seen.ending))
+            }
+            Err(error) => Some(format!("`setup` did not end: {error}")),
+        }
+    }
+
     /// True when the kernel may dump cores of this trial.
     fn dumps(&self, trial: &Trial) -> bool {
         trial.capture || self.recipes[trial.variant.index()].capture

@@ -31,7 +31,7 @@ pub use plan::{
     ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
     Resource, Role, Stop, Timeout, VariantPlan,
 };
-pub use question::{Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question};
+pub use question::{Baseline, Bisect, Bug, Compare, Confirm, Factor, Find, Measured, Question};
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
 pub use survey::Survey;

@@ -436,8 +436,14 @@ impl Plan {
     fn has_reference(&self) -> bool {
         match &self.question {
             Question::Compare(compare) => compare.reference.index() < self.variants.len(),
+            Question::Bisect(_) => self.variants.len() > 1,
             Question::Rate | Question::Confirm(_) => true,
         }
+    }
+
+    /// True where most variants are never tried: each is set up when it is.
+    pub fn is_lazy(&self) -> bool {
+        matches!(self.question, Question::Bisect(_))
     }
 
     /// Returns the variant of this number.

@@ -13,6 +13,18 @@ pub enum Question {
     Confirm(Confirm),
     /// Which variants fail, and do they differ?
     Compare(Compare),
+    /// Which of the variants, in their order, is the first that fails?
+    Bisect(Bisect),
+}
+
+/// Which is the first that fails? The first variant is good, the last one bad.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bisect {
+    /// A good variant never fails: another failure is told from the bug.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub clean: bool,
+    /// Trials of the last variant, after which it is given up that it ever fails.
+    pub reproduce: u64,
 }
 
 /// Is it fixed?

@@ -6,7 +6,7 @@
 //! what it did not show in so many is not worth waiting for.
 
 use super::Step;
-use crate::model::{Capture, Depth, VariantId};
+use crate::model::{Capture, Depth, Question, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Collect {
 
     /// True when the measurement saw a program crash.
     pub fn has_crashes(state: &State) -> bool {
-        state.tallies().any(|(_, tally)| crashes(tally) > 0)
+        crashed(state).next().is_some()
     }
 
     /// Returns how long that may take: as long as the measurement did, or, where the time of
@@ -48,8 +48,7 @@ impl Collect {
 
     /// Returns how many crashes were caught so far, and how many are wanted.
     pub fn caught(state: &State) -> (u64, u64) {
-        let crashed = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
-        crashed.fold((0, 0), |(caught, wanted), (id, measured)| {
+        crashed(state).fold((0, 0), |(caught, wanted), (id, measured)| {
             let enough = enough(measured);
             let here = self::caught(state.captured(id)).min(enough);
             (caught + here, wanted + enough)
@@ -63,9 +62,8 @@ impl Collect {
             caught(tally) < enough(state.tally(*id)) && crashes(tally) - caught(tally) < IN_VAIN
         };
         let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
-        let crashed = state
-            .tallies()
-            .filter(|(id, tally)| crashes(tally) > 0 && state.is_testable(*id))
+        let crashed = crashed(state)
+            .filter(|(id, _)| state.is_testable(*id))
             .map(|(id, _)| id)
             .filter(missing);
         let open: Vec<VariantId> = crashed.collect();
@@ -79,6 +77,14 @@ impl Collect {
             None => Step::Wait,
         }
     }
+}
+
+/// Returns the variants that crashed. Of a search, the last one will do: it fails as the others.
+fn crashed(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
+    let searched = matches!(state.plan.question, Question::Bisect(_));
+    let last = state.plan.variants.len() - 1;
+    let all = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
+    all.filter(move |(id, _)| !searched || id.index() == last)
 }
 
 fn crashes(tally: &Tally) -> u64 {

@@ -10,8 +10,10 @@
 //! | [`Confirm`] | is it fixed? |
 //! | [`Race`] | which variants fail, and which do not? |
 //! | [`Rates`] | do variants fail at different rates? |
+//! | [`Bisect`] | which of them, in their order, is the first that fails? |
 //! | [`Collect`] | after any of these: what did the failures leave behind? |
 
+mod bisect;
 mod blocks;
 mod capture;
 mod confirm;
@@ -19,6 +21,7 @@ mod race;
 mod rates;
 mod repeat;
 
+pub use bisect::{Bisect, Search};
 pub use capture::Collect;
 pub use confirm::{Confirm, Progress, doubtful};
 pub use race::{Race, Standing};
@@ -63,6 +66,7 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
             Find::Failing => &Race,
             Find::Different => &Rates,
         },
+        Question::Bisect(_) => &Bisect,
     }
 }
 
@@ -113,6 +117,10 @@ pub enum Verdict {
     Different,
     /// No difference was found where one of the stated size would have been.
     NoDifference,
+    /// What was searched for is found.
+    Found,
+    /// It is not among what was searched.
+    NotThere,
     /// The trials so far do not answer the question.
     Undecided,
     /// Not one trial said anything.

@@ -49,7 +49,7 @@ impl<'a> Course<'a> {
     fn of(state: &'a State) -> Self {
         let given = match &state.plan.question {
             Question::Compare(compare) => compare.baseline.clone(),
-            Question::Rate | Question::Confirm(_) => None,
+            _ => None,
         };
         let variants = state.plan.variants.len() as u64;
         // Measured on the way, the baseline is that of one of them, which is not judged by it.

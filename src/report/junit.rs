@@ -67,9 +67,12 @@ fn verdict(report: &Report, answer: &Answer) -> TestSuite {
     let (question, name) = match answer {
         Answer::Confirm(_) => ("confirm", "the bug is fixed"),
         Answer::Compare(_) => ("compare", "variants do not differ"),
+        Answer::Bisect(_) => ("bisect", "the first that fails is found"),
     };
     let mut status = match report.verdict {
-        Verdict::Fixed | Verdict::NoDifference | Verdict::Clean => TestCaseStatus::success(),
+        Verdict::Fixed | Verdict::NoDifference | Verdict::Clean | Verdict::Found => {
+            TestCaseStatus::success()
+        }
         Verdict::Undecided | Verdict::CouldNotTest => {
             TestCaseStatus::non_success(NonSuccessKind::Error)
         }

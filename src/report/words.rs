@@ -233,6 +233,8 @@ pub fn verdict(verdict: Verdict) -> &'static str {
         Verdict::NotFixed => "Not fixed",
         Verdict::Different => "Variants differ",
         Verdict::NoDifference => "No difference found",
+        Verdict::Found => "Found",
+        Verdict::NotThere => "Not there",
         Verdict::Undecided => "Undecided",
         Verdict::CouldNotTest => "Could not be tested",
     }

@@ -15,6 +15,9 @@ const MOST_VARIANTS: usize = 256;
 /// What a trial fills in by itself.
 const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
 
+/// What the place in an ordered list is called.
+const POINT: &str = "variant";
+
 /// Variables with their values, in the order in which they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matrix(pub Vec<Variable>);
@@ -113,10 +116,21 @@ pub(super) struct Combination<'a> {
 }
 
 impl Combination<'_> {
+    /// A place in an ordered list: `{variant}` stands for it.
+    pub(super) fn point(point: &str) -> Combination<'_> {
+        Combination {
+            levels: Vec::new(),
+            values: vec![(POINT, point)],
+        }
+    }
+
     /// Returns its name, behind that of what it is a combination with.
     pub(super) fn name(&self, first: &str) -> String {
         let values = self.values.iter();
-        let values = values.map(|(name, value)| format!("{name}={value}"));
+        let values = values.map(|(name, value)| match *name {
+            POINT => (*value).to_owned(),
+            name => format!("{name}={value}"),
+        });
         let first = Some(first.to_owned()).filter(|first| !first.is_empty());
         let parts: Vec<String> = first.into_iter().chain(values).collect();
         parts.join(" ")
@@ -168,7 +182,9 @@ impl<'a> Filling<'a> {
     /// Returns the variables that had no place so far, to be set in the environment.
     pub(super) fn environment(&self) -> Result<Vec<(Text, Text)>, Refusal> {
         let used = self.used.borrow();
-        let unused = self.values.iter().filter(|(name, _)| !used.contains(name));
+        // The place in a list is in PROVOKE_VARIANT in any case.
+        let unused = self.values.iter();
+        let unused = unused.filter(|(name, _)| !used.contains(name) && *name != POINT);
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
                 return Err(refuse(
@@ -291,10 +307,17 @@ impl Scenario {
         listed.into_iter().chain(set).collect()
     }
 
-    /// True where a text holds the mark of a variable of the matrix.
+    /// True where a text holds the mark of something that differs between variants.
     pub(super) fn mentions(&self, text: &str) -> bool {
-        let mut names = self.matrix.0.iter().map(|variable| &variable.name);
+        let names = self.matrix.0.iter().map(|variable| variable.name.as_str());
+        let own = Some(POINT).filter(|_| self.is_a_search());
+        let mut names = names.chain(own);
         names.any(|name| text.contains(&format!("{{{name}}}")))
+    }
+
+    /// True where one description is filled in for several variants.
+    pub(super) fn varies(&self) -> bool {
+        self.is_a_search() || !self.matrix.0.is_empty()
     }
 }
 

@@ -4,6 +4,7 @@
 //! what was not said, so that every default stands in one place.
 
 mod again;
+mod axis;
 mod check;
 mod complaint;
 mod file;
@@ -24,8 +25,8 @@ pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;
 pub use value::{
-    Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName, Span,
-    TimeoutValue,
+    Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
+    ResourceName, Span, TimeoutValue,
 };
 
 use crate::model::{Capture, CoreSize, Find, Keep, Leaks, Role};
@@ -43,7 +44,7 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// A sentence for people: what this is about.
     pub description: Option<String>,
-    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?) or `compare` (which variants fail?).
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?) or `bisect` (which is the first that fails?).
     pub ask: Option<Ask>,
     /// To confirm a fix, how often it failed before: counts such as `3/30`, or a run. To compare, how often those variants fail that do.
     pub baseline: Option<String>,
@@ -61,6 +62,14 @@ pub struct Scenario {
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.
     pub reference: Option<String>,
+    /// To bisect: what `{variant}` stands for, in order; the first is good, the last one bad.
+    pub over: Vec<String>,
+    /// To bisect: the same as numbers, such as `1..64`.
+    pub range: Option<Numbers>,
+    /// To bisect: a good variant never fails this way.
+    pub clean: Option<bool>,
+    /// To bisect: trials of the last one, after which it is given up that it fails.
+    pub reproduce_limit: Option<u64>,
     /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     pub command: Option<Vec<String>>,
     /// A command for `sh -c`, instead of `command`.
@@ -164,6 +173,8 @@ pub enum Ask {
     Confirm,
     /// Which variants fail, and do they differ?
     Compare,
+    /// Which is the first that fails?
+    Bisect,
 }
 
 /// One role in a trial.

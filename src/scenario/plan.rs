@@ -223,8 +223,8 @@ impl Scenario {
         let (runs, time) = match question {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
-            // It has an end of its own.
-            Question::Confirm(_) => (None, None),
+            // These have an end of their own.
+            Question::Confirm(_) | Question::Bisect(_) => (None, None),
             Question::Compare(compare) => match compare.find {
                 Find::Failing => (None, Some(DEFAULT_DURATION)),
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
@@ -271,6 +271,14 @@ impl Scenario {
     }
 
     fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+        if self.is_a_search() {
+            let points = self.points()?;
+            let points = points.iter().map(|point| {
+                let point = Combination::point(point);
+                self.variant(&Variant::default(), &[], &point, Vec::new(), base)
+            });
+            return points.collect();
+        }
         let combinations = self.combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
@@ -329,7 +337,7 @@ impl Scenario {
     fn own_hooks(&self, variant: &Variant, filling: &Filling<'_>) -> Hooks {
         let text = |hook: &String| filling.text(hook);
         let differs = |hook: &&String| self.mentions(hook);
-        let varies = |_: &&String| !self.matrix.0.is_empty();
+        let varies = |_: &&String| self.varies();
         let around = |own: &Option<String>, general: &Option<String>| {
             let general = general.as_ref().filter(varies);
             own.as_ref().or(general).map(text)

@@ -3,8 +3,11 @@
 use super::plan::{Refusal, refuse};
 use super::{Ask, Scenario};
 use crate::model::{
-    Baseline, Compare, Confirm, Find, Measured, Only, Question, VariantId, VariantPlan,
+    Baseline, Bisect, Compare, Confirm, Find, Measured, Only, Question, VariantId, VariantPlan,
 };
+
+/// Trials of the last variant, after which it is given up that it fails, unless told.
+const REPRODUCE: u64 = 200;
 
 impl Scenario {
     /// Returns the question; `measured` is what the baseline turned out to be.
@@ -19,6 +22,10 @@ impl Scenario {
             Ask::Rate => Ok(Question::Rate),
             Ask::Confirm => self.confirm(variants, measured).map(Question::Confirm),
             Ask::Compare => self.compare(variants, measured).map(Question::Compare),
+            Ask::Bisect => Ok(Question::Bisect(Bisect {
+                clean: self.clean.unwrap_or(false),
+                reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
+            })),
         }
     }
 
@@ -35,6 +42,12 @@ impl Scenario {
         let compare = [
             ("find", self.find.is_some()),
             ("reference", self.reference.is_some()),
+        ];
+        let bisect = [
+            ("over", !self.over.is_empty()),
+            ("range", self.range.is_some()),
+            ("clean", self.clean.is_some()),
+            ("reproduce-limit", self.reproduce_limit.is_some()),
         ];
         let stops = [
             ("max-fail", self.max_fail.is_some()),
@@ -66,9 +79,17 @@ impl Scenario {
                 "use `provoke compare`, or `ask = \"compare\"`",
             ));
         }
-        if ask == Ask::Rate && self.baseline.is_some() {
+        if ask != Ask::Bisect
+            && let Some(field) = said(&bisect)
+        {
+            let what = format!("`{field}` is for a search in an ordered list");
+            let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
+            return Err(refuse(what, &[field], hint));
+        }
+        if matches!(ask, Ask::Rate | Ask::Bisect) && self.baseline.is_some() {
             let hint = "use `provoke confirm` to ask whether it is fixed, or `provoke compare`";
-            return Err(refuse("a plain run has no baseline", &["baseline"], hint));
+            let what = format!("`{name}` has no baseline");
+            return Err(refuse(what, &["baseline"], hint));
         }
         if ask != Ask::Rate
             && let Some(field) = said(&stops)
@@ -246,6 +267,7 @@ impl Ask {
             Self::Rate => "run",
             Self::Confirm => "confirm",
             Self::Compare => "compare",
+            Self::Bisect => "bisect",
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::matrix::Level;
 use super::{
-    Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName, Span,
-    TimeoutValue,
+    Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
+    ResourceName, Span, TimeoutValue,
 };
 use crate::model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -110,6 +110,11 @@ from_text! {
         "description": "A value: text or a whole number.",
         "type": ["string", "integer"],
         "examples": ["8"],
+    }
+    Numbers {
+        "description": "Whole numbers such as `1..64`.",
+        "type": "string",
+        "examples": ["1..64"],
     }
     Amount {
         "description": "An amount such as `0`, `512M`, `4G` or `unlimited`.",

@@ -46,6 +46,10 @@ pub struct Expectation(pub Expect);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceName(pub &'static str);
 
+/// Whole numbers from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers(pub u64, pub u64);
+
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub Option<u64>);
@@ -229,6 +233,23 @@ impl ResourceName {
     pub fn resource(self) -> Resource {
         let found = Resource::ALL.iter().find(|(_, name)| *name == self.0);
         found.expect("only made from this list").0
+    }
+}
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let help = "write FIRST..LAST, such as 1..64";
+        let (first, last) = text.split_once("..").ok_or(help)?;
+        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| help);
+        let (first, last) = (number(first)?, number(last)?);
+        if first >= last {
+            return Err(format!(
+                "{first} is not before {last}: the first is the good one"
+            ));
+        }
+        Ok(Self(first, last))
     }
 }
 

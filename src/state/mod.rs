@@ -100,6 +100,10 @@ pub struct State {
     pub around: Series,
     /// Variants that cannot be tried, and why.
     pub untestable: BTreeMap<VariantId, String>,
+    /// How many variants were made for their first trial, and how long that took.
+    pub made: (u64, Duration),
+    /// The variant that was launched last.
+    pub last_launched: Option<VariantId>,
     /// What is set against what, where rates are compared.
     pub contrasts: Vec<Contrast>,
     /// The first failure of any variant, in launch order.
@@ -192,6 +196,8 @@ impl State {
             variants: plan.variants.iter().map(tally).collect(),
             contrasts: contrast::contrasts(&plan),
             first_failure: None,
+            made: (0, Duration::ZERO),
+            last_launched: None,
             plan: *plan,
             version,
             run,
@@ -311,6 +317,7 @@ impl State {
             }
         };
         self.again.remove(&trial.id);
+        self.last_launched = Some(trial.variant);
         self.open
             .insert(trial.id, Open::Running(trial, attempts + 1));
     }
@@ -320,6 +327,10 @@ impl State {
             return;
         };
         let (trial, attempts) = (trial.clone(), *attempts);
+        if let Some(time) = seen.made_us {
+            self.made.0 += 1;
+            self.made.1 += Duration::from_micros(time);
+        }
         if self.decided {
             self.after_decision += 1;
             self.open.remove(&id);

@@ -5,7 +5,7 @@ use crate::model::{
     Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
 use crate::oracle;
-use crate::policy::{self, Collect, Progress, Race, Standing};
+use crate::policy::{self, Collect, Progress, Race, Search, Standing};
 use crate::report::words;
 use crate::state::{Sink, State};
 use crate::stats::{confidence_sequence, real};
@@ -165,7 +165,7 @@ impl Live {
         let (first, last) = match &state.plan.question {
             // Only the clean ones bring it nearer.
             Question::Confirm(_) => (known, None),
-            Question::Rate | Question::Compare(_) => (Some(ran), known),
+            _ => (Some(ran), known),
         };
         let mut parts: Vec<String> = first.into_iter().collect();
         parts.extend(
@@ -259,6 +259,7 @@ fn progress(state: &State) -> Option<String> {
             let needed = progress.needed?;
             Some(format!("{} of {needed} clean", progress.clean))
         }
+        Question::Bisect(_) => narrowed(state),
         Question::Compare(asked) if asked.find == Find::Failing => {
             let standings = Race::standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
@@ -283,6 +284,26 @@ fn progress(state: &State) -> Option<String> {
             Some(format!("evidence of {enough}: {}", evidence.join(", ")))
         }
     }
+}
+
+/// What a search has narrowed it down to.
+fn narrowed(state: &State) -> Option<String> {
+    let search = Search::of(state)?;
+    let all = state.plan.variants.len();
+    if search.known.counts(all - 1).0 == 0 {
+        return Some("reproducing it".to_owned());
+    }
+    let left = search.known.credible_set(1.0 - state.plan.alpha.value());
+    let group = search.known.likeliest();
+    let name = |index: usize| state.plan.variants.get(index.min(all - 1));
+    let best = name(group.last).map_or("", |variant| &variant.name);
+    Some(format!(
+        "{} of {} left, {} {} %",
+        left.len(),
+        all - 1,
+        words::sanitize(best),
+        words::percent(group.mass),
+    ))
 }
 
 /// The failure rate so far.

@@ -19,7 +19,10 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
     if let Some(Answer::Compare(_)) = &report.answer {
         out.push_str(&table::variants(report));
     }
-    let one_by_one = !matches!(report.answer, Some(Answer::Compare(_)));
+    if let Some(Answer::Bisect(answer)) = &report.answer {
+        out.push_str(&table::points(answer));
+    }
+    let one_by_one = matches!(report.answer, None | Some(Answer::Confirm(_)));
     for variant in report.variants.iter().filter(|_| one_by_one) {
         if !variant.name.is_empty() {
             let _ = writeln!(out, "  {}", style(words::sanitize(&variant.name)).bold());
@@ -50,7 +53,9 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
 fn answer(out: &mut String, report: &Report, answer: &Answer) {
     let sentence = style(words::sanitize(answer.sentence())).bold();
     let sentence = match report.verdict {
-        Verdict::Fixed | Verdict::Clean | Verdict::NoDifference => sentence.green(),
+        Verdict::Fixed | Verdict::Clean | Verdict::NoDifference | Verdict::Found => {
+            sentence.green()
+        }
         Verdict::NotFixed | Verdict::Different | Verdict::Failing => sentence.red(),
         _ => sentence.yellow(),
     };
@@ -275,6 +280,8 @@ fn next(report: &Report) -> Option<String> {
             "the next fix: {}",
             style(format!("provoke confirm --baseline {}", report.run)).bold()
         )),
+        // How often each was tried was chosen by how often it failed.
+        Some(Answer::Bisect(_)) => None,
         _ => confirm(report, variant),
     };
     let explained = explained(variant)

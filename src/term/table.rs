@@ -3,7 +3,9 @@
 use super::summary::groups;
 use crate::model::Find;
 use crate::policy::Standing;
+use crate::report::answer::Bisection;
 use crate::report::{Answer, Report, Variant, words};
+use crate::stats;
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 use std::fmt::Write as _;
 
@@ -63,6 +65,54 @@ pub(super) fn variants(report: &Report) -> String {
         }
         let what = room.map_or_else(|| what.into(), |room| truncate_str(what, room, "…"));
         let _ = writeln!(out, "{}", format!("{line}  {what}").trim_end());
+    }
+    out
+}
+
+/// Characters of the longest bar.
+const BAR: u32 = 24;
+
+/// Returns what is known of the places of a search: those that were tried, and those that may be
+/// the first that fails, with a bar as long as that is likely.
+pub(super) fn points(answer: &Bisection) -> String {
+    let names = answer
+        .points
+        .iter()
+        .map(|point| words::sanitize(&point.name));
+    let names: Vec<String> = names.collect();
+    let width = names.iter().map(|name| measure_text_width(name)).max();
+    let width = width.unwrap_or(0);
+    let mut out = String::new();
+    let mut before = None;
+    for (point, name) in answer.points.iter().zip(&names) {
+        if before.is_some_and(|before| before + 1 < point.place) {
+            let skipped = point.place - before.unwrap_or(0) - 1;
+            let text = format!("  {}", words::plural(skipped, "more"));
+            let _ = writeln!(out, "{}", style(text.replace("mores", "more")).dim());
+        }
+        before = Some(point.place);
+        let seen = match (point.untestable.as_deref(), point.trials) {
+            (Some(_), _) => "not tried".to_owned(),
+            (None, 0) => String::new(),
+            (None, trials) => format!("{}/{trials} failed", point.failures),
+        };
+        let length = f64::from(BAR) * point.probability;
+        let bar = "#".repeat(usize::try_from(stats::whole(length)).unwrap_or(0));
+        let likely = if point.probability >= 0.005 {
+            format!(
+                "{:>5} %  {}",
+                words::percent(point.probability),
+                style(bar).cyan()
+            )
+        } else {
+            String::new()
+        };
+        let line = format!(
+            "  {}  {:<14} {likely}",
+            pad_str(name, width, Alignment::Left, None),
+            seen
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     out
 }

@@ -1,9 +1,11 @@
 //! The answer to a question that is more than how often it fails: in one sentence, with what
 //! it rests on and what it takes for granted.
 
+mod bisect;
 mod compare;
 mod confirm;
 
+pub use bisect::{Bisection, LocalCheck, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
 
@@ -20,6 +22,8 @@ pub enum Answer {
     Confirm(Box<Confirmation>),
     /// Which variants fail, and do they differ?
     Compare(Box<Comparison>),
+    /// Which is the first that fails?
+    Bisect(Box<Bisection>),
 }
 
 /// How often it failed before.
@@ -56,7 +60,9 @@ impl Answer {
     /// Derives the answer from what is known; nothing where only a rate was asked for.
     pub(super) fn new(state: &State) -> Option<Self> {
         let confirm = Confirmation::new(state).map(Box::new).map(Self::Confirm);
-        confirm.or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
+        confirm
+            .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
+            .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
     }
 
     /// Returns it in one sentence.
@@ -64,6 +70,7 @@ impl Answer {
         match self {
             Self::Confirm(answer) => &answer.sentence,
             Self::Compare(answer) => &answer.sentence,
+            Self::Bisect(answer) => &answer.sentence,
         }
     }
 
@@ -72,6 +79,7 @@ impl Answer {
         match self {
             Self::Confirm(answer) => answer.lines(),
             Self::Compare(answer) => answer.lines(),
+            Self::Bisect(answer) => answer.lines(),
         }
     }
 
@@ -80,6 +88,7 @@ impl Answer {
         match self {
             Self::Confirm(answer) => &answer.assumptions,
             Self::Compare(answer) => &answer.assumptions,
+            Self::Bisect(answer) => &answer.assumptions,
         }
     }
 }
@@ -90,6 +99,7 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Rate => Vec::new(),
         Question::Confirm(asked) => confirm::beforehand(state, asked),
         Question::Compare(asked) => compare::beforehand(state, asked),
+        Question::Bisect(_) => bisect::beforehand(state),
     }
 }
 

@@ -1,0 +1,240 @@
+//! Which is the first that fails?
+
+use super::super::words;
+use super::{confidence, independence};
+use crate::model::VariantId;
+use crate::policy::{Bisect, Policy as _, Search, Verdict};
+use crate::state::State;
+use crate::stats::search::Verdict as Found;
+use crate::stats::{self, real};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Places that are no likelier than this are left out, unless they were tried.
+const UNLIKELY: f64 = 0.005;
+
+/// Which is the first that fails, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Bisection {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The first that fails; several, where none of those between them could be tried. Empty
+    /// until it is known.
+    pub culprits: Vec<String>,
+    /// How likely it is that it is one of these.
+    pub probability: f64,
+    /// The fewest places that hold it at this confidence, the likeliest first.
+    pub credible: Vec<String>,
+    /// The rate at which those fail that do, at least and at most.
+    pub rate: [f64; 2],
+    /// The places that were tried, and those that may be it.
+    pub points: Vec<PointSeen>,
+    /// How the first that fails compares with the one before it, by their own trials.
+    pub local: Option<LocalCheck>,
+    /// Why no single place can be the first that fails; null where one can.
+    pub contradiction: Option<String>,
+    /// The chance that the answer is wrong.
+    pub error_rate: f64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// One place of a search.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PointSeen {
+    /// Its place in the order, from 0.
+    pub place: u64,
+    /// Its name.
+    pub name: String,
+    /// Trials that count.
+    pub trials: u64,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// How likely it is that it is the first that fails.
+    pub probability: f64,
+    /// Why it could not be tried.
+    pub untestable: Option<String>,
+}
+
+/// The first that fails beside the one before it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LocalCheck {
+    /// The first that fails.
+    pub culprit: String,
+    /// The one before it.
+    pub before: String,
+    /// The chance of such a difference if there is none (Fisher, one-sided).
+    pub p_value: f64,
+    /// Whether that is small enough for their own trials to show it.
+    pub confirmed: bool,
+}
+
+impl Bisection {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let search = Search::of(state)?;
+        let alpha = state.plan.alpha.value();
+        let masses = search.known.posterior();
+        let name = |place: usize| state.plan.variants[place].name.clone();
+        let group = search.known.likeliest();
+        let newest = state.plan.variants.len() - 1;
+        let (_, low, high) = search.known.rate(alpha);
+        let culprits = match search.verdict() {
+            Found::Known(group) => (group.first..=group.last.min(newest)).map(name).collect(),
+            _ => Vec::new(),
+        };
+        let credible = search.known.credible_set(1.0 - alpha).into_iter();
+        let mut new = Self {
+            sentence: String::new(),
+            culprits,
+            probability: group.mass,
+            credible: credible
+                .filter(|place| *place <= newest)
+                .map(name)
+                .collect(),
+            rate: [low, high],
+            points: points(state, &masses),
+            local: local(state, &search),
+            contradiction: search.known.contradiction().map(|found| {
+                format!(
+                    "{} seems bad and {}, which comes later, good",
+                    name(found.fails),
+                    name(found.passes)
+                )
+            }),
+            error_rate: alpha,
+            assumptions: independence(state),
+        };
+        new.sentence = new.say(state, &search);
+        Some(new)
+    }
+
+    fn say(&self, state: &State, search: &Search) -> String {
+        let variants = &state.plan.variants;
+        let (first, last) = (&variants[0].name, &variants[variants.len() - 1].name);
+        let tried = state.tally(VariantId(
+            u32::try_from(variants.len() - 1).unwrap_or(u32::MAX),
+        ));
+        let answer = match (Bisect.verdict(state), search.verdict()) {
+            (Verdict::Found, _) => {
+                let certain = words::percent(self.probability);
+                match self.culprits.as_slice() {
+                    [one] => format!("{one} is the first that fails ({certain} %)"),
+                    all => format!(
+                        "the first that fails is one of {} ({certain} %): those between could not be tried",
+                        all.join(", ")
+                    ),
+                }
+            }
+            (Verdict::NotThere, Found::AlreadyBad(_)) => {
+                format!("{first}, the good end, fails as {last} does: begin earlier")
+            }
+            (Verdict::NotThere, _) if tried.failures == 0 => {
+                let trials = tried.trials();
+                let bound = stats::upper_one_sided(0, trials, state.plan.alpha.value());
+                format!(
+                    "{last}, the bad end, did not fail in {}: its rate is below {} %",
+                    words::plural(trials, "trial"),
+                    words::percent_bound(bound)
+                )
+            }
+            (Verdict::NotThere, _) => format!("{last}, the bad end, does not fail"),
+            (Verdict::CouldNotTest, _) => "not tested: not one trial says anything".to_owned(),
+            (_, Found::Impossible) => {
+                "not known: no place explains what was seen; does a good one fail, too?".to_owned()
+            }
+            _ => format!(
+                "not known yet: {} hold it at {}",
+                words::plural(self.credible.len() as u64, "place"),
+                confidence(&state.plan)
+            ),
+        };
+        match &self.contradiction {
+            Some(why) => format!("{answer}; but {why}: it may come and go"),
+            None => answer,
+        }
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let counts = |name: &str| {
+            let point = self.points.iter().find(|point| point.name == name);
+            point.map_or_else(
+                || "0/0".to_owned(),
+                |point| format!("{}/{}", point.failures, point.trials),
+            )
+        };
+        if let Some(local) = &self.local {
+            let said = if local.confirmed {
+                "their own trials show it"
+            } else {
+                "not confirmed by their own trials alone"
+            };
+            lines.push(format!(
+                "{} failed {}, {} before it {}: p = {}, {said}",
+                local.culprit,
+                counts(&local.culprit),
+                local.before,
+                counts(&local.before),
+                words::number(local.p_value)
+            ));
+        }
+        if !self.culprits.is_empty() {
+            lines.push(format!(
+                "those that fail do so in {} of trials",
+                words::interval(self.rate)
+            ));
+        }
+        lines
+    }
+}
+
+fn points(state: &State, masses: &[f64]) -> Vec<PointSeen> {
+    let last = state.plan.variants.len() - 1;
+    let seen = |(id, tally): (VariantId, &crate::state::Tally)| {
+        let place = id.index();
+        let point = PointSeen {
+            place: place as u64,
+            name: state.plan.variant(id).name.clone(),
+            trials: tally.trials(),
+            failures: tally.failures,
+            probability: masses.get(place).copied().unwrap_or(0.0),
+            untestable: state.untestable.get(&id).cloned(),
+        };
+        let tells = point.trials > 0
+            || point.probability >= UNLIKELY
+            || point.untestable.is_some()
+            || place == 0
+            || place == last;
+        tells.then_some(point)
+    };
+    state.tallies().filter_map(seen).collect()
+}
+
+/// Compares the first that fails with the one before it, by their own trials.
+fn local(state: &State, search: &Search) -> Option<LocalCheck> {
+    let Found::Known(group) = search.verdict() else {
+        return None;
+    };
+    let before = group.first.checked_sub(1)?;
+    let ((k, n), (others, clean)) = (search.known.counts(group.last), search.known.counts(before));
+    let p_value = stats::fisher(k, n, others, clean).greater;
+    let name = |place: usize| state.plan.variants[place].name.clone();
+    Some(LocalCheck {
+        culprit: name(group.last),
+        before: name(before),
+        p_value,
+        confirmed: real(n) > 0.0 && p_value <= state.plan.alpha.value(),
+    })
+}
+
+/// Says before the start what is searched.
+pub(super) fn beforehand(state: &State) -> Vec<String> {
+    let variants = &state.plan.variants;
+    let (first, last) = (&variants[0].name, &variants[variants.len() - 1].name);
+    vec![format!(
+        "{} after {}, which is good, to {}, which is bad; first until {last} has failed three times",
+        words::plural(variants.len() as u64 - 1, "place"),
+        words::sanitize(first),
+        words::sanitize(last)
+    )]
+}

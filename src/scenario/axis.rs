@@ -1,0 +1,76 @@
+//! What is searched: an ordered list of which the first is good and the last one bad.
+
+use super::plan::{Refusal, refuse};
+use super::{Ask, Numbers, Scenario};
+use std::collections::BTreeSet;
+
+/// More than these are not searched yet: each is a variant of the plan.
+const MOST_POINTS: usize = 100_000;
+
+impl Scenario {
+    /// True where the first of an ordered list is searched that fails.
+    pub(super) fn is_a_search(&self) -> bool {
+        self.ask == Some(Ask::Bisect)
+    }
+
+    /// Returns what is searched, in order.
+    pub(super) fn points(&self) -> Result<Vec<String>, Refusal> {
+        if !self.variants.is_empty() || !self.matrix.0.is_empty() {
+            let field = if self.variants.is_empty() {
+                "matrix"
+            } else {
+                "variant"
+            };
+            return Err(refuse(
+                "a search goes along one list, and these are variants of another kind",
+                &[field],
+                "leave them out, or compare them: `provoke compare`",
+            ));
+        }
+        let (field, points) = match (self.over.as_slice(), self.range) {
+            ([], None) => {
+                return Err(refuse(
+                    "there is nothing to search",
+                    &["over"],
+                    "say what `{variant}` stands for: --over v1,v2,v3 or --range 1..64",
+                ));
+            }
+            ([_, ..], Some(_)) => {
+                return Err(refuse(
+                    "there are both a list and a range",
+                    &["range"],
+                    "give one of the two",
+                ));
+            }
+            (over, None) => ("over", over.to_vec()),
+            (_, Some(Numbers(first, last))) => {
+                let most = first.saturating_add(MOST_POINTS as u64);
+                let points = (first..=last.min(most)).map(|number| number.to_string());
+                ("range", points.collect())
+            }
+        };
+        if points.len() > MOST_POINTS {
+            return Err(refuse(
+                format!("more than {MOST_POINTS} cannot be searched"),
+                &[field],
+                "narrow it down first",
+            ));
+        }
+        if points.len() < 2 {
+            return Err(refuse(
+                "a search needs two ends",
+                &[field],
+                "the first is good, the last one bad",
+            ));
+        }
+        let mut known = BTreeSet::new();
+        if let Some(twice) = points.iter().find(|point| !known.insert(*point)) {
+            return Err(refuse(
+                format!("`{twice}` is there twice"),
+                &[field],
+                "each has one place in the order",
+            ));
+        }
+        Ok(points)
+    }
+}
