@@ -7,7 +7,7 @@ use super::{Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::model::{Bisect as Asked, Question, VariantId};
 use crate::state::State;
 use crate::stats::real;
-use crate::stats::search::{Bisection, Costs, Model, Slots, Stop, Verdict as Found};
+use crate::stats::search::{Bisection, Costs, Slots, Stop, Verdict as Found};
 use std::time::Duration;
 
 /// Failures of the last variant before the search begins ...
@@ -23,30 +23,18 @@ const SWITCH: f64 = 2.0;
 pub struct Bisect;
 
 /// How far a search has come.
-pub struct Search {
+pub struct Search<'a> {
     /// What is known of the variants.
-    pub known: Bisection,
+    pub known: &'a Bisection,
     /// When that is enough.
     pub stop: Stop,
 }
 
-impl Search {
+impl<'a> Search<'a> {
     /// Returns how far it has come; nothing where another question was asked.
-    pub fn of(state: &State) -> Option<Self> {
-        let asked = asked(state)?;
-        let model = Model {
-            clean: asked.clean,
-            ..Model::default()
-        };
-        let mut known = Bisection::new(state.plan.variants.len() - 1, &model, None);
-        for (id, tally) in state.tallies() {
-            if !state.is_testable(id) {
-                known.untestable(id.index());
-            }
-            known.observe_many(id.index(), tally.failures, tally.trials());
-        }
+    pub fn of(state: &'a State) -> Option<Self> {
         Some(Self {
-            known,
+            known: state.search.as_ref()?,
             stop: Stop::guarded(state.plan.alpha.value()),
         })
     }

@@ -18,9 +18,10 @@ pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Around, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause, Survey,
-    Trial, TrialId, VariantId, Void,
+    Around, Event, Host, Kind, Level, Observation, Outcome, Plan, Question, SignatureId, StopCause,
+    Survey, Trial, TrialId, VariantId, Void,
 };
+use crate::stats::search::{Bisection, Model};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -106,6 +107,8 @@ pub struct State {
     pub last_launched: Option<VariantId>,
     /// What is set against what, where rates are compared.
     pub contrasts: Vec<Contrast>,
+    /// What is known of an ordered list, where its first that fails is searched.
+    pub search: Option<Bisection>,
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<Variant>,
@@ -195,6 +198,7 @@ impl State {
         Some(Self {
             variants: plan.variants.iter().map(tally).collect(),
             contrasts: contrast::contrasts(&plan),
+            search: search(&plan),
             first_failure: None,
             made: (0, Duration::ZERO),
             last_launched: None,
@@ -278,6 +282,7 @@ impl State {
                 // What kept every single one from being tried may be out of the way now.
                 if !self.any_testable() {
                     self.untestable.clear();
+                    self.search = search(&self.plan);
                 }
                 self.around = Series::default();
                 for (id, open) in &mut self.open {
@@ -360,6 +365,9 @@ impl State {
     fn give_up(&mut self, variant: VariantId, why: String) {
         if variant.index() < self.variants.len() {
             self.untestable.entry(variant).or_insert(why);
+            if let Some(search) = &mut self.search {
+                search.untestable(variant.index());
+            }
             self.abandon();
         }
     }
@@ -413,6 +421,9 @@ impl State {
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));
+                if let Some(search) = &mut self.search {
+                    search.observe(trial.variant.index(), failed);
+                }
                 if failed && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|one| &one.measured.tally);
                     self.first_failure = Some(FirstFailure {
@@ -588,6 +599,18 @@ impl State {
             .map(|variant| variant.measured.tally.void_total())
             .sum()
     }
+}
+
+/// Returns what is known of a list before the first trial.
+fn search(plan: &Plan) -> Option<Bisection> {
+    let Question::Bisect(asked) = &plan.question else {
+        return None;
+    };
+    let model = Model {
+        clean: asked.clean,
+        ..Model::default()
+    };
+    Some(Bisection::new(plan.variants.len() - 1, &model, None))
 }
 
 impl Ended {

@@ -9,7 +9,7 @@ use provoke::model::{
     Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
 };
 use provoke::policy::{
-    self, Policy as _, Progress, Race, Rates, Standing, Step, StopRule, Verdict,
+    self, Policy as _, Progress, Race, Rates, Search, Standing, Step, StopRule, Verdict,
 };
 use provoke::state::State;
 use provoke::stats::{clean_runs_needed, race_alpha};
@@ -587,5 +587,37 @@ proptest! {
         (world.other, world.void) = (aside, Some((Void::Skipped, aside)));
         let (events, uncut) = record(&world, plan);
         assert_resumes(&world, plan, &events, &uncut, cut.index(events.len() + 1));
+    }
+}
+
+/// The last of so many places fails, and all from one of them on, at one rate.
+fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
+    let rates = (0..=places).map(|place| if place < first { 0.0 } else { rate });
+    (
+        plan(&format!("ask = 'bisect'\nrange = '0..{places}'")),
+        rates.collect(),
+    )
+}
+
+/// That the engine of the search keeps its promise is shown with it; here, that it is asked in
+/// the right way.
+#[test]
+fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
+    const FEW: u32 = 30;
+    for (setting, most) in [(SETTINGS[0], 40.0), (SETTINGS[3], 65.0)] {
+        let (mut wrong, mut trials) = (0, 0);
+        for seed in 0..u64::from(FEW) {
+            let first = 1 + usize::try_from(hash(seed, 7) % 8).unwrap();
+            let (plan, rates) = search(8, first, 0.5);
+            let state = World::new(seed, &rates, setting).of(&plan);
+            assert_eq!(verdict(&state), Verdict::Found);
+            let found = Search::of(&state).unwrap().known.likeliest();
+            wrong += u32::from((found.first, found.last) != (first, first));
+            let all = state.tallies().map(|(_, tally)| tally.trials());
+            trials += u32::try_from(all.sum::<u64>()).unwrap();
+        }
+        let mean = f64::from(trials) / f64::from(FEW);
+        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
+        assert!(mean <= most, "{setting:?}: {mean}");
     }
 }

@@ -1,5 +1,6 @@
 //! The real program against real processes.
 
+mod bisect;
 mod compare;
 mod confirm;
 mod errors;

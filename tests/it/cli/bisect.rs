@@ -1,0 +1,166 @@
+//! Which is the first that fails? With real processes.
+
+use super::support::{Said, Sandbox, wait_until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+impl Sandbox {
+    /// Searches; returns the report.
+    fn bisect(&self, args: &[&str]) -> (Value, Said) {
+        self.ask("bisect", args)
+    }
+}
+
+/// Fails from 11 on, in every other trial.
+const FROM_11: &str = "[ {variant} -lt 11 ] || [ $((PROVOKE_TRIAL % 2)) = 0 ]";
+
+fn told((report, said): &(Value, Said)) -> (Value, Value, i32) {
+    let answer = &report["answer"]["bisect"];
+    let culprits = answer["culprits"].clone();
+    (report["verdict"].clone(), culprits, said.code.unwrap())
+}
+
+#[test]
+fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
+    for lanes in ["1", "3"] {
+        let sandbox = Sandbox::new();
+        let args = [
+            "--range", "0..16", "-j", lanes, "--seed", "1", "--shell", FROM_11,
+        ];
+        let all = sandbox.bisect(&args);
+        assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
+        let answer = &all.0["answer"]["bisect"];
+        assert!(answer["probability"].as_f64() >= Some(0.95), "{answer}");
+        let local = &answer["local"];
+        assert_eq!(
+            (&local["culprit"], &local["before"]),
+            (&json!("11"), &json!("10"))
+        );
+        assert!(
+            all.1.stdout.contains("11 is the first that fails"),
+            "{}",
+            all.1
+        );
+        // A fraction of all places was tried.
+        let tried = answer["points"].as_array().unwrap().iter();
+        let tried = tried.filter(|point| point["trials"] != 0).count();
+        assert!(tried < 14, "{tried}");
+    }
+}
+
+#[test]
+fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
+    let sandbox = Sandbox::new();
+    let setup = "echo {variant} >> made; [ {variant} != v6 ]";
+    let line = "case {variant} in v7|v8|v9) exit 1;; esac";
+    let args = [
+        "--over",
+        "v1,v2,v3,v4,v5,v6,v7,v8,v9",
+        "--seed",
+        "1",
+        "--setup",
+        setup,
+        "--shell",
+        line,
+    ];
+    let all = sandbox.bisect(&args);
+    let made = sandbox.read("made");
+    let mut places: Vec<&str> = made.lines().collect();
+    places.sort_unstable();
+    let each = places.len();
+    places.dedup();
+    assert_eq!(places.len(), each, "made twice: {made}");
+    assert!(each < 9, "{made}");
+    // The one that cannot be made may be it as well.
+    let (verdict, culprits, code) = told(&all);
+    assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
+    assert_eq!(culprits, json!(["v6", "v7"]), "{}", all.1);
+    assert!(all.1.stdout.contains("could not be tried"), "{}", all.1);
+}
+
+#[test]
+fn what_does_not_fail_at_the_bad_end_is_not_searched() {
+    let sandbox = Sandbox::new();
+    let args = ["--range", "1..9", "--reproduce-limit", "40", "--", "true"];
+    let all = sandbox.bisect(&args);
+    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let wanted = "9, the bad end, did not fail in 40 trials: its rate is below 7.3 %";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+}
+
+#[test]
+fn what_fails_at_the_good_end_too_is_said() {
+    let sandbox = Sandbox::new();
+    let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
+    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let wanted = "1, the good end, fails as 9 does: begin earlier";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+}
+
+#[test]
+fn a_search_that_was_interrupted_ends_as_it_would_have() {
+    let sandbox = Sandbox::new();
+    let wait = "echo $PROVOKE_TRIAL >> ran; [ $PROVOKE_TRIAL != 9 ] || while [ ! -e go ]; do sleep 0.01; done; ";
+    let line = format!("{wait}{FROM_11}");
+    let args = ["--range", "0..16", "--seed", "1", "--shell", &line];
+    let running = sandbox.start(&[&["bisect", "-o", "cut"], &args[..]].concat());
+    wait_until("#9 runs", || sandbox.read("ran").contains("9\n"));
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, Some(130));
+    sandbox.write("go", "");
+    sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let (whole, _) = sandbox.bisect(&args);
+    assert_eq!(resumed["answer"], whole["answer"]);
+    assert_eq!(whole["verdict"], "found");
+}
+
+#[test]
+fn a_wrong_search_is_explained() {
+    let said = |args: &[&str]| {
+        let all = [&["bisect"], args, &["--", "true"]].concat();
+        Sandbox::new().provoke(&all)
+    };
+    insta::assert_snapshot!(said(&[]), @"
+    ------- stderr -------
+    error: there is nothing to search
+
+    hint: say what `{variant}` stands for: --over v1,v2,v3 or --range 1..64
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--over", "a"]), @"
+    ------- stderr -------
+    error: a search needs two ends
+
+    hint: the first is good, the last one bad
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--over", "a,b,a"]), @"
+    ------- stderr -------
+    error: `a` is there twice
+
+    hint: each has one place in the order
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--over", "a,b", "--range", "1..2"]), @"
+    ------- stderr -------
+    error: there are both a list and a range
+
+    hint: give one of the two
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--range", "9..1"]), @"
+    ------- stderr -------
+    error: invalid value '9..1' for '--range <A..B>': 9 is not before 1: the first is the good one
+
+    For more information, try '--help'.
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
+    ------- stderr -------
+    error: a search goes along one list, and these are variants of another kind
+
+    hint: leave them out, or compare them: `provoke compare`
+    [exit status: Some(2)]
+    ");
+}
