@@ -6,6 +6,7 @@ use super::exit::Exit;
 use crate::model::Measured;
 use crate::report::words;
 use crate::scenario::{Confidence, Rate, Span};
+use crate::stats::search::{Channel, bisect_runs};
 use crate::stats::{self, real};
 use crate::term;
 use clap::Args;
@@ -45,6 +46,9 @@ pub(super) struct Planner {
     /// Variants among which those are to be found that do not fail
     #[arg(long, value_name = "K", default_value = "4")]
     variants: NonZeroU32,
+    /// Versions among which the first that fails is to be found
+    #[arg(long, value_name = "N", default_value = "64")]
+    versions: NonZeroU32,
 }
 
 /// How often a difference is found that is planned for.
@@ -74,6 +78,7 @@ impl Planner {
             &mut table,
             f64::from(self.width.0) / 1e6,
             u64::from(self.variants.get()),
+            u64::from(self.versions.get()),
         );
         let mut out = format!("  {}\n\n{}\n", prospect.known(), table.out);
         let time = match (seconds, self.jobs.get()) {
@@ -134,7 +139,7 @@ impl Prospect {
         }
     }
 
-    fn rows(&self, table: &mut Table, width: f64, variants: u64) {
+    fn rows(&self, table: &mut Table, width: f64, variants: u64, versions: u64) {
         let (rate, alpha) = (self.rate, self.alpha);
         table.exact(
             "see it at least once",
@@ -195,6 +200,13 @@ impl Prospect {
         table.mean(
             &format!("find which one of {variants} variants does not fail"),
             race,
+        );
+        // The search begins with a baseline of its own.
+        let channel = Channel { p: rate, q: 0.0 };
+        let search = real(failures) / rate + bisect_runs(versions, &channel, false, alpha);
+        table.mean(
+            &format!("find the first of {versions} versions that fails"),
+            search,
         );
     }
 }
