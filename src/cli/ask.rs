@@ -58,6 +58,12 @@ pub(super) struct BisectFlags {
     /// The same as numbers
     #[arg(long, value_name = "A..B", help_heading = ASKED)]
     range: Option<Numbers>,
+    /// Commits of the repository here, such as v1.2..main: each is checked out in a folder of its own
+    #[arg(long, value_name = "GOOD..BAD", help_heading = ASKED)]
+    git: Option<String>,
+    /// Shell command in the folder of each commit, before its first trial; if it fails, the commit is left out
+    #[arg(long, value_name = "CMD", requires = "git", help_heading = ASKED)]
+    build: Option<String>,
     /// A good one never fails this way: other failures are told apart by --only
     #[arg(long, help_heading = ASKED)]
     clean: bool,
@@ -159,10 +165,12 @@ impl Bisect {
 
 impl BisectFlags {
     fn overlay(self, scenario: &mut Scenario) {
-        if !self.over.is_empty() || self.range.is_some() {
+        if !self.over.is_empty() || self.range.is_some() || self.git.is_some() {
             scenario.over = self.over;
             scenario.range = self.range;
+            scenario.git = self.git;
         }
+        scenario.build = self.build.or(scenario.build.take());
         scenario.clean = self.clean.then_some(true).or(scenario.clean);
         scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
     }

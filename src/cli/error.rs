@@ -109,6 +109,18 @@ impl From<Unready> for CliError {
     }
 }
 
+/// Returns what the scenario is refused for.
+pub(super) fn refusal(unready: Unready) -> Refusal {
+    match unready {
+        Unready::Refused { what, at, hint } => Refusal { what, at, hint },
+        other => Refusal {
+            what: other.to_string(),
+            at: Vec::new(),
+            hint: other.hint().unwrap_or_default().to_owned(),
+        },
+    }
+}
+
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> Self {
         let hint = refusal.hint.clone();

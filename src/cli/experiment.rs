@@ -50,6 +50,7 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
         base,
         seed,
         baseline: None,
+        history: None,
     }
 }
 

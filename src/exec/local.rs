@@ -230,12 +230,12 @@ impl Shared {
         variant: VariantId,
         halt: &mut watch::Receiver<Halt>,
     ) -> Option<String> {
-        let command = self.recipes[variant.index()].variant.hooks.setup.clone()?;
+        let own = &self.recipes[variant.index()].variant.hooks;
         let hook = Hook {
             variant,
             own: true,
-            command,
-            cwd: None,
+            command: own.setup.clone()?,
+            cwd: own.cwd.clone(),
         };
         match self.steward(steward, &hook, halt).await {
             Ok(None) => None,

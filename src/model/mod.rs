@@ -28,8 +28,8 @@ pub use host::Host;
 pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use plan::{
-    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
-    Resource, Role, Stop, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Git, Hooks, Keep, Limit,
+    Plan, Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{Baseline, Bisect, Bug, Compare, Confirm, Factor, Find, Measured, Question};
 pub use rules::{Leaks, Only, Rules};

@@ -18,6 +18,9 @@ pub struct Plan {
     /// What the variants are made of, where they are all combinations of something.
     #[serde(default, skip_serializing_if = "is_default")]
     pub factors: Vec<Factor>,
+    /// Where the variants are commits: each is checked out when it is first tried.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub git: Option<Git>,
     /// How many words of each main command are a prefix before what is tried.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrapped: u32,
@@ -119,6 +122,9 @@ impl Alpha {
 pub struct VariantPlan {
     /// Its name; empty when it is the only one.
     pub name: String,
+    /// What it is, for people, where its name does not say it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub about: Option<String>,
     /// The processes of a trial.
     pub actors: Vec<ActorPlan>,
     /// Its level of each factor of the plan, in their order.
@@ -131,6 +137,15 @@ pub struct VariantPlan {
     /// What is different in the folder that it runs in, which is a copy for it alone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub edits: Vec<Edit>,
+}
+
+/// The history that is searched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Git {
+    /// The top folder of the repository, to which nothing is done.
+    pub root: Text,
+    /// For `sh -c` in each commit's own folder, before its first trial.
+    pub build: Option<Text>,
 }
 
 /// A file that a variant has otherwise.

@@ -5,7 +5,10 @@
 //! is written, and the plan in it names them: whoever resumes the run or replays a trial of it
 //! needs to know nothing else.
 
+mod git;
 mod tree;
+
+pub use git::{Line, line};
 
 use crate::model::{Change, Edit, Plan, Role, Text, VariantPlan};
 use std::collections::BTreeMap;
@@ -227,6 +230,7 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
         // Half a copy is of no use, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
     })?;
+    git::work_trees(plan, folder)?;
     for (index, root, copy) in made {
         move_to(&mut plan.variants[index], &root, &copy);
     }

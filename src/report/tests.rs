@@ -41,6 +41,7 @@ fn plan(runs: u64) -> Plan {
         base: "/".into(),
         seed: 17,
         baseline: None,
+        history: None,
     };
     scenario.plan(around).unwrap()
 }

@@ -1,6 +1,6 @@
 //! What is searched: an ordered list of which the first is good and the last one bad.
 
-use super::plan::{Refusal, refuse};
+use super::plan::{History, Refusal, refuse};
 use super::{Ask, Numbers, Scenario};
 use std::collections::BTreeSet;
 
@@ -13,8 +13,43 @@ impl Scenario {
         self.ask == Some(Ask::Bisect)
     }
 
-    /// Returns what is searched, in order.
-    pub(super) fn points(&self) -> Result<Vec<String>, Refusal> {
+    /// Returns what is searched, in order, each with what it is, where its name does not say it.
+    pub(super) fn points(
+        &self,
+        history: Option<&History>,
+    ) -> Result<Vec<(String, Option<String>)>, Refusal> {
+        if let Some(history) = history {
+            self.check_axes(&[!self.over.is_empty(), self.range.is_some()])?;
+            let commits = history.commits.iter();
+            return Ok(commits
+                .map(|(hash, about)| (hash.clone(), Some(about.clone())))
+                .collect());
+        }
+        if self.build.is_some() {
+            return Err(refuse(
+                "`build` is for commits, and there are none",
+                &["build"],
+                "a `setup` that holds `{variant}` is run for each of a list",
+            ));
+        }
+        let points = self.listed()?.into_iter();
+        Ok(points.map(|point| (point, None)).collect())
+    }
+
+    /// Refuses a second list.
+    fn check_axes(&self, others: &[bool]) -> Result<(), Refusal> {
+        if others.contains(&true) {
+            return Err(refuse(
+                "there are both commits and a list",
+                &["git"],
+                "give one of the two",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns what was listed.
+    fn listed(&self) -> Result<Vec<String>, Refusal> {
         if !self.variants.is_empty() || !self.matrix.0.is_empty() {
             let field = if self.variants.is_empty() {
                 "matrix"
@@ -32,7 +67,7 @@ impl Scenario {
                 return Err(refuse(
                     "there is nothing to search",
                     &["over"],
-                    "say what `{variant}` stands for: --over v1,v2,v3 or --range 1..64",
+                    "say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, or --git v1.0..main",
                 ));
             }
             ([_, ..], Some(_)) => {

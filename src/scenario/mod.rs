@@ -22,7 +22,7 @@ pub use again::NoText;
 pub use complaint::Complaint;
 pub use file::{complain, load, plan_file};
 pub use matrix::{Level, Matrix, Variable};
-pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, History, Refusal, Surroundings};
 pub use schema::schema;
 pub use value::{
     Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
@@ -66,6 +66,10 @@ pub struct Scenario {
     pub over: Vec<String>,
     /// To bisect: the same as numbers, such as `1..64`.
     pub range: Option<Numbers>,
+    /// To bisect: commits of the repository around the working folder, such as `v1.2..main`; the first is good. Each is checked out in a folder of its own.
+    pub git: Option<String>,
+    /// To bisect commits: shell command in the folder of each, before its first trial; if it fails, the commit is left out.
+    pub build: Option<String>,
     /// To bisect: a good variant never fails this way.
     pub clean: Option<bool>,
     /// To bisect: trials of the last one, after which it is given up that it fails.

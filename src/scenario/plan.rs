@@ -3,8 +3,8 @@
 use super::matrix::{Combination, Filling, filled, set};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
-    Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Git, Hooks, Limit, Measured,
+    Only, Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -34,8 +34,19 @@ pub struct Surroundings {
     pub base: PathBuf,
     /// The seed, unless one is given.
     pub seed: u64,
+    /// What `git` turned out to be, where it was given.
+    pub history: Option<History>,
     /// What the baseline turned out to be, where one was named.
     pub baseline: Option<Measured>,
+}
+
+/// The commits that are searched.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The top folder of the repository.
+    pub root: PathBuf,
+    /// The commits in order, the good one first, each with what it says of itself.
+    pub commits: Vec<(String, String)>,
 }
 
 /// Why a scenario is no plan.
@@ -64,7 +75,7 @@ impl Scenario {
     pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
         let (jobs, waves) = self.lanes()?;
         self.check_patterns()?;
-        let variants = self.variants(&around.base)?;
+        let variants = self.variants(&around.base, around.history.as_ref())?;
         let question = self.question(&variants, around.baseline)?;
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
@@ -77,6 +88,10 @@ impl Scenario {
             scenario: None,
             variants,
             factors: self.factors(),
+            git: around.history.as_ref().map(|history| Git {
+                root: history.root.as_path().into(),
+                build: self.build.as_ref().map(Text::from),
+            }),
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
             environment: if clear {
                 Vec::new()
@@ -270,12 +285,20 @@ impl Scenario {
         }
     }
 
-    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+    fn variants(
+        &self,
+        base: &Path,
+        history: Option<&History>,
+    ) -> Result<Vec<VariantPlan>, Refusal> {
         if self.is_a_search() {
-            let points = self.points()?;
-            let points = points.iter().map(|point| {
+            let points = self.points(history)?;
+            let points = points.iter().map(|(point, about)| {
                 let point = Combination::point(point);
-                self.variant(&Variant::default(), &[], &point, Vec::new(), base)
+                let made = self.variant(&Variant::default(), &[], &point, Vec::new(), base)?;
+                Ok(VariantPlan {
+                    about: about.clone(),
+                    ..made
+                })
             });
             return points.collect();
         }
@@ -326,6 +349,7 @@ impl Scenario {
         }
         Ok(VariantPlan {
             name: combination.name(&variant.name),
+            about: None,
             actors,
             levels,
             hooks,

@@ -46,6 +46,8 @@ impl Scenario {
         let bisect = [
             ("over", !self.over.is_empty()),
             ("range", self.range.is_some()),
+            ("git", self.git.is_some()),
+            ("build", self.build.is_some()),
             ("clean", self.clean.is_some()),
             ("reproduce-limit", self.reproduce_limit.is_some()),
         ];

@@ -34,6 +34,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         scenario: None,
         question: Question::default(),
         factors: Vec::new(),
+        git: None,
         wrapped: 0,
         variants: variants.collect(),
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],

@@ -107,10 +107,21 @@ pub(super) fn points(answer: &Bisection) -> String {
         } else {
             String::new()
         };
+        let about = point.about.as_deref().map_or(String::new(), |about| {
+            let about = words::sanitize(about);
+            style(truncate_str(&about, TITLE * 2, "…"))
+                .dim()
+                .to_string()
+        });
+        let bar = pad_str(&likely, 8 + BAR as usize, Alignment::Left, None);
         let line = format!(
-            "  {}  {:<14} {likely}",
+            "  {}  {seen:<14} {}  {about}",
             pad_str(name, width, Alignment::Left, None),
-            seen
+            if about.is_empty() {
+                likely.as_str().into()
+            } else {
+                bar
+            },
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

@@ -35,6 +35,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         base: PathBuf::from("/"),
         seed: 1,
         baseline: None,
+        history: None,
     };
     scenario.plan(around).unwrap()
 }

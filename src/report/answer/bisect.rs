@@ -46,6 +46,8 @@ pub struct PointSeen {
     pub place: u64,
     /// Its name.
     pub name: String,
+    /// What it is, where its name does not say it: the subject of a commit.
+    pub about: Option<String>,
     /// Trials that count.
     pub trials: u64,
     /// Trials that showed the bug.
@@ -118,7 +120,10 @@ impl Bisection {
             (Verdict::Found, _) => {
                 let certain = words::percent(self.probability);
                 match self.culprits.as_slice() {
-                    [one] => format!("{one} is the first that fails ({certain} %)"),
+                    [one] => format!(
+                        "{one}{} is the first that fails ({certain} %)",
+                        self.about(one)
+                    ),
                     all => format!(
                         "the first that fails is one of {} ({certain} %): those between could not be tried",
                         all.join(", ")
@@ -152,6 +157,13 @@ impl Bisection {
             Some(why) => format!("{answer}; but {why}: it may come and go"),
             None => answer,
         }
+    }
+
+    /// Returns what a place is, in brackets.
+    fn about(&self, name: &str) -> String {
+        let point = self.points.iter().find(|point| point.name == name);
+        let about = point.and_then(|point| point.about.as_deref());
+        about.map_or(String::new(), |about| format!(" \"{about}\""))
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -195,6 +207,7 @@ fn points(state: &State, masses: &[f64]) -> Vec<PointSeen> {
         let point = PointSeen {
             place: place as u64,
             name: state.plan.variant(id).name.clone(),
+            about: state.plan.variant(id).about.clone(),
             trials: tally.trials(),
             failures: tally.failures,
             probability: masses.get(place).copied().unwrap_or(0.0),

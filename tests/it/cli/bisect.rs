@@ -115,6 +115,124 @@ fn a_search_that_was_interrupted_ends_as_it_would_have() {
     assert_eq!(whole["verdict"], "found");
 }
 
+/// Makes a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
+fn history(sandbox: &Sandbox) {
+    let script = r#"
+        set -e
+        mkdir repo; cd repo; git init -q -b main
+        git config user.email a@example.org; git config user.name a
+        echo 'exit 0' > t.sh; git add -A; git commit -qm begin; git tag v1
+        for i in $(seq 1 70); do
+            [ $i != 43 ] || echo '[ $((PROVOKE_TRIAL % 3)) != 0 ]' > t.sh
+            [ $i != 51 ] || touch broken
+            [ $i != 52 ] || rm broken
+            echo $i > number; git add -A; git commit -qm "change $i"
+        done
+    "#;
+    let mut git = std::process::Command::new("sh");
+    let done = git.args(["-c", script]).current_dir(sandbox.path("."));
+    assert!(done.status().unwrap().success());
+}
+
+#[test]
+fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
+    let sandbox = Sandbox::new();
+    history(&sandbox);
+    let args = [
+        "--git",
+        "v1..main",
+        "--cwd",
+        "repo",
+        "--build",
+        "[ ! -e broken ]",
+        "--seed",
+        "3",
+    ];
+    let args = [&args[..], &["--", "sh", "t.sh"]].concat();
+    let all = sandbox.bisect(&args);
+    assert_eq!(
+        (&all.0["verdict"], all.1.code),
+        (&json!("found"), Some(0)),
+        "{}",
+        all.1
+    );
+    assert!(
+        all.1
+            .stdout
+            .contains(r#""change 43" is the first that fails"#),
+        "{}",
+        all.1
+    );
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let done = git.args(args).current_dir(sandbox.path("repo")).output();
+        String::from_utf8(done.unwrap().stdout).unwrap()
+    };
+    assert_eq!(git(&["status", "--short"]), "");
+    assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&["branch", "--show-current"]), "main\n");
+
+    // Killed at any moment, it goes on to the same answer.
+    let slow = "[ $PROVOKE_TRIAL -lt 20 ] || [ -e ../../../go ] || sleep 100; sh t.sh";
+    let args: Vec<&str> = args
+        .iter()
+        .take(8)
+        .copied()
+        .chain(["--shell", slow])
+        .collect();
+    let running = sandbox.start(&[&["bisect", "-o", "cut"], &args[..]].concat());
+    let journal = || std::fs::read_to_string(sandbox.path("cut/events.jsonl"));
+    wait_until("#20 runs", || {
+        journal().is_ok_and(|text| text.contains(r#""trial_started":{"id":20,"#))
+    });
+    running.signal(Signal::KILL);
+    running.end();
+    sandbox.write("go", "");
+    sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let culprits = &all.0["answer"]["bisect"]["culprits"];
+    assert_eq!(&resumed["answer"]["bisect"]["culprits"], culprits);
+}
+
+#[test]
+fn a_wrong_history_is_explained() {
+    let sandbox = Sandbox::new();
+    history(&sandbox);
+    let said = |range: &str| {
+        sandbox.provoke(&[
+            "bisect", "--cwd", "repo", "--git", range, "--", "sh", "t.sh",
+        ])
+    };
+    insta::assert_snapshot!(said("v1"), @"
+    ------- stderr -------
+    error: `v1` are not two commits
+
+    hint: write GOOD..BAD, such as v1.2..main
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said("v2..main"), @"
+    ------- stderr -------
+    error: there is no commit `v2`: git says no more
+
+    hint: `git log --oneline` shows what there is
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said("main..v1"), @"
+    ------- stderr -------
+    error: `v1` does not come after `main`
+
+    hint: name the good one first, on the same line: `git merge-base GOOD BAD` finds where two part
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said("main..main"), @"
+    ------- stderr -------
+    error: there is no commit after `main` up to `main`
+
+    hint: the first is good, the last one bad
+    [exit status: Some(2)]
+    ");
+}
+
 #[test]
 fn a_wrong_search_is_explained() {
     let said = |args: &[&str]| {
@@ -125,7 +243,7 @@ fn a_wrong_search_is_explained() {
     ------- stderr -------
     error: there is nothing to search
 
-    hint: say what `{variant}` stands for: --over v1,v2,v3 or --range 1..64
+    hint: say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, or --git v1.0..main
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--over", "a"]), @"
