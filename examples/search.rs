@@ -1,4 +1,4 @@
-//! What a search costs, and how often it is wrong: the figures of `docs/statistics.md`.
+//! What a search costs, and how often it is wrong: the figures of `stats::search`.
 //!
 //! `cargo run --release --example search -- <table> [trials]`, where the table is one of those named in
 //! `main`.
@@ -592,7 +592,7 @@ fn rivals(trials: u64) {
             (runs / trials as f64, wrong / trials as f64)
         };
         let independent = mean(&|chance| independent_rates(&truth, chance));
-        let oracle = (1..)
+        let oracle = (1..1000)
             .map(|repeats| (repeats, mean(&|chance| repeated(&truth, repeats, chance))))
             .find(|(_, (_, wrong))| *wrong <= 0.05)
             .expect("enough repeats");
