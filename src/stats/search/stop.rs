@@ -199,7 +199,14 @@ impl Bisection {
         }
         let (others, clean) = self.counts(before);
         if others > 0 {
-            // A background: what is left is the comparison of two counts.
+            // A background, or a culprit further down: if it is one, the good end fails as well.
+            let end = self.counts(0);
+            if end.0 == 0 && before > 0 && !self.untestable.contains(&0) {
+                let needed = clean_runs_needed(others, clean, stop.alpha)?;
+                if end.1 < needed {
+                    return Some((0, needed - end.1));
+                }
+            }
             let enough = fisher(failures, runs, others, clean).greater <= stop.alpha;
             return (!enough).then_some((before, 1));
         }
