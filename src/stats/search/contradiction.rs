@@ -5,6 +5,10 @@
 //! versions that are bad or good each by the toss of a coin, at the same rates. Both are
 //! averaged over the same prior, so their ratio exceeds x with probability 1/x at most at any
 //! time if there is one boundary (Ville's inequality, for the average truth).
+//!
+//! In simulations of one boundary at most .8 % of searches raise the alarm. A search left to itself
+//! hardly ever sees a contradiction, because it stays where it found a boundary: of failures that every
+//! second version has, 15 % are noticed at most. The check is for runs that were asked for elsewhere.
 
 use super::super::convert::real;
 use super::posterior::{Bisection, Tested};
