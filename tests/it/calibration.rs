@@ -10,4 +10,5 @@ mod growth;
 mod interval;
 mod properties;
 mod race;
+mod search;
 mod trend;

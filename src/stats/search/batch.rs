@@ -231,3 +231,45 @@ impl<'a> Worlds<'a> {
         Some(low)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use super::*;
+
+    fn slots(free: usize, builds: usize) -> Slots<'static> {
+        Slots {
+            free,
+            in_flight: &[],
+            built: &[64],
+            builds,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn slots_spread_over_versions_and_the_same_seed_gives_the_same_choice() {
+        let mut search = Bisection::new(64, &Model::default(), None);
+        search.observe_many(64, 10, 10);
+        let stop = Stop::at(0.05);
+        let chosen = search.choose_batch(&stop, &slots(8, usize::MAX));
+        assert_eq!(chosen, search.choose_batch(&stop, &slots(8, usize::MAX)));
+        let mut versions = chosen.clone();
+        versions.sort_unstable();
+        versions.dedup();
+        assert_eq!(chosen.len(), 8);
+        assert!(versions.len() >= 6, "{chosen:?}");
+    }
+
+    #[test]
+    fn no_more_versions_are_chosen_than_can_be_built() {
+        let mut search = Bisection::new(64, &Model::default(), None);
+        search.observe_many(64, 5, 10);
+        let mut chosen = search.choose_batch(&Stop::at(0.05), &slots(16, 2));
+        assert_eq!(chosen.len(), 16);
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen.retain(|version| *version != 64);
+        assert_eq!(chosen.len(), 2, "{chosen:?}");
+    }
+}

@@ -402,3 +402,96 @@ impl Bisection {
         &self.rows.grid
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Stop, Verdict};
+    use super::*;
+
+    fn near(a: &[f64], b: &[f64]) {
+        for (a, b) in a.iter().zip(b) {
+            assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_runs_does_not_matter_nor_whether_they_come_at_once() {
+        let runs = [
+            (16, true),
+            (8, false),
+            (3, false),
+            (8, true),
+            (5, false),
+            (8, false),
+        ];
+        let mut one = Bisection::new(16, &Model::default(), None);
+        for (version, failed) in runs {
+            one.observe(version, failed);
+        }
+        let mut other = Bisection::new(16, &Model::default(), None);
+        for (version, failed) in runs.into_iter().rev() {
+            other.observe(version, failed);
+        }
+        near(&one.posterior(), &other.posterior());
+        let mut at_once = Bisection::new(16, &Model::default(), None);
+        at_once.observe_many(8, 1, 3);
+        at_once.observe_many(16, 1, 1);
+        at_once.observe_many(5, 0, 1);
+        at_once.observe_many(3, 0, 1);
+        near(&one.posterior(), &at_once.posterior());
+        assert_eq!(one.counts(8), (1, 3));
+        assert_eq!(one.counts(9), (0, 0));
+    }
+
+    #[test]
+    fn millions_of_runs_do_not_underflow() {
+        let mut search = Bisection::new(100, &Model::default(), None);
+        search.observe_many(100, 1_000_000, 2_000_000);
+        search.observe_many(50, 0, 3_000_000);
+        for _ in 0..5000 {
+            search.observe(75, false);
+        }
+        let total: f64 = search.posterior().iter().sum();
+        assert!((total - 1.0).abs() < 1e-9, "{total}");
+        assert!(search.posterior()[..=75].iter().sum::<f64>() < 1e-9);
+    }
+
+    #[test]
+    fn a_failure_of_the_newest_excludes_that_none_is_bad() {
+        let mut search = Bisection::new(4, &Model::default(), None);
+        assert!(search.posterior()[5] > 0.0);
+        search.observe(4, true);
+        assert!(search.posterior()[5] <= 0.0);
+        let mut clean = Bisection::new(4, &Model::default(), None);
+        clean.observe_many(4, 0, 5000);
+        assert!(matches!(
+            clean.verdict(&Stop::at(0.05)),
+            Verdict::NoneBad(_)
+        ));
+    }
+
+    #[test]
+    fn a_good_end_that_fails_as_often_is_bad_already() {
+        let mut search = Bisection::new(4, &Model::default(), None);
+        search.observe_many(4, 10, 20);
+        search.observe_many(0, 10, 20);
+        assert!(matches!(
+            search.verdict(&Stop::at(0.05)),
+            Verdict::AlreadyBad(_)
+        ));
+    }
+
+    #[test]
+    fn neighbours_of_an_untestable_version_are_a_group() {
+        let mut search = Bisection::new(8, &Model::default(), None);
+        search.untestable(4);
+        search.untestable(5);
+        search.observe_many(8, 10, 10);
+        search.observe_many(6, 10, 10);
+        search.observe_many(3, 0, 20);
+        let Verdict::Known(group) = search.verdict(&Stop::at(0.05)) else {
+            panic!("{:?}", search.verdict(&Stop::at(0.05)));
+        };
+        assert_eq!((group.first, group.last), (4, 6));
+    }
+}

@@ -149,7 +149,7 @@ impl Reduction {
 
     fn stop(&self) -> Stop {
         let stage = real(self.stage);
-        Stop::at(self.delta / (stage * (stage + 1.0)))
+        Stop::literally(self.delta / (stage * (stage + 1.0)))
     }
 
     /// Returns the set of what was found and the first so many of the rest.
@@ -418,4 +418,78 @@ fn weighted(search: &Bisection) -> Vec<Cell> {
     cells
         .map(|(&cell, weight)| Cell { weight, ..cell })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASELINE: Count = Count {
+        failures: 10,
+        runs: 10,
+    };
+
+    /// Runs a reduction to its end where a set always fails or never does.
+    fn reduce(n: usize, untestable: &[&[usize]], fails: impl Fn(&[usize]) -> bool) -> Reduction {
+        let mut search = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
+        for set in untestable {
+            search.untestable(set);
+        }
+        for _ in 0..1000 {
+            let Some(set) = search.next() else {
+                return search;
+            };
+            search.observe(&set, fails(&set));
+        }
+        panic!("no end");
+    }
+
+    fn sorted(search: &Reduction) -> Vec<usize> {
+        let mut found = search.answer().needed.concat();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn things_that_are_needed_together_are_found_and_each_is_shown_to_be_needed() {
+        let search = reduce(16, &[], |set| set.contains(&3) && set.contains(&11));
+        assert_eq!(sorted(&search), [3, 11]);
+        let answer = search.answer();
+        assert!(answer.sufficient && answer.open.is_empty(), "{answer:?}");
+        let all = reduce(3, &[], |set| set.len() == 3);
+        assert_eq!(sorted(&all), [0, 1, 2]);
+        assert!(all.answer().open.is_empty(), "{:?}", all.answer());
+    }
+
+    #[test]
+    fn a_part_that_turns_out_needless_is_left_out() {
+        // Thing 2 hides the failure unless thing 5 is on as well.
+        let hidden = |set: &[usize]| set.contains(&1) && (!set.contains(&2) || set.contains(&5));
+        let search = reduce(8, &[], hidden);
+        assert_eq!(sorted(&search), [1]);
+        assert!(search.answer().open.is_empty());
+    }
+
+    #[test]
+    fn things_that_no_set_tells_apart_come_as_a_group() {
+        let up_to = |n: usize| (0..n).collect::<Vec<_>>();
+        let search = reduce(8, &[&up_to(3), &up_to(4)], |set| set.contains(&3));
+        assert_eq!(search.answer().needed, [vec![2, 3, 4]]);
+    }
+
+    #[test]
+    fn a_set_that_fails_much_more_rarely_is_told() {
+        let mut search = reduce(4, &[], |set| set.contains(&2));
+        assert_eq!(search.rates(0.05).times_rarer(), None);
+        let rarely = Count {
+            failures: 10,
+            runs: 100,
+        };
+        search.counts.insert(vec![2], rarely);
+        let (least, most) = search.rates(0.05).times_rarer().unwrap();
+        assert!(
+            least > 2.0 && least < 10.0 && most > 10.0,
+            "{least}, {most}"
+        );
+    }
 }

@@ -39,30 +39,55 @@ pub enum Verdict {
 /// How a search is stopped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stop {
-    /// The probability of a wrong answer.
-    pub delta: f64,
+    /// The probability that the posterior leaves to all other answers.
+    pub(super) rest: f64,
     /// After how many failures of the culprit the version before it must be shown to be better by
     /// its own runs; 0 if the model is trusted.
-    pub guard: u64,
+    pub(super) guard: u64,
     /// The level of that comparison.
-    pub alpha: f64,
+    pub(super) alpha: f64,
 }
 
+/// The share of the error that the posterior may leave. Where the true rate is low, a baseline of five
+/// failures makes it look higher more often than lower, and a posterior that leaves 5 % is wrong
+/// in 6 % of searches.
+const OPTIMISM: f64 = 0.8;
+
 impl Stop {
+    /// All bad versions fail at one rate; the answer is wrong with probability `delta`.
     pub fn at(delta: f64) -> Self {
         Self {
-            delta,
+            rest: OPTIMISM * delta,
             guard: 0,
             alpha: delta,
         }
     }
 
-    /// The model is not trusted: see the page of the module.
+    /// Bad versions may fail at different rates: three failures of the culprit, and as many clean
+    /// runs of the version before it as the exact rule asks for at half of `delta`.
     pub fn guarded(delta: f64) -> Self {
         Self {
-            delta,
             guard: 3,
             alpha: delta / 2.0,
+            ..Self::at(delta)
+        }
+    }
+
+    /// The same guard with another number of failures and another level.
+    #[must_use]
+    pub fn with_guard(self, failures: u64, alpha: f64) -> Self {
+        Self {
+            guard: failures,
+            alpha,
+            ..self
+        }
+    }
+
+    /// The posterior is taken at its word.
+    pub(super) fn literally(delta: f64) -> Self {
+        Self {
+            rest: delta,
+            ..Self::at(delta)
         }
     }
 }
@@ -133,13 +158,13 @@ impl Bisection {
     }
 
     pub(super) fn lacks(&self, stop: &Stop) -> Lacks {
-        let Some(group) = self.settled(stop.delta) else {
+        let Some(group) = self.settled(stop.rest) else {
             return Lacks::Mass;
         };
         let class = self.grid().background();
         if !class.is_empty() {
             let (inside, of_group) = self.class(&class, &group);
-            if inside >= EXCLUDED && of_group < (1.0 - stop.delta) * inside {
+            if inside >= EXCLUDED && of_group < (1.0 - stop.rest) * inside {
                 return Lacks::MassInside(class);
             }
         }
@@ -174,7 +199,14 @@ impl Bisection {
         }
         let (others, clean) = self.counts(before);
         if others > 0 {
-            // A background: what is left is the comparison of two counts.
+            // A background, or a culprit further down: if it is one, the good end fails as well.
+            let end = self.counts(0);
+            if end.0 == 0 && before > 0 && !self.untestable.contains(&0) {
+                let needed = clean_runs_needed(others, clean, stop.alpha)?;
+                if end.1 < needed {
+                    return Some((0, needed - end.1));
+                }
+            }
             let enough = fisher(failures, runs, others, clean).greater <= stop.alpha;
             return (!enough).then_some((before, 1));
         }
