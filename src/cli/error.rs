@@ -113,10 +113,10 @@ impl From<Unready> for CliError {
 pub(super) fn refusal(unready: Unready) -> Refusal {
     match unready {
         Unready::Refused { what, at, hint } => Refusal { what, at, hint },
-        other => Refusal {
-            what: other.to_string(),
+        io @ Unready::Io { .. } => Refusal {
+            what: io.to_string(),
             at: Vec::new(),
-            hint: other.hint().unwrap_or_default().to_owned(),
+            hint: io.hint().unwrap_or_default().to_owned(),
         },
     }
 }

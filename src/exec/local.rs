@@ -240,10 +240,11 @@ impl Shared {
         match self.steward(steward, &hook, halt).await {
             Ok(None) => None,
             Ok(Some(seen)) => {
-                let last = seen.output.trim().lines().last().unwrap_or_default();
-                Some(format!("`setup` failed: {}: {last}", seen.ending))
+                let last = seen.output.trim().lines().last();
+                let last = last.map_or(String::new(), |last| format!(": {last}"));
+                Some(format!("it could not be made: {}{last}", seen.ending))
             }
-            Err(error) => Some(format!("`setup` did not end: {error}")),
+            Err(error) => Some(format!("it could not be made: {error}")),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::Unready;
 use crate::model::{Plan, Text};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -120,7 +121,7 @@ pub(super) fn work_trees(plan: &mut Plan, folder: &Path) -> Result<(), Unready> 
             "[ -e {tree}/.git ] || git -C {clone} worktree add --quiet --detach --force {tree} {name} || exit\ncd {main} || exit\n"
         );
         for command in [&git.build, &variant.hooks.setup].into_iter().flatten() {
-            script.push_str(&format!("(\n{command}\n) || exit\n"));
+            let _ = write!(script, "(\n{command}\n) || exit\n");
         }
         variant.hooks.setup = Some(Text::from(script));
         variant.hooks.cwd = Some(git.root.clone());

@@ -19,7 +19,13 @@ impl Scenario {
         history: Option<&History>,
     ) -> Result<Vec<(String, Option<String>)>, Refusal> {
         if let Some(history) = history {
-            self.check_axes(&[!self.over.is_empty(), self.range.is_some()])?;
+            if !self.over.is_empty() || self.range.is_some() {
+                return Err(refuse(
+                    "there are both commits and a list",
+                    &["git"],
+                    "give one of the two",
+                ));
+            }
             let commits = history.commits.iter();
             return Ok(commits
                 .map(|(hash, about)| (hash.clone(), Some(about.clone())))
@@ -34,18 +40,6 @@ impl Scenario {
         }
         let points = self.listed()?.into_iter();
         Ok(points.map(|point| (point, None)).collect())
-    }
-
-    /// Refuses a second list.
-    fn check_axes(&self, others: &[bool]) -> Result<(), Refusal> {
-        if others.contains(&true) {
-            return Err(refuse(
-                "there are both commits and a list",
-                &["git"],
-                "give one of the two",
-            ));
-        }
-        Ok(())
     }
 
     /// Returns what was listed.

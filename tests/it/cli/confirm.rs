@@ -578,7 +578,7 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
     sandbox.write("wrong.toml", "baseline = '3/8'\ncommand = ['true']\n");
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
     ------- stderr -------
-    error: a plain run has no baseline
+    error: `run` has no baseline
      --> wrong.toml:1:12
       |
     1 | baseline = '3/8'
