@@ -4,7 +4,7 @@ use super::plan::{History, Refusal, refuse};
 use super::{Ask, Numbers, Scenario};
 use std::collections::BTreeSet;
 
-/// More than these are not searched yet: each is a variant of the plan.
+/// Places after the good end: each is a variant of the plan.
 const MOST_POINTS: usize = 100_000;
 
 impl Scenario {
@@ -78,7 +78,8 @@ impl Scenario {
                 ("range", points.collect())
             }
         };
-        if points.len() > MOST_POINTS {
+        // And the good end.
+        if points.len() > MOST_POINTS + 1 {
             return Err(refuse(
                 format!("more than {MOST_POINTS} cannot be searched"),
                 &[field],

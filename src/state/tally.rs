@@ -66,37 +66,35 @@ pub struct Group {
     pub trials: Vec<TrialId>,
 }
 
-/// How long trials took.
-#[derive(Debug)]
-pub struct Times(Histogram<u64>);
-
-impl Default for Times {
-    fn default() -> Self {
-        Self(Histogram::new(2).expect("two digits are within bounds"))
-    }
-}
+/// How long trials took. Most variants of a search are never tried, so there is nothing until
+/// there is a time.
+#[derive(Debug, Default)]
+pub struct Times(Option<Histogram<u64>>);
 
 impl Times {
     fn add(&mut self, time: Duration) {
+        let new = || Histogram::new(2).expect("two digits are within bounds");
         // It grows as needed; only a time beyond half a million years is refused.
         let _ = self
             .0
+            .get_or_insert_with(new)
             .record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// Returns how many there are.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.0.as_ref().map_or(0, Histogram::len)
     }
 
     /// Returns the time that a share of them did not exceed, within a per cent or so.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
-        (self.count() > 0).then(|| Duration::from_micros(self.0.value_at_quantile(share)))
+        let times = self.0.as_ref()?;
+        Some(Duration::from_micros(times.value_at_quantile(share)))
     }
 
     /// Returns the longest time.
     pub fn max(&self) -> Option<Duration> {
-        (self.count() > 0).then(|| Duration::from_micros(self.0.max()))
+        Some(Duration::from_micros(self.0.as_ref()?.max()))
     }
 }
 
