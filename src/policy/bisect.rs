@@ -63,7 +63,7 @@ enum Reproduced {
     NotYet(u64),
     /// It failed often enough.
     Yes,
-    /// It did not fail in so many trials, or cannot be tried.
+    /// It did not fail often enough in so many trials, or cannot be tried.
     No,
 }
 
@@ -73,7 +73,7 @@ fn reproduced(state: &State, asked: &Asked) -> Reproduced {
     let (failures, trials) = (tally.failures, tally.trials());
     if failures >= FAILURES && (failures < trials || trials >= ALWAYS) {
         Reproduced::Yes
-    } else if !state.is_testable(newest) || tally.ran() >= asked.reproduce && failures == 0 {
+    } else if !state.is_testable(newest) || tally.ran() >= asked.reproduce && failures < FAILURES {
         Reproduced::No
     } else if failures == trials {
         Reproduced::NotYet(ALWAYS - trials)

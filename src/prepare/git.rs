@@ -11,6 +11,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Variables that point git to another repository than that of its folder: whoever calls us from a
+/// hook has them set.
+const ELSEWHERE: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
 /// A line of a history, the good end first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -107,18 +120,27 @@ pub(super) fn work_trees(plan: &mut Plan, folder: &Path) -> Result<(), Unready> 
         let tree = folder.join(index.to_string());
         let mut main = tree.clone();
         for actor in &mut variant.actors {
-            let inside = Path::new(actor.cwd.as_os_str()).strip_prefix(root);
-            let cwd: PathBuf = tree
-                .components()
-                .chain(inside.iter().flat_map(|path| path.components()))
-                .collect();
+            // A link to the folder is the folder.
+            let here = fs::canonicalize(actor.cwd.as_os_str()).ok();
+            let inside = here
+                .as_deref()
+                .and_then(|here| here.strip_prefix(root).ok());
+            let Some(inside) = inside else {
+                return Err(Unready::Refused {
+                    what: format!("`{}` is not in `{}`", actor.cwd, root.display()),
+                    at: vec!["cwd".to_owned()],
+                    hint: "run where the commits are".to_owned(),
+                });
+            };
+            let cwd: PathBuf = tree.components().chain(inside.components()).collect();
             main.clone_from(&cwd);
             actor.cwd = cwd.as_path().into();
         }
         let [clone, tree, main] = [&clone, &tree, &main].map(|path| quoted(path));
         let name = &variant.name;
+        let unset = ELSEWHERE.join(" ");
         let mut script = format!(
-            "[ -e {tree}/.git ] || git -C {clone} worktree add --quiet --detach --force {tree} {name} || exit\ncd {main} || exit\n"
+            "unset {unset}\n[ -e {tree}/.git ] || git -C {clone} worktree add --quiet --detach --force {tree} {name} || exit\ncd {main} || exit\n"
         );
         for command in [&git.build, &variant.hooks.setup].into_iter().flatten() {
             let _ = write!(script, "(\n{command}\n) || exit\n");
@@ -136,12 +158,14 @@ fn quoted(path: &Path) -> String {
 
 /// Returns what git says, or why it says nothing.
 fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
-    let done = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(args)
-        .output();
-    let done = done.map_err(|error| format!("git cannot be run: {error}"))?;
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(args);
+    for name in ELSEWHERE {
+        git.env_remove(name);
+    }
+    let done = git
+        .output()
+        .map_err(|error| format!("git cannot be run: {error}"))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// A trial whose lane was lost is tried again this often under the same number.
 const ATTEMPTS: u32 = 2;
+/// So many trials of a place that is searched may fail otherwise in any case, before it is given up.
+const OTHERS: u64 = 20;
 /// Notes that are remembered; the journal has all of them.
 const NOTES: usize = 20;
 
@@ -413,11 +415,20 @@ impl State {
                 }
             }
             counted.tally.add(trial.id, &ended);
+            let (other, trials) = (counted.tally.other, counted.tally.trials());
             let failed = match &ended.outcome {
                 Outcome::Pass => Some(false),
                 Outcome::Fail(_) => Some(true),
                 Outcome::Other(_) | Outcome::Void(_) => None,
             };
+            // A search that learned nothing of a place would choose it for ever.
+            if let Some(search) = &mut self.search
+                && other >= OTHERS.max(2 * trials)
+            {
+                search.untestable(trial.variant.index());
+                let why = "its trials fail otherwise".to_owned();
+                self.untestable.entry(trial.variant).or_insert(why);
+            }
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));

@@ -142,7 +142,11 @@ impl Bisection {
                     words::percent_bound(bound)
                 )
             }
-            (Verdict::NotThere, _) => format!("{last}, the bad end, does not fail"),
+            (Verdict::NotThere, _) => format!(
+                "{last}, the bad end, failed in {} of {} only, too rarely for a search: --reproduce-limit allows more",
+                tried.failures,
+                words::plural(tried.trials(), "trial")
+            ),
             (Verdict::CouldNotTest, _) => "not tested: not one trial says anything".to_owned(),
             (_, Found::Impossible) => {
                 "not known: no place explains what was seen; does a good one fail, too?".to_owned()

@@ -85,7 +85,8 @@ impl Bisection {
                 earlier = (bad, tested.version);
             }
         }
-        Some(Contradiction {
+        // One place alone contradicts nothing: it is how often it fails that is unlikely.
+        (best.0 >= 0.0).then_some(Contradiction {
             ln_evidence,
             fails: best.1,
             passes: best.2,

@@ -89,6 +89,38 @@ fn what_does_not_fail_at_the_bad_end_is_not_searched() {
 }
 
 #[test]
+fn what_hardly_ever_fails_at_the_bad_end_is_given_up() {
+    let sandbox = Sandbox::new();
+    let twice = "[ {variant} != 8 ] || [ $PROVOKE_TRIAL -gt 2 ]";
+    let args = [
+        "--range",
+        "1..8",
+        "--reproduce-limit",
+        "30",
+        "--shell",
+        twice,
+    ];
+    let all = sandbox.bisect(&args);
+    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let wanted = "8, the bad end, failed in 2 of 30 trials only";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert_eq!(all.0["answer"]["bisect"]["contradiction"], Value::Null);
+}
+
+#[test]
+fn a_place_that_only_fails_otherwise_is_left_out() {
+    let sandbox = Sandbox::new();
+    let line = "if [ {variant} -ge 9 ]; then exit 3; else exit 1; fi";
+    let args = [
+        "--range", "1..16", "--only", "code:3", "--seed", "1", "--shell", line,
+    ];
+    let all = sandbox.bisect(&args);
+    let points = all.0["answer"]["bisect"]["points"].as_array().unwrap();
+    let left_out = |point: &&Value| point["untestable"] == "its trials fail otherwise";
+    assert!(points.iter().filter(left_out).count() > 0, "{}", all.1);
+}
+
+#[test]
 fn what_fails_at_the_good_end_too_is_said() {
     let sandbox = Sandbox::new();
     let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
@@ -171,6 +203,13 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
     assert_eq!(git(&["status", "--short"]), "");
     assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
     assert_eq!(git(&["branch", "--show-current"]), "main\n");
+    // Nor where a hook calls, for which git has set its variables.
+    let asked = [&["bisect", "-q"], &args[..]].concat();
+    let mut hook = sandbox.command(&asked);
+    hook.env("GIT_DIR", sandbox.path("repo/.git"))
+        .env("GIT_INDEX_FILE", ".git/index");
+    assert!(hook.output().unwrap().status.success());
+    assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
 
     // Killed at any moment, it goes on to the same answer.
     let slow = "[ $PROVOKE_TRIAL -lt 20 ] || [ -e ../../../go ] || sleep 100; sh t.sh";
