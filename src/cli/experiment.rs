@@ -4,6 +4,7 @@ use super::args::{Output, Progress, Style, Talk};
 use super::error::CliError;
 use super::exit::Exit;
 use super::preflight::{check, find_ourselves, startable};
+use super::signals::{Signals, listen};
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
@@ -17,7 +18,6 @@ use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
-use crate::sys::signals::is_ignored;
 use crate::sys::{core_pattern, host};
 use crate::term::{self, Live, Ticks};
 use std::fs::File;
@@ -26,11 +26,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
-
-/// Signals to provoke itself, as they come.
-type Signals = mpsc::UnboundedReceiver<Signal>;
+use tokio::sync::watch;
 
 /// A run with everything that belongs to it.
 pub(super) struct Experiment<'a> {
@@ -441,44 +437,6 @@ pub(super) fn create(path: &Path) -> Result<BufWriter<File>, CliError> {
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
     let what = format!("cannot write `{}`", path.display());
     CliError::usage(anyhow::Error::new(error).context(what))
-}
-
-/// Listens for signals to provoke itself; the third ends it on the spot, and the
-/// slots kill what they run when they see that.
-fn listen() -> std::io::Result<Signals> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    for (kind, known) in [
-        (SignalKind::interrupt(), Signal::INT),
-        (SignalKind::terminate(), Signal::TERM),
-        (SignalKind::hangup(), Signal::HUP),
-    ] {
-        // What was ignored when we came, as under nohup, stays so: for the trials too.
-        if is_ignored(known.0) {
-            continue;
-        }
-        let (sender, count) = (sender.clone(), Arc::clone(&count));
-        let mut signals = signal(kind)?;
-        tokio::spawn(async move {
-            while signals.recv().await.is_some() {
-                match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-                    0 => term::say(
-                        "\nstopping: asking the trials that run to end; once more to kill them",
-                    ),
-                    1 => term::say("killing the trials that run; once more to leave at once"),
-                    _ => leave(known),
-                }
-                // Even when nobody takes it any more, the count goes on.
-                let _ = sender.send(known);
-            }
-        });
-    }
-    Ok(receiver)
-}
-
-#[expect(clippy::exit, reason = "the user asked three times")]
-fn leave(signal: Signal) -> ! {
-    std::process::exit(128 + signal.0)
 }
 
 /// How a command around the whole run went.

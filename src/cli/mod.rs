@@ -15,6 +15,7 @@ mod preflight;
 mod replay;
 mod report;
 mod run;
+mod signals;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use error::CliError;

@@ -93,6 +93,13 @@ impl Scenario {
                 "the first is good, the last one bad",
             ));
         }
+        if points.iter().any(String::is_empty) {
+            return Err(refuse(
+                "a place of the list has no name",
+                &[field],
+                "leave out the comma at its end, or the one too many",
+            ));
+        }
         let mut known = BTreeSet::new();
         if let Some(twice) = points.iter().find(|point| !known.insert(*point)) {
             return Err(refuse(

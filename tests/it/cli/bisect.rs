@@ -292,6 +292,11 @@ fn a_wrong_search_is_explained() {
     hint: the first is good, the last one bad
     [exit status: Some(2)]
     ");
+    assert!(
+        said(&["--over", "a,b,"])
+            .stderr
+            .contains("a place of the list has no name")
+    );
     insta::assert_snapshot!(said(&["--over", "a,b,a"]), @"
     ------- stderr -------
     error: `a` is there twice
