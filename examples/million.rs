@@ -64,7 +64,7 @@ fn main() {
         base: PathBuf::from("/"),
         seed: 1,
         baseline: None,
-        history: None,
+        searched: None,
     };
     let plan = scenario.plan(around).expect("a complete scenario");
     let folder = Folder::create(Some(&out), &out).expect("a new folder");

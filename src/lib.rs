@@ -51,6 +51,7 @@ pub mod prepare;
 pub mod report;
 pub mod scenario;
 pub mod slot;
+pub mod source;
 pub mod state;
 pub mod stats;
 pub mod store;

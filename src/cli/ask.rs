@@ -5,9 +5,10 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::run::{begin, from_file, from_words, refuse};
 use crate::model::Find;
-use crate::scenario::{Ask, Numbers, Rate, Scenario};
+use crate::scenario::{Amount, Ask, Numbers, Rate, Scenario, Span};
 use clap::Args;
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Is it fixed? Run it until that is known, with the chance of being wrong
@@ -49,6 +50,85 @@ pub(super) struct Bisect {
     rest: Rest,
 }
 
+/// What does the failure need? The smallest set of things that keeps it, found with a test that
+/// fails only sometimes
+///
+/// Things are left out, a few at a time, in copies of the folder that the command runs in: nothing of
+/// yours is changed. What is found fails alone as it failed with everything, and does not without any
+/// one of its parts.
+#[derive(Args)]
+pub(super) struct Reduce {
+    #[command(flatten)]
+    about: ReduceFlags,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// What is left out.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct ReduceFlags {
+    /// Import statements of these files: Python, JavaScript, TypeScript, Rust, C, C++, R, Julia
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    imports: Vec<PathBuf>,
+    /// Statements of these files
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    statements: Vec<PathBuf>,
+    /// Lines of these files, whatever is in them
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    lines: Vec<PathBuf>,
+    /// Files of this folder
+    #[arg(long, value_name = "DIR", help_heading = ASKED)]
+    files: Option<PathBuf>,
+    /// Arguments of the command
+    #[arg(long, help_heading = ASKED)]
+    args: bool,
+    /// Variables of the environment
+    #[arg(long, help_heading = ASKED)]
+    variables: bool,
+    /// Any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ASKED)]
+    set: Vec<String>,
+    /// An environment that does not fail: a requirements file, the output of `pip freeze` or `env`
+    #[arg(long, value_name = "FILE", requires = "to", help_heading = ASKED)]
+    from: Option<PathBuf>,
+    /// The environment that fails; what differs is left out, a few differences at a time
+    #[arg(long, value_name = "FILE", requires = "from", help_heading = ASKED)]
+    to: Option<PathBuf>,
+    /// Write what is found into the files themselves [default: a patch beside the journal]
+    #[arg(long, help_heading = ASKED)]
+    apply: bool,
+    #[command(flatten)]
+    search: SearchFlags,
+}
+
+/// How a search goes, whatever is searched.
+#[derive(Args, Clone, Debug, Default)]
+struct SearchFlags {
+    /// With packages: which versions others may have
+    #[arg(long, value_name = "FILE", help_heading = SEARCH)]
+    constraints: Option<PathBuf>,
+    /// With packages: the interpreter [default: python3]
+    #[arg(long, value_name = "PYTHON", help_heading = SEARCH)]
+    python: Option<String>,
+    /// Variants that are made at the same time, beside the trials [default: 1; 2 with packages]
+    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    builds: Option<NonZeroU32>,
+    /// How long it may take to make one [default: 1h]
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    build_limit: Option<Span>,
+    /// What their folders may hold before the oldest goes [default: 10G]
+    #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
+    disk: Option<Amount>,
+    /// A good one never fails this way: other failures are told apart by --only
+    #[arg(long, help_heading = SEARCH)]
+    clean: bool,
+    /// Trials of what fails, after which it is given up that it does [default: 200]
+    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    reproduce_limit: Option<u64>,
+}
+
+const SEARCH: &str = "How it is searched";
+
 /// What is searched.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct BisectFlags {
@@ -61,15 +141,35 @@ pub(super) struct BisectFlags {
     /// Commits of the repository here, such as v1.2..main: each is checked out in a folder of its own
     #[arg(long, value_name = "GOOD..BAD", help_heading = ASKED)]
     git: Option<String>,
-    /// Shell command in the folder of each commit, before its first trial; if it fails, the commit is left out
-    #[arg(long, value_name = "CMD", requires = "git", help_heading = ASKED)]
+    /// Versions of a Python package: torch, torch==1.0..1.4, or torch==1.0,1.2; each in an environment of its own
+    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    pip: Option<String>,
+    /// Versions of a crate that the project here depends on; each is built in a copy of the project
+    #[arg(long, value_name = "CRATE", help_heading = ASKED)]
+    cargo: Option<String>,
+    /// Versions of a Debian package; each is unpacked in a folder of its own
+    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    apt: Option<String>,
+    /// Versions of a Node package; each is installed in a folder of its own
+    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    npm: Option<String>,
+    /// Tags of a container image that is on this machine: app:1.0,1.1,1.2
+    #[arg(long, value_name = "IMAGE:TAGS", help_heading = ASKED)]
+    image: Option<String>,
+    /// Other packages that each environment holds
+    #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
+    requirements: Option<PathBuf>,
+    /// Shell command in the folder of each commit or crate, before its first trial; if it fails, that one is left out
+    #[arg(long, value_name = "CMD", help_heading = ASKED)]
     build: Option<String>,
-    /// A good one never fails this way: other failures are told apart by --only
-    #[arg(long, help_heading = ASKED)]
-    clean: bool,
-    /// Trials of the last one, after which it is given up that it fails [default: 200]
-    #[arg(long, value_name = "N", help_heading = ASKED)]
-    reproduce_limit: Option<u64>,
+    /// How likely each place is it: a file with a place and a weight a line, or `size` of commits [default: all alike]
+    #[arg(long, value_name = "FILE|size", help_heading = ASKED)]
+    prior: Option<String>,
+    /// What an earlier search found out: its log, as it is or with lines changed
+    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    log: Option<PathBuf>,
+    #[command(flatten)]
+    search: SearchFlags,
 }
 
 /// What is tried, and how.
@@ -165,14 +265,72 @@ impl Bisect {
 
 impl BisectFlags {
     fn overlay(self, scenario: &mut Scenario) {
-        if !self.over.is_empty() || self.range.is_some() || self.git.is_some() {
+        let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.image, &self.git];
+        let typed = packages.into_iter().any(Option::is_some);
+        if typed || !self.over.is_empty() || self.range.is_some() {
+            // What is typed takes the place of what a file says.
             scenario.over = self.over;
             scenario.range = self.range;
             scenario.git = self.git;
+            scenario.pip = self.pip;
+            scenario.cargo = self.cargo;
+            scenario.apt = self.apt;
+            scenario.npm = self.npm;
+            scenario.image = self.image;
         }
+        scenario.requirements = self.requirements.or(scenario.requirements.take());
         scenario.build = self.build.or(scenario.build.take());
+        scenario.prior = self.prior.or(scenario.prior.take());
+        scenario.log = self.log.or(scenario.log.take());
+        self.search.overlay(scenario);
+    }
+}
+
+impl ReduceFlags {
+    fn overlay(self, scenario: &mut Scenario) {
+        let files = [&self.imports, &self.statements, &self.lines];
+        let typed = files.into_iter().any(|files| !files.is_empty())
+            || self.files.is_some()
+            || self.args
+            || self.variables
+            || !self.set.is_empty()
+            || self.from.is_some();
+        if typed {
+            scenario.imports = self.imports;
+            scenario.statements = self.statements;
+            scenario.lines = self.lines;
+            scenario.files = self.files;
+            scenario.args = self.args.then_some(true);
+            scenario.variables = self.variables.then_some(true);
+            scenario.set = self.set;
+            scenario.from = self.from;
+            scenario.to = self.to;
+        }
+        scenario.apply = self.apply.then_some(true).or(scenario.apply);
+        self.search.overlay(scenario);
+    }
+}
+
+impl SearchFlags {
+    fn overlay(self, scenario: &mut Scenario) {
+        scenario.constraints = self.constraints.or(scenario.constraints.take());
+        scenario.python = self.python.or(scenario.python.take());
+        scenario.builds = self.builds.or(scenario.builds);
+        scenario.build_limit = self.build_limit.or(scenario.build_limit);
+        scenario.disk = self.disk.or(scenario.disk);
         scenario.clean = self.clean.then_some(true).or(scenario.clean);
         scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
+    }
+}
+
+impl Reduce {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let about = self.about;
+        let overlay = |scenario: &mut Scenario| {
+            scenario.ask = Some(Ask::Reduce);
+            about.clone().overlay(scenario);
+        };
+        self.rest.ask(overlay)
     }
 }
 

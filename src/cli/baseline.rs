@@ -81,9 +81,7 @@ impl Baseline {
             measured: match &state.plan.question {
                 // One fix after another is held against what the first was held against.
                 Question::Confirm(asked) => before(&state, asked)?,
-                Question::Rate | Question::Compare(_) | Question::Bisect(_) => {
-                    measured(&state, variant, looked_for)
-                }
+                _ => measured(&state, variant, looked_for),
             },
             scenario: again.ok(),
         })

@@ -3,6 +3,7 @@
 use super::args::{Output, Progress, Style, Talk};
 use super::error::CliError;
 use super::exit::Exit;
+use super::results;
 use super::preflight::{check, find_ourselves, startable};
 use super::signals::{Signals, listen};
 use crate::driver::{Driver, drive};
@@ -46,7 +47,7 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
         base,
         seed,
         baseline: None,
-        history: None,
+        searched: None,
     }
 }
 
@@ -154,7 +155,8 @@ impl<'a> Experiment<'a> {
             self.announce();
             self.repeat(Arc::clone(executor), signals).await;
         }
-        set_up.extend(executor.made());
+        set_up.extend(executor.set_up());
+        executor.clean_up(&report::answer::kept(&self.state));
         for id in set_up {
             let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
@@ -182,7 +184,7 @@ impl<'a> Experiment<'a> {
         signals: &mut Signals,
         done: &mut Vec<VariantId>,
     ) -> Result<bool, CliError> {
-        if self.state.plan.is_lazy() {
+        if self.state.plan.space.is_some() {
             return Ok(true);
         }
         let ids = (0..).map(VariantId).take(self.state.plan.variants.len());
@@ -340,10 +342,14 @@ impl<'a> Experiment<'a> {
         } = self;
         let report = Report::new(&state, journal_complete);
         let summary = term::summary(&report, folder.path());
+        let more = results::write(&state, &report, &folder)?;
         if output.exports.takes_stdout() {
             term::say(summary.trim_end());
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
+        }
+        for line in more {
+            term::say(&line);
         }
         output.exports.write(&folder, &report)?;
         Ok(match state.stopped {
@@ -387,9 +393,14 @@ fn no_cores(plan: &Plan) -> Option<String> {
         Ok(destination) => destination,
         Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
     };
-    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
-    let mut mains = actors.filter(|actor| actor.role == Role::Main);
-    mains.find_map(|main| core_pattern::obstacle(&destination, Path::new(main.cwd.as_os_str())))
+    let folders = plan.variants.iter().flat_map(|variant| {
+        let mains = variant.actors.iter().filter(|actor| actor.role == Role::Main);
+        // What is made later lies on the same disk as what it is made from, or so we hope.
+        let made = variant.make.as_ref().map(|make| &make.cwd);
+        mains.map(move |main| made.unwrap_or(&main.cwd))
+    });
+    let mut folders = folders.map(|folder| Path::new(folder.as_os_str()));
+    folders.find_map(|folder| core_pattern::obstacle(&destination, folder))
 }
 
 impl super::args::Exports {

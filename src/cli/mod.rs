@@ -14,7 +14,9 @@ mod plan;
 mod preflight;
 mod replay;
 mod report;
+mod results;
 mod run;
+mod search;
 mod signals;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -36,7 +38,7 @@ struct Cli {
 
 const AFTER: &str = "\
 Exit codes:
-  0    answered as hoped: no failure, the fix confirmed, no difference, the first bad one found
+  0    answered as hoped: no failure, the fix confirmed, no difference, what was searched for found
   1    answered the other way: failures seen, the fix refuted, variants differ, nothing found
   2    wrong usage, or an error in a scenario file
   3    the budget is spent, and the answer is not known
@@ -51,6 +53,7 @@ enum Command {
     Confirm(ask::Confirm),
     Compare(ask::Compare),
     Bisect(ask::Bisect),
+    Reduce(ask::Reduce),
     Scenario(run::FromFile),
     Resume(run::Resume),
     Report(report::Make),
@@ -100,6 +103,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Confirm(confirm) => confirm.execute(),
         Command::Compare(compare) => compare.execute(),
         Command::Bisect(bisect) => bisect.execute(),
+        Command::Reduce(reduce) => reduce.execute(),
         Command::Scenario(file) => file.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),

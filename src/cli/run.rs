@@ -2,16 +2,15 @@
 
 use super::args::{Flags, Output};
 use super::baseline::Baseline;
-use super::error::{CliError, refusal};
+use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
+use super::search::searched;
 use crate::model::Role;
 use crate::model::{Event, Plan};
 use crate::policy;
-use crate::prepare;
-use crate::scenario::{Actor, Ask, History, Refusal, Scenario, Surroundings};
+use crate::scenario::{Actor, Ask, Refusal, Scenario, Surroundings};
 use crate::store::{self, Folder, Journal, default_root};
-use crate::term;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -104,7 +103,7 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let around = Surroundings {
         baseline: baseline.map(|found| found.measured),
-        history: history(&scenario, &here)?,
+        searched: searched(&scenario, &here)?,
         ..surroundings(here)
     };
     scenario.plan(around).map_err(|refusal| {
@@ -149,27 +148,9 @@ fn around(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
     let baseline = Baseline::of(scenario)?;
     Ok(Surroundings {
         baseline: baseline.map(|found| found.measured),
-        history: history(scenario, base)?,
+        searched: searched(scenario, base)?,
         ..surroundings(base.to_owned())
     })
-}
-
-/// Reads the commits that are searched, if any are.
-fn history(scenario: &Scenario, base: &Path) -> Result<Option<History>, Refusal> {
-    let Some(range) = &scenario.git else {
-        return Ok(None);
-    };
-    let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
-    let line = prepare::line(&folder, range).map_err(refusal)?;
-    if line.has_merges {
-        term::say(
-            "note: there are merges: they are searched along the first parents, where a merge is one step",
-        );
-    }
-    Ok(Some(History {
-        root: line.root,
-        commits: line.commits,
-    }))
 }
 
 impl Resume {

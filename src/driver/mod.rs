@@ -4,7 +4,7 @@
 //! [`State`], then to each [`Sink`]. There is no second path by which a number
 //! could reach the screen.
 
-use crate::exec::{Executor, Halt, STORY};
+use crate::exec::{Executor, Halt, Made, STORY};
 use crate::model::{
     Ending, Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial,
     TrialId, VariantId, Void, trial_seed,
@@ -23,8 +23,10 @@ use tokio::time::Instant;
 
 /// Trials in a row that say nothing, after which nothing more is expected of the next.
 const STARTS_IN_VAIN: u64 = 10;
-/// The same, where the trial itself asked to be skipped, which may well be random.
+/// The same, where the trial itself asked to be skipped, which may well be random ...
 const SKIPS_IN_VAIN: u64 = 100;
+/// ... but in a search means that this cannot be tried, as it does to `git bisect`.
+const SKIPS_OF_A_PLACE: u64 = 3;
 /// With `--timeout auto`, until the median is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 /// The median is known from so many trials that passed.
@@ -61,12 +63,22 @@ struct Run<'a, 'b> {
     worked_before: Duration,
     free: Vec<Lane>,
     under_way: BTreeMap<TrialId, UnderWay>,
-    tasks: JoinSet<Observation>,
+    tasks: JoinSet<Ended>,
+    /// Variants that are being made, and since when.
+    making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
     halt: watch::Sender<Halt>,
+    /// The same for what makes variants: nobody waits for that when nothing more is launched.
+    halt_making: watch::Sender<Halt>,
     /// Trials that may still be launched in the present wave.
     wave: u32,
     /// What was wrong last with trials that said nothing, in words.
     last_void: BTreeMap<VariantId, String>,
+}
+
+/// What a task came to.
+enum Ended {
+    Trial(Observation),
+    Making(Made),
 }
 
 /// A trial that runs.
@@ -88,7 +100,9 @@ pub async fn drive(driver: &mut Driver<'_>) {
         free: lanes,
         under_way: BTreeMap::new(),
         tasks: JoinSet::new(),
+        making: BTreeMap::new(),
         halt: watch::Sender::new(Halt::No),
+        halt_making: watch::Sender::new(Halt::No),
         wave: 0,
         last_void: BTreeMap::new(),
         driver,
@@ -109,6 +123,7 @@ impl Run<'_, '_> {
                 let at = self.worked();
                 self.emit(&Event::CaptureBegun { at });
                 self.halt = watch::Sender::new(Halt::No);
+                self.halt_making = watch::Sender::new(Halt::No);
             }
         }
         if self.driver.state.capturing {
@@ -146,6 +161,9 @@ impl Run<'_, '_> {
             if self.driver.state.decided || broken_off.is_some() {
                 self.raise(Halt::Gently);
             }
+            if self.driver.state.budget_spent || *self.halt.borrow() != Halt::No {
+                self.halt_making.send_replace(Halt::Now);
+            }
             self.settle();
             if self.tasks.is_empty() {
                 return broken_off;
@@ -159,15 +177,22 @@ impl Run<'_, '_> {
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
                 Some(done) = self.tasks.join_next_with_id() => {
-                    let (task, seen) = match done {
+                    let (task, ended) = match done {
                         Ok(done) => done,
                         // Only a bug of ours can do this; its trial is lost, and no more.
-                        Err(error) => (error.id(), Observation {
+                        Err(error) => (error.id(), Ended::Trial(Observation {
                             lost: Some(error.to_string()),
                             ..Observation::default()
-                        }),
+                        })),
                     };
-                    self.finish(task, seen).await;
+                    match (self.making.remove(&task), ended) {
+                        (Some((id, since)), Ended::Making(made)) => self.made(id, since, made),
+                        (Some((id, _)), Ended::Trial(lost)) => {
+                            self.give_up(id, lost.lost.unwrap_or_default());
+                        }
+                        (None, Ended::Trial(seen)) => self.finish(task, seen).await,
+                        (None, Ended::Making(_)) => {}
+                    }
                 }
                 () = sleep_until(ends), if !over => {
                     over = true;
@@ -209,7 +234,7 @@ impl Run<'_, '_> {
         });
     }
 
-    /// Fills the free lanes.
+    /// Fills the free lanes, and makes ahead what is likely to be tried next.
     fn launch(&mut self) {
         let Plan { waves, jobs, .. } = self.driver.state.plan;
         if self.under_way.is_empty() {
@@ -223,12 +248,13 @@ impl Run<'_, '_> {
             self.free.retain(|lane| *lane != trial.lane);
             self.emit(&Event::TrialStarted(trial.clone()));
             let delay = self.driver.state.plan.delay;
-            let task = self.tasks.spawn(attempt(
+            let attempt = attempt(
                 Arc::clone(&self.driver.executor),
                 trial.clone(),
                 delay,
                 self.halt.subscribe(),
-            ));
+            );
+            let task = self.tasks.spawn(async { Ended::Trial(attempt.await) });
             let since = Instant::now() + delay;
             let under_way = UnderWay {
                 task: task.id(),
@@ -238,39 +264,97 @@ impl Run<'_, '_> {
             };
             self.under_way.insert(under_way.trial.id, under_way);
         }
+        while !self.driver.state.decided
+            && !self.driver.state.capturing
+            && let Some(step) = self.driver.policy.ahead(self.driver.state)
+            && self.get_ready(&step)
+        {}
     }
 
-    fn next_trial(&self) -> Option<Trial> {
-        let state = &*self.driver.state;
+    fn next_trial(&mut self) -> Option<Trial> {
         let lane = *self.free.last()?;
-        let timeout = timeout(state);
-        if let Some(trial) = state.to_repeat() {
-            return Some(Trial {
-                lane,
-                timeout,
-                ..trial.clone()
-            });
-        }
-        let capturing = state.capturing;
-        let step = if capturing {
-            Collect.next(state)
-        } else {
-            self.driver.policy.next(state)
-        };
-        match step {
-            Step::Launch(variant) => {
+        loop {
+            let state = &*self.driver.state;
+            let timeout = timeout(state);
+            if let Some(trial) = state.to_repeat() {
+                let trial = Trial {
+                    lane,
+                    timeout,
+                    ..trial.clone()
+                };
+                return self.is_ready(trial.variant).then_some(trial);
+            }
+            let capturing = state.capturing;
+            let step = if capturing {
+                Collect.next(state)
+            } else {
+                self.driver.policy.next(state)
+            };
+            if let Step::Launch(variant) = step {
                 let id = state.next_id();
-                let seed = trial_seed(state.plan.seed, id);
-                Some(Trial {
+                let trial = Trial {
                     id,
                     variant,
                     lane,
-                    seed,
+                    seed: trial_seed(state.plan.seed, id),
                     timeout,
                     capture: capturing,
-                })
+                };
+                return self.is_ready(variant).then_some(trial);
             }
-            Step::Wait | Step::Done => None,
+            if !self.get_ready(&step) {
+                return None;
+            }
+        }
+    }
+
+    /// True when a variant can be tried now. After a resumption it is made again first.
+    fn is_ready(&mut self, variant: VariantId) -> bool {
+        let state = &*self.driver.state;
+        let (ready, making) = (state.is_ready(variant), state.making.contains(&variant));
+        if !ready && !making {
+            self.get_ready(&Step::Make(variant));
+        }
+        ready
+    }
+
+    /// Does what comes before a trial; returns whether there was anything to do.
+    fn get_ready(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Choose(choice) => {
+                self.emit(&Event::VariantChosen(choice.clone()));
+                let Driver { state, executor, .. } = &*self.driver;
+                if let Some(id) = state.find(choice) {
+                    executor.learn(id, state.plan.variant(id));
+                }
+                true
+            }
+            Step::Make(id) => {
+                self.emit(&Event::MakingBegun(*id));
+                let halt = self.halt_making.subscribe();
+                let making = self.driver.executor.make(*id, halt);
+                let task = self.tasks.spawn(async { Ended::Making(making.await) });
+                self.making.insert(task.id(), (*id, Instant::now()));
+                true
+            }
+            Step::Launch(_) | Step::Wait | Step::Done => false,
+        }
+    }
+
+    fn made(&mut self, variant: VariantId, since: Instant, made: Made) {
+        let at = self.worked();
+        match made {
+            Made::Ready { gone } => {
+                let took = since.elapsed();
+                self.emit(&Event::VariantMade {
+                    variant,
+                    took,
+                    gone,
+                    at,
+                });
+            }
+            Made::Failed(why) => self.give_up(variant, why),
+            Made::Halted => {}
         }
     }
 
@@ -303,7 +387,6 @@ impl Run<'_, '_> {
         if let Outcome::Void(void) = outcome {
             self.last_void.insert(trial.variant, why(void, &seen));
         }
-        let unready = seen.unready.clone().filter(|_| !seen.interrupted);
         let at = self.worked();
         self.emit(&Event::TrialFinished {
             trial: trial.id,
@@ -311,9 +394,6 @@ impl Run<'_, '_> {
             seen: Box::new(seen),
             outcome,
         });
-        if let Some(why) = unready {
-            self.give_up(trial.variant, why);
-        }
     }
 
     /// Says that a variant cannot be tried, unless that is known.
@@ -347,18 +427,18 @@ impl Run<'_, '_> {
     /// break off when none is left.
     fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let several = state.plan.variants.len() > 1;
+        let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
         if !several || state.capturing {
             let mut tallies = state.tallies().map(|(_, tally)| tally);
             let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
-            let in_vain = state.void_streak >= patience(skipped);
+            let in_vain = state.void_streak >= patience(&state.plan, skipped);
             return in_vain.then_some(StopCause::NothingCounts);
         }
         if state.decided {
             return None;
         }
         let useless = |(id, (streak, skipped))| {
-            let patience = patience(skipped);
+            let patience = patience(&state.plan, skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
         let streaks = (0..).map(VariantId).zip(state.in_vain());
@@ -370,6 +450,10 @@ impl Run<'_, '_> {
                 variant,
                 format!("{patience} trials in a row said nothing{said}"),
             );
+        }
+        let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
+        for variant in otherwise {
+            self.give_up(variant, "its trials fail otherwise".to_owned());
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }
@@ -419,11 +503,11 @@ impl Run<'_, '_> {
 }
 
 /// Returns how many trials in a row may say nothing.
-fn patience(skipped: bool) -> u64 {
-    if skipped {
-        SKIPS_IN_VAIN
-    } else {
-        STARTS_IN_VAIN
+fn patience(plan: &Plan, skipped: bool) -> u64 {
+    match (skipped, &plan.space) {
+        (true, Some(_)) => SKIPS_OF_A_PLACE,
+        (true, None) => SKIPS_IN_VAIN,
+        (false, _) => STARTS_IN_VAIN,
     }
 }
 

@@ -3,17 +3,23 @@
 use super::around::Watch;
 use super::evidence::Collector;
 use super::lane::Slot;
-use super::{Answer, Executor, Halt};
-use crate::model::{Capture, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId};
+use super::{Answer, Executor, Halt, Made};
+use crate::model::{
+    Capture, HookSeen, Lane, Make, Observation, Plan, Text, Trial, VariantId, VariantPlan,
+};
 use crate::oracle;
+use crate::prepare::{Maker, Reserved, Stage};
 use crate::slot::wire::{Hook, Recipe};
 use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex as Register};
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::sync::{Mutex, watch};
 
 /// What a lost slot left is killed for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,15 +30,22 @@ pub struct Local {
     lanes: Vec<Arc<Mutex<Option<Slot>>>>,
     /// The slot in which `setup` and `cleanup` run, and what they leave lives.
     steward: Arc<Mutex<Option<Slot>>>,
-    /// Of variants that are set up when they are first tried, whether that is done, and why not.
-    made: Arc<Vec<OnceCell<Option<String>>>>,
     /// Where they run, if not where the first variant does.
     cwd: Option<Text>,
 }
 
 struct Shared {
     binary: PathBuf,
-    recipes: Vec<Recipe>,
+    /// What all recipes have in common.
+    common: Recipe,
+    recipes: Register<BTreeMap<VariantId, Arc<Recipe>>>,
+    maker: Maker,
+    /// The slots in which variants are made, side by side.
+    makers: Vec<Mutex<Option<Slot>>>,
+    /// How long that may take.
+    patience: Duration,
+    /// Variants whose `setup` is done.
+    set_up: Register<Vec<VariantId>>,
     collector: Collector,
     around: Watch,
     /// Held by a trial that may dump a core, where all cores have one name and would
@@ -47,13 +60,11 @@ impl Local {
     /// Makes an executor for a plan. Below `trials` each trial has its folder.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
-        let instead =
-            |own: &Option<Text>, general: &Option<Text>| own.as_ref().or(general.as_ref()).cloned();
-        let recipe = |variant: &crate::model::VariantPlan| Recipe {
-            variant: variant.clone(),
+        let common = Recipe {
+            variant: VariantPlan::default(),
             environment: plan.environment.clone(),
-            prepare: instead(&variant.hooks.prepare, &plan.hooks.prepare),
-            conclude: instead(&variant.hooks.conclude, &plan.hooks.conclude),
+            prepare: plan.hooks.prepare.clone(),
+            conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
             cores: plan.cores,
             capture: plan.capture == Capture::On && plan.no_cores.is_none(),
@@ -66,26 +77,28 @@ impl Local {
             leaks: plan.rules.leaks,
             patterns: oracle::patterns(&plan.rules),
         };
+        let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
         let shared = Shared {
             binary: std::env::current_exe()?,
-            recipes: plan.variants.iter().map(recipe).collect(),
+            common,
+            recipes: Register::default(),
+            maker: Maker::new(plan.space.as_ref()),
+            makers: (0..makers).map(|_| Mutex::default()).collect(),
+            patience: plan.make_limit,
+            set_up: Register::default(),
             collector: Collector::new(trials),
             around: Watch::default(),
             one_dump: core_pattern::overwrites().then(Mutex::default),
             pids: Register::default(),
             complaints: Register::default(),
         };
+        for (id, variant) in (0..).map(VariantId).zip(&plan.variants) {
+            shared.learn(id, variant);
+        }
         Ok(Self {
             shared: Arc::new(shared),
             lanes: (0..plan.jobs).map(|_| Arc::default()).collect(),
             steward: Arc::default(),
-            made: Arc::new(
-                plan.variants
-                    .iter()
-                    .filter(|_| plan.is_lazy())
-                    .map(|_| OnceCell::new())
-                    .collect(),
-            ),
             cwd: plan.hooks.cwd.clone(),
         })
     }
@@ -107,12 +120,14 @@ impl Local {
         self.shared.steward(&self.steward, &hook, &mut halt).await
     }
 
-    /// Returns the variants that were set up when they were first tried.
-    pub fn made(&self) -> Vec<VariantId> {
-        let made = (0..).map(VariantId).zip(self.made.iter());
-        made.filter(|(_, cell)| matches!(cell.get(), Some(None)))
-            .map(|(id, _)| id)
-            .collect()
+    /// Returns the variants of a search whose `setup` was run.
+    pub fn set_up(&self) -> Vec<VariantId> {
+        self.shared.set_up.lock().expect("no panic").clone()
+    }
+
+    /// Removes the folders that were made for variants, but for some.
+    pub fn clean_up(&self, kept: &[VariantId]) {
+        self.shared.maker.clean_up(kept);
     }
 
     /// Ends every slot, and with it whatever still lives below one. Returns what
@@ -121,6 +136,9 @@ impl Local {
         let mut slots = vec![self.steward.lock().await.take()];
         for lane in &self.lanes {
             slots.push(lane.lock().await.take());
+        }
+        for maker in &self.shared.makers {
+            slots.push(maker.lock().await.take());
         }
         let mut complaints = std::mem::take(&mut *self.shared.complaints.lock().expect("no panic"));
         for slot in slots.into_iter().flatten() {
@@ -136,27 +154,29 @@ impl Local {
 }
 
 impl Executor for Local {
+    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+        self.shared.learn(id, variant);
+    }
+
+    fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        Box::pin(async move {
+            let made = Arc::clone(&shared).make(&steward, id, &mut halt).await;
+            match made {
+                _ if *halt.borrow() != Halt::No => Made::Halted,
+                Ok(gone) => Made::Ready { gone },
+                Err(why) => Made::Failed(why),
+            }
+        })
+    }
+
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[trial.lane.index()]),
         );
-        let (made, steward) = (Arc::clone(&self.made), Arc::clone(&self.steward));
         Box::pin(async move {
-            let mut made_us = None;
-            if let Some(cell) = made.get(trial.variant.index()) {
-                let (ours, began) = (cell.get().is_none(), Instant::now());
-                let making = shared.make(&steward, trial.variant, &mut halt);
-                if let Some(why) = cell.get_or_init(|| making).await {
-                    return Observation {
-                        interrupted: *halt.borrow() != Halt::No,
-                        unready: Some(why.clone()),
-                        ..Observation::default()
-                    };
-                }
-                let time = u64::try_from(began.elapsed().as_micros()).ok();
-                made_us = time.filter(|_| ours);
-            }
+            let _used = shared.maker.use_of(trial.variant);
             let mut lane = lane.lock().await;
             let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
             let _alone = match alone {
@@ -167,11 +187,10 @@ impl Executor for Local {
             let mut done = shared.run(&mut lane, &trial, &mut halt).await;
             if let Ok(seen) = &mut done {
                 seen.around = shared.around.look();
-                seen.made_us = made_us;
             }
             match done {
                 Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
-                    Arc::clone(&shared).look_closer(trial, began, seen).await
+                    Arc::clone(&shared).look_closer(&trial, began, seen).await
                 }
                 Ok(seen) => seen,
                 Err(error) => {
@@ -208,6 +227,13 @@ fn leaves_more(seen: &Observation) -> bool {
     traced || seen.hang.is_some() || leaked.iter().any(|process| process.core.is_some())
 }
 
+/// Returns how a command failed, with the last line that it wrote.
+fn in_a_line(seen: &HookSeen) -> String {
+    let last = seen.output.trim().lines().last();
+    let last = last.map_or(String::new(), |last| format!(": {last}"));
+    format!("{}{last}", seen.ending)
+}
+
 impl Shared {
     /// Runs a hook in the steward's slot.
     async fn steward(
@@ -223,58 +249,165 @@ impl Shared {
         done
     }
 
-    /// Sets a variant up; returns why that failed.
+    /// Makes the folder of a variant, and sets it up; returns the variants that had to go for it,
+    /// or why it failed.
     async fn make(
-        &self,
+        self: Arc<Self>,
         steward: &Mutex<Option<Slot>>,
-        variant: VariantId,
+        id: VariantId,
         halt: &mut watch::Receiver<Halt>,
-    ) -> Option<String> {
-        let own = &self.recipes[variant.index()].variant.hooks;
-        let hook = Hook {
-            variant,
-            own: true,
-            command: own.setup.clone()?,
-            cwd: own.cwd.clone(),
-        };
-        match self.steward(steward, &hook, halt).await {
-            Ok(None) => None,
-            Ok(Some(seen)) => {
-                let last = seen.output.trim().lines().last();
-                let last = last.map_or(String::new(), |last| format!(": {last}"));
-                Some(format!("it could not be made: {}{last}", seen.ending))
-            }
-            Err(error) => Some(format!("it could not be made: {error}")),
+    ) -> Result<Vec<VariantId>, String> {
+        let variant = self.recipe(id).variant.clone();
+        let mut gone = Vec::new();
+        if let Some(make) = variant.make.clone() {
+            let stage = self.aside(move |shared| shared.maker.begin(&variant, &make));
+            let reserved = match stage.await?.map_err(|error| error.in_words())? {
+                Stage::Made(reserved) => reserved,
+                Stage::Begun(reserved) => {
+                    if let Err(why) = self.fill(id, &reserved, halt).await {
+                        self.maker.fail(&reserved);
+                        return Err(format!("it could not be made: {why}"));
+                    }
+                    reserved
+                }
+            };
+            let finished = self.aside(move |shared| shared.maker.finish(id, reserved));
+            gone = finished.await?.map_err(|error| error.in_words())?;
         }
+        let hooks = &self.recipe(id).variant.hooks;
+        if let Some(command) = hooks.setup.clone() {
+            let hook = Hook {
+                variant: id,
+                own: true,
+                command,
+                cwd: hooks.cwd.clone(),
+            };
+            if let Some(seen) = self.steward(steward, &hook, halt).await.map_err(|e| e.to_string())? {
+                return Err(format!("`setup` failed: {}", in_a_line(&seen)));
+            }
+            self.set_up.lock().expect("no panic").push(id);
+        }
+        Ok(gone)
+    }
+
+    /// Does what takes long, and no waiting for others.
+    async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        what: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let shared = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || what(&shared)).await;
+        done.map_err(|error| error.to_string())
+    }
+
+    /// Runs the script that fills the folder of a variant.
+    async fn fill(
+        &self,
+        id: VariantId,
+        reserved: &Reserved,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Result<(), String> {
+        let recipe = self.recipe(id);
+        let Some(Make {
+            script: Some(script),
+            folder,
+            cwd,
+            ..
+        }) = &recipe.variant.make
+        else {
+            return Ok(());
+        };
+        let folder = folder.to_string().replace('\'', r"'\''");
+        let hook = Hook {
+            variant: id,
+            own: false,
+            command: format!("PROVOKE_MADE='{folder}'; export PROVOKE_MADE\n{script}").into(),
+            cwd: Some(cwd.clone()),
+        };
+        let mut slot = self.free_maker().await;
+        let (stop, mut stopped) = watch::channel(Halt::No);
+        let mut late = false;
+        let done = {
+            let mut hooked = pin!(self.hook(&mut slot, &hook, &mut stopped));
+            let mut limit = pin!(tokio::time::sleep(self.patience));
+            loop {
+                let going = *stop.borrow() == Halt::No;
+                tokio::select! {
+                    done = &mut hooked => break done,
+                    Ok(_) = halt.wait_for(|halt| *halt != Halt::No), if going => {
+                        stop.send_replace(Halt::Now);
+                    }
+                    () = &mut limit, if going => {
+                        late = true;
+                        stop.send_replace(Halt::Now);
+                    }
+                }
+            }
+        };
+        match done {
+            _ if late => Err(format!("it took more than {} s", self.patience.as_secs())),
+            Ok(None) => Ok(()),
+            Ok(Some(seen)) => {
+                // For whoever wants to read all of it; the last line is said in any case.
+                let _ = fs::write(reserved.log(), &seen.output);
+                Err(format!("{} (all of it: {})", in_a_line(&seen), reserved.log().display()))
+            }
+            Err(error) => Err(self.lose(&mut slot, &error)),
+        }
+    }
+
+    /// Returns a slot for making that is free, or the first.
+    async fn free_maker(&self) -> tokio::sync::MutexGuard<'_, Option<Slot>> {
+        let free = self.makers.iter().find_map(|slot| slot.try_lock().ok());
+        match free {
+            Some(slot) => slot,
+            None => self.makers[0].lock().await,
+        }
+    }
+
+    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+        let Recipe {
+            prepare, conclude, ..
+        } = self.common.clone();
+        let recipe = Recipe {
+            variant: variant.clone(),
+            prepare: variant.hooks.prepare.clone().or(prepare),
+            conclude: variant.hooks.conclude.clone().or(conclude),
+            ..self.common.clone()
+        };
+        let mut recipes = self.recipes.lock().expect("no panic");
+        recipes.insert(id, Arc::new(recipe));
+    }
+
+    fn recipe(&self, id: VariantId) -> Arc<Recipe> {
+        Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
     /// True when the kernel may dump cores of this trial.
     fn dumps(&self, trial: &Trial) -> bool {
-        trial.capture || self.recipes[trial.variant.index()].capture
+        trial.capture || self.common.capture
     }
 
     /// Takes what a trial left behind, before the next one of its lane begins.
     async fn look_closer(
         self: Arc<Self>,
-        trial: Trial,
+        trial: &Trial,
         began: SystemTime,
         mut seen: Observation,
     ) -> Observation {
-        let dumped = self.dumps(&trial);
-        let shared = Arc::clone(&self);
-        let looked = tokio::task::spawn_blocking(move || {
-            let variant = &shared.recipes[trial.variant.index()].variant;
+        let dumped = self.dumps(trial);
+        let (id, recipe) = (trial.id.0, self.recipe(trial.variant));
+        let looked = self.aside(move |shared| {
+            let variant = &recipe.variant;
             if dumped {
-                shared
-                    .collector
-                    .collect(trial.id.0, variant, began, &mut seen);
+                shared.collector.collect(id, variant, began, &mut seen);
             }
-            shared.collector.examine(trial.id.0, variant, &mut seen);
+            shared.collector.examine(id, variant, &mut seen);
             seen
         });
         // Only a bug of ours can fail this; the trial is lost, and no more.
-        looked.await.unwrap_or_else(|error| Observation {
-            lost: Some(error.to_string()),
+        looked.await.unwrap_or_else(|lost| Observation {
+            lost: Some(lost),
             ..Observation::default()
         })
     }
@@ -297,8 +430,7 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
         let slot = self.up(steward, "steward")?;
-        let recipe = &self.recipes[hook.variant.index()];
-        slot.learn(hook.variant, recipe).await?;
+        slot.learn(hook.variant, &self.recipe(hook.variant)).await?;
         slot.hook(hook, halt).await
     }
 
@@ -309,8 +441,7 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
         let slot = self.up(lane, &trial.lane.0.to_string())?;
-        slot.learn(trial.variant, &self.recipes[trial.variant.index()])
-            .await?;
+        slot.learn(trial.variant, &self.recipe(trial.variant)).await?;
         let seen = slot.run(trial, halt).await?;
         self.complaints
             .lock()

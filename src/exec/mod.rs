@@ -10,18 +10,40 @@ pub use evidence::STORY;
 pub use fake::Fake;
 pub use local::Local;
 
-use crate::model::{Lane, Observation, Trial};
+use crate::model::{Lane, Observation, Trial, VariantId, VariantPlan};
 use std::path::PathBuf;
 use std::pin::Pin;
 use tokio::sync::watch;
 
 /// Runs trials.
 pub trait Executor: Send + Sync + 'static {
+    /// Learns of a variant that is not in the plan it began with.
+    fn learn(&self, _: VariantId, _: &VariantPlan) {}
+
+    /// Makes a variant, which it knows, before its first trial.
+    fn make(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
+        Box::pin(std::future::ready(Made::Ready { gone: Vec::new() }))
+    }
+
     /// Runs a trial in its lane until nothing of it is left, or until it is halted.
     fn run(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
 
     /// Keeps the output of the trial that ran last in a lane.
     fn keep(&self, lane: Lane, folder: PathBuf) -> Answer<()>;
+}
+
+/// What came of making a variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It can be tried. For its sake others must be made again.
+    Ready {
+        /// Which.
+        gone: Vec<VariantId>,
+    },
+    /// It cannot be tried: why.
+    Failed(String),
+    /// It was halted.
+    Halted,
 }
 
 /// What an executor promises.

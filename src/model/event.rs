@@ -1,5 +1,6 @@
 use super::{
-    Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantId, is_default, micros,
+    Choice, Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantId,
+    is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -28,6 +29,24 @@ pub enum Event {
         survey: Survey,
         /// Seconds since 1970.
         at: i64,
+    },
+    /// A search chose what to try: the next variant of the plan.
+    VariantChosen(Choice),
+    /// A variant is being made.
+    MakingBegun(VariantId),
+    /// A variant is made: it can be tried.
+    VariantMade {
+        /// Which.
+        variant: VariantId,
+        /// How long that took.
+        #[serde(with = "micros")]
+        took: Duration,
+        /// Variants whose folders had to go for it: they must be made again.
+        #[serde(default, skip_serializing_if = "is_default")]
+        gone: Vec<VariantId>,
+        /// When.
+        #[serde(with = "micros")]
+        at: Duration,
     },
     /// A variant cannot be tried: nothing more of it is launched.
     VariantUntestable {

@@ -11,10 +11,12 @@ mod evidence;
 mod host;
 mod observation;
 mod outcome;
+mod piece;
 mod plan;
 mod question;
 mod rules;
 mod signal;
+mod space;
 mod survey;
 mod text;
 mod trial;
@@ -27,13 +29,15 @@ pub use evidence::{
 pub use host::Host;
 pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
+pub use piece::{Piece, Pieces, Shell};
 pub use plan::{
-    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Git, Hooks, Keep, Limit,
+    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit,
     Plan, Resource, Role, Stop, Timeout, VariantPlan,
 };
-pub use question::{Baseline, Bisect, Bug, Compare, Confirm, Factor, Find, Measured, Question};
+pub use question::{Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Search};
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
+pub use space::{Choice, Choices, Known, Make, Place, Source, Space, Subset, Thing, What};
 pub use survey::Survey;
 pub use text::Text;
 pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};

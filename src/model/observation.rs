@@ -47,12 +47,6 @@ pub struct Observation {
     /// The hook after the trial, where it failed.
     #[serde(skip_serializing_if = "is_default")]
     pub conclude: Option<HookSeen>,
-    /// How long it took to make its variant, where that was done for this trial.
-    #[serde(skip_serializing_if = "is_default")]
-    pub made_us: Option<u64>,
-    /// Why its variant cannot be tried at all: its `setup` failed.
-    #[serde(skip_serializing_if = "is_default")]
-    pub unready: Option<String>,
     /// The trial was ended by us, on the way out.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: bool,

@@ -1,4 +1,6 @@
-use super::{Baseline, Confirm, Factor, Only, Question, Rules, Text, is_default, micros};
+use super::{
+    Baseline, Choice, Confirm, Factor, Make, Only, Question, Rules, Space, Text, is_default, micros,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -13,14 +15,15 @@ pub struct Plan {
     /// What the trials are run for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub question: Question,
-    /// What is run; at least one, tried in turn.
+    /// What is run; at least one, tried in turn. Of a search, those that were chosen so far:
+    /// first the one that fails.
     pub variants: Vec<VariantPlan>,
+    /// What a search chooses its variants from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub space: Option<Space>,
     /// What the variants are made of, where they are all combinations of something.
     #[serde(default, skip_serializing_if = "is_default")]
     pub factors: Vec<Factor>,
-    /// Where the variants are commits: each is checked out when it is first tried.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub git: Option<Git>,
     /// How many words of each main command are a prefix before what is tried.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrapped: u32,
@@ -29,6 +32,9 @@ pub struct Plan {
     /// Commands around the trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: Hooks,
+    /// How long it may take to make a variant.
+    #[serde(default, skip_serializing_if = "is_default", with = "micros")]
+    pub make_limit: Duration,
     /// Limits of every process of a trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Vec<Limit>,
@@ -137,15 +143,19 @@ pub struct VariantPlan {
     /// What is different in the folder that it runs in, which is a copy for it alone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub edits: Vec<Edit>,
+    /// How it is made before its first trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub make: Option<Make>,
+    /// What it is of a plan's space.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub choice: Option<Choice>,
 }
 
-/// The history that is searched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Git {
-    /// The top folder of the repository, to which nothing is done.
-    pub root: Text,
-    /// For `sh -c` in each commit's own folder, before its first trial.
-    pub build: Option<Text>,
+impl VariantPlan {
+    /// True when a search must do something for it before its first trial.
+    pub fn is_made(&self) -> bool {
+        self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())
+    }
 }
 
 /// A file that a variant has otherwise.
@@ -170,6 +180,15 @@ pub enum Change {
         /// What is there then.
         with: String,
     },
+    /// Pieces of a source of the plan's space are left out.
+    LeaveOut {
+        /// Which source.
+        source: u32,
+        /// Which pieces.
+        pieces: Vec<u32>,
+    },
+    /// It is not there.
+    Remove,
 }
 
 /// One role in a trial.
@@ -416,6 +435,7 @@ impl Plan {
                 .iter()
                 .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
             && self.has_reference()
+            && self.has_choices()
     }
 
     /// Where no cores are dumped, no crash is known by its stack: then every failure with its
@@ -451,14 +471,28 @@ impl Plan {
     fn has_reference(&self) -> bool {
         match &self.question {
             Question::Compare(compare) => compare.reference.index() < self.variants.len(),
-            Question::Bisect(_) => self.variants.len() > 1,
-            Question::Rate | Question::Confirm(_) => true,
+            _ => true,
         }
     }
 
-    /// True where most variants are never tried: each is set up when it is.
-    pub fn is_lazy(&self) -> bool {
-        matches!(self.question, Question::Bisect(_))
+    fn has_choices(&self) -> bool {
+        let variants = || self.variants.iter();
+        match (&self.question, &self.space) {
+            (Question::Bisect(_) | Question::Reduce(_), Some(space)) => {
+                let places = matches!(space.choices, super::Choices::Places(_));
+                let chosen = |choice: &Choice| space.has(choice);
+                let known = |known: &super::Known| (known.place as usize) < space.len();
+                places == matches!(self.question, Question::Bisect(_))
+                    && space.len() > usize::from(places)
+                    && variants().all(|one| one.choice.as_ref().is_some_and(chosen))
+                    && variants().next().and_then(|one| one.choice.as_ref())
+                        == Some(&space.failing())
+                    && space.known.iter().all(known)
+                    && (space.weights.is_empty() || space.weights.len() == space.len())
+            }
+            (Question::Bisect(_) | Question::Reduce(_), None) => false,
+            _ => self.space.is_none() && variants().all(|one| one.choice.is_none()),
+        }
     }
 
     /// Returns the variant of this number.

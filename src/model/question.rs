@@ -13,18 +13,30 @@ pub enum Question {
     Confirm(Confirm),
     /// Which variants fail, and do they differ?
     Compare(Compare),
-    /// Which of the variants, in their order, is the first that fails?
-    Bisect(Bisect),
+    /// Which place of an ordered list is the first that fails?
+    Bisect(Search),
+    /// Which smallest set of things keeps the failure?
+    Reduce(Search),
 }
 
-/// Which is the first that fails? The first variant is good, the last one bad.
+/// A search in the plan's space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bisect {
+pub struct Search {
     /// A good variant never fails: another failure is told from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
-    /// Trials of the last variant, after which it is given up that it ever fails.
+    /// Trials of the variant that fails, after which it is given up that it ever does.
     pub reproduce: u64,
+}
+
+impl Question {
+    /// Returns the search, where it is one.
+    pub fn search(&self) -> Option<&Search> {
+        match self {
+            Self::Bisect(search) | Self::Reduce(search) => Some(search),
+            _ => None,
+        }
+    }
 }
 
 /// Is it fixed?

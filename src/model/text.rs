@@ -23,11 +23,55 @@ impl Text {
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
+
+    /// Returns it with marks such as `{variant}` filled in; what is filled in is not looked at
+    /// again.
+    #[must_use]
+    pub fn filled<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
+        let mut out = Vec::with_capacity(self.as_bytes().len());
+        let mut rest = self.as_bytes();
+        while let Some(at) = rest.iter().position(|byte| *byte == b'{') {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let mut here = marks.iter();
+            let here = here.find(|(mark, _)| rest.starts_with(mark.as_bytes()));
+            let (mark, value) = here.map_or((1, &rest[..1]), |(mark, value)| {
+                (mark.len(), value.as_ref().as_bytes())
+            });
+            out.extend_from_slice(value);
+            rest = &rest[mark..];
+        }
+        out.extend_from_slice(rest);
+        Self(OsString::from_vec(out))
+    }
+
+    /// Returns texts as one.
+    #[must_use]
+    pub fn joined(texts: &[Self], between: &[u8]) -> Self {
+        let bytes: Vec<&[u8]> = texts.iter().map(Self::as_bytes).collect();
+        Self(OsString::from_vec(bytes.join(between)))
+    }
+
+    /// Returns a short name for what it says: equal texts have equal ones, and no others are
+    /// expected to (FNV-1a, 128 bits).
+    pub fn digest(&self) -> String {
+        let begin = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+        let hash = self.as_bytes().iter().fold(begin, |hash, byte| {
+            (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
+        });
+        format!("{hash:032x}")
+    }
 }
 
 impl<T: Into<OsString>> From<T> for Text {
     fn from(text: T) -> Self {
         Self(text.into())
+    }
+}
+
+impl AsRef<OsStr> for Text {
+    fn as_ref(&self) -> &OsStr {
+        &self.0
     }
 }
 
@@ -94,6 +138,20 @@ mod tests {
             let line = serde_json::to_string(&text).unwrap();
             assert_eq!(serde_json::from_str::<Text>(&line).unwrap(), text, "{line}");
         }
+    }
+
+    #[test]
+    fn marks_are_filled_in_once() {
+        let marks = [("{a}", "{b}"), ("{b}", "2")];
+        let filled = Text::from("{a}{b}{c}{").filled(&marks);
+        assert_eq!(filled, Text::from("{b}2{c}{"));
+    }
+
+    #[test]
+    fn digests_are_those_of_fnv() {
+        let digest = |text: &str| Text::from(text).digest();
+        assert_eq!(digest(""), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(digest("a"), "d228cb696f1a8caf78912b704e4a8964");
     }
 
     #[test]

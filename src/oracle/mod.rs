@@ -70,7 +70,7 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
         Some(Void::Lost)
     } else if seen.interrupted {
         Some(Void::Interrupted)
-    } else if seen.prepare.is_some() || seen.unready.is_some() {
+    } else if seen.prepare.is_some() {
         Some(Void::Unprepared)
     } else if seen.actors.iter().any(not_started) {
         Some(Void::NotStarted)

@@ -1,30 +1,23 @@
-//! `bisect`: which of the variants, in their order, is the first that fails?
+//! `bisect`: which place of an ordered list is the first that fails?
 //!
-//! First the last one, which is bad, until it has failed a few times: how often it fails is what
-//! every other step rests on. Then, with every free lane, the variant that tells most.
+//! With every free lane the place is tried that tells most about it.
 
-use super::{Policy, Step, StopRule, Verdict, nothing_counts};
-use crate::model::{Bisect as Asked, Question, VariantId};
-use crate::state::State;
-use crate::stats::real;
+use super::search::{free_makers, is_spent, makes, making_cost, reproduce, step, under_way};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
+use crate::model::{Choice, VariantId};
+use crate::state::{Reproduced, State};
 use crate::stats::search::{Bisection, Costs, Slots, Stop, Verdict as Found};
-use std::time::Duration;
 
-/// Failures of the last variant before the search begins ...
-const FAILURES: u64 = 3;
-/// ... but where every trial fails, so many trials: it may well be that it always does.
-const ALWAYS: u64 = 10;
-
-/// What it costs to go on with another variant than the last, in trials: caches, and the reader's
+/// What it costs to go on with another place than the last, in trials: caches, and the reader's
 /// eye.
 const SWITCH: f64 = 2.0;
 
-/// Searches the first variant that fails.
+/// Searches the first place that fails.
 pub struct Bisect;
 
 /// How far a search has come.
 pub struct Search<'a> {
-    /// What is known of the variants.
+    /// What is known of the places.
     pub known: &'a Bisection,
     /// When that is enough.
     pub stop: Stop,
@@ -43,64 +36,45 @@ impl<'a> Search<'a> {
     pub fn verdict(&self) -> Found {
         self.known.verdict(&self.stop)
     }
-}
 
-fn asked(state: &State) -> Option<&Asked> {
-    match &state.plan.question {
-        Question::Bisect(asked) => Some(asked),
-        _ => None,
+    /// Returns the places that tell most in so many lanes, of which so many may need to be made.
+    fn choose(&self, state: &State, free: usize, builds: usize) -> Vec<usize> {
+        let place = |id: VariantId| state.place(id);
+        let in_flight: Vec<usize> = under_way(state).filter_map(place).collect();
+        let ids = || state.tallies().map(|(id, _)| id);
+        let ready = ids().filter(|id| state.is_ready(*id) && state.is_testable(*id));
+        // Where nothing is made, one is as good as another.
+        let built: Vec<usize> = ready.filter_map(place).collect();
+        if in_flight.is_empty() && free == 1 {
+            let costs = Costs {
+                run: 1.0,
+                switch: SWITCH,
+                build: making_cost(state).unwrap_or(0.0),
+                current: state.last_launched.and_then(place),
+                built: &built,
+            };
+            let query = self.known.choose(&self.stop, &costs);
+            return query.map(|query| query.version).into_iter().collect();
+        }
+        let slots = Slots {
+            free,
+            in_flight: &in_flight,
+            built: &built,
+            builds,
+            seed: state.plan.seed,
+        };
+        self.known.choose_batch(&self.stop, &slots)
     }
 }
 
-fn newest(state: &State) -> VariantId {
-    let last = state.plan.variants.len() - 1;
-    VariantId(u32::try_from(last).unwrap_or(u32::MAX))
-}
-
-/// What is still to be learned of the last variant.
-enum Reproduced {
-    /// So many trials more, at least.
-    NotYet(u64),
-    /// It failed often enough.
-    Yes,
-    /// It did not fail often enough in so many trials, or cannot be tried.
-    No,
-}
-
-fn reproduced(state: &State, asked: &Asked) -> Reproduced {
-    let newest = newest(state);
-    let tally = state.tally(newest);
-    let (failures, trials) = (tally.failures, tally.trials());
-    if failures >= FAILURES && (failures < trials || trials >= ALWAYS) {
-        Reproduced::Yes
-    } else if !state.is_testable(newest) || tally.ran() >= asked.reproduce && failures < FAILURES {
-        Reproduced::No
-    } else if failures == trials {
-        Reproduced::NotYet(ALWAYS - trials)
-    } else {
-        Reproduced::NotYet(FAILURES - failures)
-    }
+fn at(place: usize) -> Option<Choice> {
+    u32::try_from(place).ok().map(Choice::Place)
 }
 
 impl Policy for Bisect {
     fn next(&self, state: &State) -> Step {
-        let Some(asked) = asked(state) else {
-            return Step::Done;
-        };
-        let newest = newest(state);
-        let spent = state.budget_spent || is_spent(state);
-        match reproduced(state, asked) {
-            Reproduced::No => return Step::Done,
-            Reproduced::NotYet(_) if spent => return Step::finish(state),
-            Reproduced::NotYet(more) => {
-                let under_way = state.underway(newest) - state.tally(newest).ran();
-                return if under_way < more {
-                    Step::Launch(newest)
-                } else {
-                    Step::Wait
-                };
-            }
-            Reproduced::Yes => {}
+        if let Some(step) = reproduce(state) {
+            return step;
         }
         let Some(search) = Search::of(state) else {
             return Step::Done;
@@ -108,54 +82,54 @@ impl Policy for Bisect {
         if !matches!(search.verdict(), Found::Open(_)) {
             return Step::Done;
         }
-        if spent {
+        if is_spent(state) {
             return Step::finish(state);
         }
-        let ids = || state.tallies().map(|(id, _)| id);
-        let in_flight = ids().flat_map(|id| {
-            let count = state.underway(id) - state.tally(id).ran();
-            std::iter::repeat_n(id.index(), usize::try_from(count).unwrap_or(0))
-        });
-        let in_flight: Vec<usize> = in_flight.collect();
-        let tried = ids().filter(|id| state.launched(*id) > 0);
-        let built: Vec<usize> = tried.map(VariantId::index).collect();
-        let chosen = if in_flight.is_empty() {
-            let costs = Costs {
-                run: 1.0,
-                switch: SWITCH,
-                build: build_cost(state),
-                current: state.last_launched.map(VariantId::index),
-                built: &built,
-            };
-            let query = search.known.choose(&search.stop, &costs);
-            query.map(|query| query.version)
+        // What is being made is what would tell most: while that takes no longer than a trial,
+        // a trial of something else would only be in its way.
+        let soon = making_cost(state).is_some_and(|cost| cost <= 1.0);
+        if soon && !state.making.is_empty() {
+            return Step::Wait;
+        }
+        let builds = if makes(state) {
+            free_makers(state)
         } else {
-            let slots = Slots {
-                free: 1,
-                in_flight: &in_flight,
-                built: &built,
-                builds: 1,
-                seed: state.plan.seed,
-            };
-            let chosen = search.known.choose_batch(&search.stop, &slots);
-            chosen.first().copied()
+            usize::MAX
         };
-        match chosen.and_then(|index| u32::try_from(index).ok()) {
-            Some(index) => Step::Launch(VariantId(index)),
+        match search.choose(state, 1, builds).first().and_then(|place| at(*place)) {
+            Some(choice) => step(state, choice),
             // What is under way may tell what no further trial can.
-            None if state.unsettled() => Step::Wait,
+            None if state.unsettled() || !state.making.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
 
+    /// Makes what is likely to be tried soon.
+    fn ahead(&self, state: &State) -> Option<Step> {
+        let ids = || state.tallies().map(|(id, _)| id);
+        let untried = |id: &VariantId| state.is_ready(*id) && state.launched(*id) == 0;
+        let stored = ids().filter(untried).count() + state.making.len();
+        let makers = state.plan.space.as_ref()?.makers as usize;
+        let over = is_spent(state) || state.reproduced() == Reproduced::No;
+        if over || !makes(state) || stored >= makers || !state.is_ready(State::FAILING) {
+            return None;
+        }
+        let search = Search::of(state)?;
+        if !matches!(search.verdict(), Found::Open(_)) {
+            return None;
+        }
+        let soon = search.choose(state, makers + 1, makers).into_iter();
+        let choices = soon.filter_map(at);
+        let steps = choices.map(|choice| step(state, choice));
+        let mut steps = steps.filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
+        steps.next()
+    }
+
     fn verdict(&self, state: &State) -> Verdict {
-        let Some(asked) = asked(state) else {
-            return Verdict::Undecided;
-        };
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match (reproduced(state, asked), Search::of(state)) {
+        match (state.reproduced(), Search::of(state)) {
             (Reproduced::No, _) => Verdict::NotThere,
             (Reproduced::Yes, Some(search)) => match search.verdict() {
                 Found::Known(_) => Verdict::Found,
@@ -167,32 +141,10 @@ impl Policy for Bisect {
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        match self.verdict(state) {
-            Verdict::Found | Verdict::NotThere => StopRule::Decision,
-            _ if is_spent(state) => StopRule::Spent,
-            _ => StopRule::from_outside(state),
-        }
+        search::stop_rule(state, self.verdict(state))
     }
 
     fn left(&self, _: &State) -> Option<u64> {
         None
     }
-}
-
-/// Returns what it costs to make a variant, in trials.
-fn build_cost(state: &State) -> f64 {
-    let (made, took) = state.made;
-    let trials: u64 = state.tallies().map(|(_, tally)| tally.trials()).sum();
-    let exposure = state.tallies().map(|(_, tally)| tally.exposure);
-    let trial = exposure.sum::<Duration>().as_secs_f64() / real(trials.max(1));
-    if made == 0 || trial <= 0.0 {
-        return 0.0;
-    }
-    took.as_secs_f64() / real(made) / trial
-}
-
-/// True when as many trials are run as were allowed, of all variants together.
-fn is_spent(state: &State) -> bool {
-    let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
-    state.plan.stop.trials.is_some_and(|all| ran >= all)
 }

@@ -6,7 +6,7 @@
 //! what it did not show in so many is not worth waiting for.
 
 use super::Step;
-use crate::model::{Capture, Depth, Question, VariantId};
+use crate::model::{Capture, Depth, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
 
@@ -79,12 +79,11 @@ impl Collect {
     }
 }
 
-/// Returns the variants that crashed. Of a search, the last one will do: it fails as the others.
+/// Returns the variants that crashed. Of a search, the one that is known to fail will do.
 fn crashed(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
-    let searched = matches!(state.plan.question, Question::Bisect(_));
-    let last = state.plan.variants.len() - 1;
+    let searched = state.plan.question.search().is_some();
     let all = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
-    all.filter(move |(id, _)| !searched || id.index() == last)
+    all.filter(move |(id, _)| !searched || *id == State::FAILING)
 }
 
 fn crashes(tally: &Tally) -> u64 {

@@ -10,7 +10,8 @@
 //! | [`Confirm`] | is it fixed? |
 //! | [`Race`] | which variants fail, and which do not? |
 //! | [`Rates`] | do variants fail at different rates? |
-//! | [`Bisect`] | which of them, in their order, is the first that fails? |
+//! | [`Bisect`] | which place of an ordered list is the first that fails? |
+//! | [`Reduce`] | which smallest set of things keeps the failure? |
 //! | [`Collect`] | after any of these: what did the failures leave behind? |
 
 mod bisect;
@@ -19,16 +20,19 @@ mod capture;
 mod confirm;
 mod race;
 mod rates;
+mod reduce;
 mod repeat;
+mod search;
 
 pub use bisect::{Bisect, Search};
 pub use capture::Collect;
 pub use confirm::{Confirm, Progress, doubtful};
 pub use race::{Race, Standing};
 pub use rates::{Rates, threshold};
+pub use reduce::Reduce;
 pub use repeat::Repeat;
 
-use crate::model::{Find, Plan, Question, VariantId};
+use crate::model::{Choice, Find, Plan, Question, VariantId};
 use crate::state::{State, Tally};
 use crate::stats::{Interval, clopper_pearson, confidence_sequence};
 
@@ -36,6 +40,11 @@ use crate::stats::{Interval, clopper_pearson, confidence_sequence};
 pub trait Policy: Send + Sync {
     /// Says what to do when a lane is free.
     fn next(&self, state: &State) -> Step;
+
+    /// Says what to make for later, when nothing can be launched.
+    fn ahead(&self, _: &State) -> Option<Step> {
+        None
+    }
 
     /// True when nothing more is launched: the question is answered, or, after that,
     /// the evidence is caught.
@@ -67,6 +76,7 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
             Find::Different => &Rates,
         },
         Question::Bisect(_) => &Bisect,
+        Question::Reduce(_) => &Reduce,
     }
 }
 
@@ -76,8 +86,12 @@ pub fn is_done(state: &State) -> bool {
 }
 
 /// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Choose this of the plan's space: it becomes a variant.
+    Choose(Choice),
+    /// Make this variant, beside the trials.
+    Make(VariantId),
     /// Run a trial of this variant.
     Launch(VariantId),
     /// Wait for what is under way.

@@ -1,12 +1,12 @@
 //! Commits as variants: which they are, and how each gets a folder of its own.
 //!
-//! The user's repository is only read. A clone of it that shares its objects lies in the run's
-//! folder, and of that clone every commit that is tried has a work tree, with files as new as
-//! their checkout: whatever builds by time stamps builds all.
+//! The user's repository is only read. One that shares its objects lies in the run's folder, and of
+//! that one every commit that is tried has a work tree, with files as new as their checkout: whatever
+//! builds by time stamps builds all.
 
-use super::Unready;
-use crate::model::{Plan, Text};
-use std::fmt::Write as _;
+use super::{Unready, at};
+use crate::model::Make;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,32 +24,50 @@ const ELSEWHERE: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
+/// The name of the repository that shares the objects of the user's, beside the work trees.
+const OURS: &str = "repository";
+
 /// A line of a history, the good end first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The top folder of the repository.
     pub root: PathBuf,
-    /// Each commit by its short name, with its subject.
-    pub commits: Vec<(String, String)>,
-    /// There are merges: only what was merged is in the line, as one step.
-    pub has_merges: bool,
+    /// The commits.
+    pub commits: Vec<Commit>,
+    /// There are submodules, which are not checked out.
+    pub has_submodules: bool,
+}
+
+/// One step of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its short name.
+    pub name: String,
+    /// What it says of itself.
+    pub subject: String,
+    /// Lines that it adds and takes away.
+    pub lines: u64,
+    /// It is a merge: what was merged comes as one step.
+    pub merges: bool,
+}
+
+fn refuse(what: impl Into<String>, hint: &str) -> Unready {
+    super::refuse(what.into(), vec!["git".to_owned()], hint)
 }
 
 /// Returns the commits from a good one to a bad one, `GOOD..BAD`, of the repository around a folder.
 pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
-    let refuse = |what: String, hint: &str| Unready::Refused {
-        what,
-        at: vec!["git".to_owned()],
-        hint: hint.to_owned(),
-    };
-    let Some((good, bad)) = range.split_once("..") else {
-        let what = format!("`{range}` are not two commits");
-        return Err(refuse(what, "write GOOD..BAD, such as v1.2..main"));
+    let (good, bad) = match range.split_once("..") {
+        Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
+        _ => {
+            let what = format!("`{range}` does not say two commits");
+            return Err(refuse(what, "write GOOD..BAD, such as v1.2..main"));
+        }
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root = said(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!("`{}` is in no git repository: {why}", folder.display());
-        refuse(what, "go there, or set `cwd`")
+        let what = format!("git finds no work tree around `{}`: {why}", folder.display());
+        refuse(what, "go into one, or set `cwd`; does `git status` work there?")
     })?;
     let root = PathBuf::from(root.trim_end());
     for commit in [good, bad] {
@@ -64,89 +82,102 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
         let hint = "name the good one first, on the same line: `git merge-base GOOD BAD` finds where two part";
         return Err(refuse(what, hint));
     }
-    let span = format!("{good}..{bad}");
-    let merges = said(&root, &["rev-list", "--count", "--merges", &span]);
-    let log = |args: &[&str]| {
-        let format = ["log", "--format=%h%x09%s", "--reverse", "--first-parent"];
-        let all = said(&root, &[&format, args].concat());
-        all.map_err(|why| {
-            refuse(
-                format!("the history cannot be read: {why}"),
-                "does `git log` work there?",
-            )
-        })
-    };
-    let text = log(&["-1", good])? + &log(&[&span])?;
-    let commits = text.lines().filter_map(|line| line.split_once('\t'));
-    let commits: Vec<(String, String)> = commits
-        .map(|(hash, subject)| (hash.to_owned(), subject.to_owned()))
-        .collect();
+    let commits = [history(&root, &["-1", good])?, history(&root, &[&format!("{good}..{bad}")])?];
+    let commits = commits.concat();
     if commits.len() < 2 {
         let what = format!("there is no commit after `{good}` up to `{bad}`");
         return Err(refuse(what, "the first is good, the last one bad"));
     }
     Ok(Line {
+        has_submodules: root.join(".gitmodules").exists(),
         root,
         commits,
-        has_merges: merges.is_ok_and(|count| count.trim() != "0"),
     })
 }
 
-/// Lets each commit of a plan run in a work tree of its own below `folder`, which is made before
-/// its first trial.
-pub(super) fn work_trees(plan: &mut Plan, folder: &Path) -> Result<(), Unready> {
-    let Some(git) = plan.git.clone() else {
-        return Ok(());
+/// Returns commits along first parents, the oldest first.
+fn history(root: &Path, which: &[&str]) -> Result<Vec<Commit>, Unready> {
+    let read = |args: &[&str]| {
+        let log = ["log", "--reverse", "--first-parent", "--diff-merges=first-parent"];
+        said(root, &[&log, args, which].concat()).map_err(|why| {
+            let what = format!("the history cannot be read: {why}");
+            refuse(what, "does `git log` work there?")
+        })
     };
-    let root = Path::new(git.root.as_os_str());
-    let clone = folder.join("repository");
-    fs::create_dir_all(folder).map_err(|source| Unready::Io {
-        path: folder.to_owned(),
-        source,
-    })?;
-    let paths = [root, clone.as_path()].map(|path| path.display().to_string());
-    let [from, to] = &paths;
-    let made = said(
-        folder,
-        &["clone", "--quiet", "--shared", "--no-checkout", from, to],
+    // A commit's line begins with a NUL, as none of the numbers does.
+    let sizes = read(&["--numstat", "--format=%x00%h"])?;
+    let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut at = "";
+    for line in sizes.lines() {
+        if let Some(name) = line.strip_prefix('\0') {
+            at = name;
+        } else {
+            let numbers = line.split('\t').take(2);
+            *lines.entry(at).or_default() += numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+        }
+    }
+    let text = read(&["--no-patch", "--format=%h%x09%p%x09%s"])?;
+    let commit = |line: &str| {
+        let mut parts = line.splitn(3, '\t');
+        let (name, parents, subject) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Commit {
+            lines: lines.get(name).copied().unwrap_or(0),
+            merges: parents.contains(' '),
+            name: name.to_owned(),
+            subject: subject.to_owned(),
+        })
+    };
+    Ok(text.lines().filter_map(commit).collect())
+}
+
+/// Says how the folder of a commit is made: a work tree, and what is built in it.
+pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
+    let unset = ELSEWHERE.join(" ");
+    let inside = quoted(cwd.strip_prefix(root).unwrap_or(Path::new("")));
+    let mut script = format!(
+        "unset {unset}
+git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} || exit
+cd \"$PROVOKE_MADE\"/{inside} || exit
+"
     );
-    made.map_err(|why| Unready::Refused {
-        what: format!("`{from}` cannot be cloned: {why}"),
-        at: vec!["git".to_owned()],
-        hint: "does `git clone --shared` work there?".to_owned(),
-    })?;
-    plan.hooks.cwd = plan.hooks.cwd.take().or_else(|| Some(git.root.clone()));
-    for (index, variant) in plan.variants.iter_mut().enumerate() {
-        let tree = folder.join(index.to_string());
-        let mut main = tree.clone();
-        for actor in &mut variant.actors {
-            // A link to the folder is the folder.
-            let here = fs::canonicalize(actor.cwd.as_os_str()).ok();
-            let inside = here
-                .as_deref()
-                .and_then(|here| here.strip_prefix(root).ok());
-            let Some(inside) = inside else {
-                return Err(Unready::Refused {
-                    what: format!("`{}` is not in `{}`", actor.cwd, root.display()),
-                    at: vec!["cwd".to_owned()],
-                    hint: "run where the commits are".to_owned(),
-                });
-            };
-            let cwd: PathBuf = tree.components().chain(inside.components()).collect();
-            main.clone_from(&cwd);
-            actor.cwd = cwd.as_path().into();
-        }
-        let [clone, tree, main] = [&clone, &tree, &main].map(|path| quoted(path));
-        let name = &variant.name;
-        let unset = ELSEWHERE.join(" ");
-        let mut script = format!(
-            "unset {unset}\n[ -e {tree}/.git ] || git -C {clone} worktree add --quiet --detach --force {tree} {name} || exit\ncd {main} || exit\n"
-        );
-        for command in [&git.build, &variant.hooks.setup].into_iter().flatten() {
-            let _ = write!(script, "(\n{command}\n) || exit\n");
-        }
-        variant.hooks.setup = Some(Text::from(script));
-        variant.hooks.cwd = Some(git.root.clone());
+    script.extend(build.map(|build| format!("(\n{build}\n)\n")));
+    Make {
+        folder: "".into(),
+        copy: None,
+        script: Some(script.into()),
+        cwd: root.into(),
+        shared: false,
+    }
+}
+
+/// Makes a repository below a folder that shares the objects of the user's, with its tags: builds
+/// ask for them.
+pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
+    let ours = folder.join(OURS);
+    fs::create_dir_all(&ours).map_err(at(&ours))?;
+    let failed = |why: String| {
+        let what = format!("no work trees can be made of `{}`: {why}", root.display());
+        refuse(what, "does `git worktree add` work there?")
+    };
+    let ask = |args: &[&str]| said(root, args).map_err(failed);
+    let path = |what: &str| {
+        let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", what])?;
+        Ok::<PathBuf, Unready>(PathBuf::from(path.trim_end_matches('\n')))
+    };
+    let format = ask(&["rev-parse", "--show-object-format"])?;
+    let format = format!("--object-format={}", format.trim());
+    said(&ours, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
+    let alternates = ours.join("objects/info/alternates");
+    let objects = format!("{}\n", path("objects")?.display());
+    fs::write(&alternates, objects).map_err(at(&alternates))?;
+    let shallow = path("shallow")?;
+    if shallow.exists() {
+        fs::copy(&shallow, ours.join("shallow")).map_err(at(&shallow))?;
+    }
+    let tags = ask(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"])?;
+    if !tags.is_empty() {
+        let packed = ours.join("packed-refs");
+        fs::write(&packed, tags).map_err(at(&packed))?;
     }
     Ok(())
 }

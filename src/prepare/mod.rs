@@ -3,17 +3,22 @@
 //! A variant that has files of its working folder otherwise runs in a copy of that folder; the
 //! user's own files are never touched. The copies are made before the first line of the journal
 //! is written, and the plan in it names them: whoever resumes the run or replays a trial of it
-//! needs to know nothing else.
+//! needs to know nothing else. Those of a search are made when they are chosen, by the [`Maker`].
 
 mod git;
+mod maker;
 mod tree;
 
-pub use git::{Line, line};
+pub use git::{Commit, Line, line, work_tree};
+pub use maker::{Maker, Reserved, Stage};
 
-use crate::model::{Change, Edit, Plan, Role, Text, VariantPlan};
-use std::collections::BTreeMap;
+use crate::model::{Change, Edit, Plan, Role, Source, Space, Text, VariantPlan};
+use crate::source;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use tree::{Tree, Weight};
 
@@ -36,7 +41,7 @@ pub enum Unready {
         hint: String,
     },
     /// The machine did not do it.
-    #[error("cannot copy `{}`", path.display())]
+    #[error("cannot make `{}`", path.display())]
     Io {
         /// With what.
         path: PathBuf,
@@ -46,6 +51,14 @@ pub enum Unready {
 }
 
 impl Unready {
+    /// Returns what is wrong in one line.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Refused { what, .. } => what.clone(),
+            Self::Io { source, .. } => format!("{self}: {source}"),
+        }
+    }
+
     /// Returns the way out, where there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
@@ -126,6 +139,7 @@ impl<'a> Edited<'a> {
                     edits += 1;
                     ["edit", &index, "file"].to_vec()
                 }
+                Change::LeaveOut { .. } | Change::Remove => Vec::new(),
             };
             let path = self.place(root, &plain, &within)?;
             if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
@@ -156,6 +170,8 @@ impl<'a> Edited<'a> {
                         )
                     })?
                 }
+                // Only a search leaves things out.
+                Change::LeaveOut { .. } | Change::Remove => continue,
             };
             contents.insert(plain, content);
         }
@@ -221,16 +237,39 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
     Ok(())
 }
 
+/// Refuses a folder that is too large to be copied.
+pub fn weigh(root: &Path) -> Result<(), Unready> {
+    let most = Weight {
+        files: MOST_FILES,
+        bytes: MOST_BYTES,
+    };
+    if Tree::new(root, &[]).weigh(most)?.is_some() {
+        return Ok(());
+    }
+    let what = format!("`{}` holds more than 100,000 files or 4 GiB", root.display());
+    let hint = "set `cwd` to a smaller folder: variants run in copies of it";
+    Err(refuse(what, vec!["cwd".to_owned()], hint))
+}
+
+/// Returns the files below a folder, by their paths from there, in order.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Unready> {
+    let mut files = Tree::new(folder, &[]).files()?;
+    files.sort();
+    Ok(files)
+}
+
 /// Makes a copy of its working folder for each variant that has files otherwise, below `folder`,
 /// and lets the variant run there.
 pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
+    if let Some(space) = &mut plan.space {
+        return begin(space, &mut plan.variants, folder);
+    }
     let before = plan.variants.first().and_then(|first| first.actors.first());
     let before = before.map(|actor| actor.cwd.clone());
     let made = copies(plan, folder, apart).inspect_err(|_| {
         // Half a copy is of no use, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
     })?;
-    git::work_trees(plan, folder)?;
     for (index, root, copy) in made {
         move_to(&mut plan.variants[index], &root, &copy);
     }
@@ -240,6 +279,25 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
         plan.hooks.cwd = before;
     }
     Ok(())
+}
+
+/// Says where the variants of a search are made.
+fn begin(space: &mut Space, variants: &mut Vec<VariantPlan>, folder: &Path) -> Result<(), Unready> {
+    if let Some(make) = &mut space.template.make {
+        let folder = if make.shared { maker::cache() } else { folder.to_owned() };
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        make.folder = folder.as_path().into();
+    }
+    if let Some(root) = &space.repository {
+        git::repository(Path::new(root.as_os_str()), folder)?;
+    }
+    *variants = vec![space.variant(&space.failing())];
+    Ok(())
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Unready {
+    let path = path.to_owned();
+    move |source| Unready::Io { path, source }
 }
 
 /// Makes the copies; returns of which variant, of what, and where.
@@ -286,6 +344,74 @@ fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
         });
         actor.stdin = input.or(actor.stdin.take());
     }
+}
+
+/// Returns what a change makes of the contents of a file; nothing where it is removed.
+fn changed(text: &[u8], change: &Change, sources: &[Source]) -> Result<Option<Vec<u8>>, Unready> {
+    Ok(match change {
+        Change::Copy(source) => {
+            let path = PathBuf::from(source.as_os_str());
+            Some(fs::read(&path).map_err(|source| Unready::Io { path, source })?)
+        }
+        Change::Replace { find, with } => {
+            let new = replaced(text, find.as_bytes(), with.as_bytes());
+            Some(new.unwrap_or_else(|| text.to_owned()))
+        }
+        Change::LeaveOut { source, pieces } => match sources.get(*source as usize) {
+            Some(source) => Some(without(text, source, pieces)?),
+            None => Some(text.to_owned()),
+        },
+        Change::Remove => None,
+    })
+}
+
+/// Returns the text of a source without some of its pieces.
+fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Vec<u8>, Unready> {
+    if Text::from(OsStr::from_bytes(text)).digest() != source.digest {
+        let what = format!("`{}` has changed since the search began", source.file);
+        let hint = "begin anew: what can be left out of it is not known any more";
+        return Err(refuse(what, Vec::new(), hint));
+    }
+    let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
+    Ok(source::without(text, &source.pieces, &|piece| !gone.contains(&piece)))
+}
+
+/// A file before and after a search left pieces of it out.
+#[derive(Debug)]
+pub struct Reduced {
+    /// The user's own file.
+    pub path: PathBuf,
+    /// The patch that leaves them out.
+    pub patch: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl Reduced {
+    /// Writes it.
+    pub fn apply(&self) -> Result<(), Unready> {
+        tree::replace(&self.path, &self.new).map_err(at(&self.path))
+    }
+}
+
+/// Returns the files that a variant has otherwise.
+pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
+    let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
+    let Some(root) = root else {
+        return Ok(Vec::new());
+    };
+    let mut all = Vec::new();
+    for Edit { file, change } in &variant.edits {
+        if let Change::LeaveOut { source, pieces } = change
+            && let Some(source) = space.sources.get(*source as usize)
+        {
+            let path = Path::new(root.as_os_str()).join(file.as_os_str());
+            let old = fs::read(&path).map_err(at(&path))?;
+            let new = without(&old, source, pieces)?;
+            let patch = source::patch(&file.to_string(), &old, &new);
+            all.push(Reduced { path, patch, new });
+        }
+    }
+    Ok(all)
 }
 
 /// Returns a text with every occurrence of a piece replaced; nothing when there is none.

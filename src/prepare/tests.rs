@@ -40,7 +40,7 @@ impl Bench {
             base: self.path("work"),
             seed: 1,
             baseline: None,
-            history: None,
+            searched: None,
         };
         let mut plan = scenario.plan(around).unwrap();
         plan.variants[1].edits = edits;

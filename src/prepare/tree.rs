@@ -55,6 +55,25 @@ impl Tree {
         Ok(Some(all))
     }
 
+    /// Returns the paths of its files, but for those that git keeps.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, Unready> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            for (entry, about) in self.entries(&folder)? {
+                let path = entry.path();
+                if about.is_dir() && entry.file_name() != ".git" {
+                    folders.push(path);
+                } else if about.is_file()
+                    && let Ok(inside) = path.strip_prefix(&self.root)
+                {
+                    files.push(inside.to_owned());
+                }
+            }
+        }
+        Ok(files)
+    }
+
     /// Copies it to a folder that is made for it.
     pub(super) fn copy(mut self, to: &Path) -> Result<(), Unready> {
         let about = fs::metadata(&self.root).map_err(at(&self.root))?;

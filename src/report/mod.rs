@@ -12,6 +12,7 @@ mod growth;
 mod json;
 mod jsonl;
 mod junit;
+mod log;
 mod markdown;
 mod row;
 mod rows;
@@ -21,6 +22,7 @@ mod tests;
 pub mod words;
 
 pub use answer::Answer;
+pub use log::log;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
 pub use row::{Class, Row};

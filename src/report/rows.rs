@@ -119,10 +119,21 @@ impl Reader {
             Event::RunResumed { at } => self.since = (at, self.worked),
             Event::BudgetSpent { at }
             | Event::CaptureBegun { at }
+            | Event::VariantMade { at, .. }
             | Event::VariantUntestable { at, .. }
             | Event::RunStopped { at, .. }
             | Event::RunFinished { at } => self.worked = at,
-            Event::Note { .. } => {}
+            // What a search chose is part of its plan from then on.
+            Event::VariantChosen(choice) => {
+                if let Some(plan) = &mut self.plan
+                    && let Some(space) = &plan.space
+                    && space.has(&choice)
+                {
+                    let variant = space.variant(&choice);
+                    plan.variants.push(variant);
+                }
+            }
+            Event::MakingBegun(_) | Event::Note { .. } => {}
         }
     }
 

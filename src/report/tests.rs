@@ -41,7 +41,7 @@ fn plan(runs: u64) -> Plan {
         base: "/".into(),
         seed: 17,
         baseline: None,
-        history: None,
+        searched: None,
     };
     scenario.plan(around).unwrap()
 }

@@ -15,8 +15,8 @@ const MOST_VARIANTS: usize = 256;
 /// What a trial fills in by itself.
 const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
 
-/// What the place in an ordered list is called.
-const POINT: &str = "variant";
+/// What differs between the variants of a search.
+const CHOSEN: [&str; 4] = ["variant", "set", "lines", "made"];
 
 /// Variables with their values, in the order in which they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,21 +116,10 @@ pub(super) struct Combination<'a> {
 }
 
 impl Combination<'_> {
-    /// A place in an ordered list: `{variant}` stands for it.
-    pub(super) fn point(point: &str) -> Combination<'_> {
-        Combination {
-            levels: Vec::new(),
-            values: vec![(POINT, point)],
-        }
-    }
-
     /// Returns its name, behind that of what it is a combination with.
     pub(super) fn name(&self, first: &str) -> String {
         let values = self.values.iter();
-        let values = values.map(|(name, value)| match *name {
-            POINT => (*value).to_owned(),
-            name => format!("{name}={value}"),
-        });
+        let values = values.map(|(name, value)| format!("{name}={value}"));
         let first = Some(first.to_owned()).filter(|first| !first.is_empty());
         let parts: Vec<String> = first.into_iter().chain(values).collect();
         parts.join(" ")
@@ -182,9 +171,8 @@ impl<'a> Filling<'a> {
     /// Returns the variables that had no place so far, to be set in the environment.
     pub(super) fn environment(&self) -> Result<Vec<(Text, Text)>, Refusal> {
         let used = self.used.borrow();
-        // The place in a list is in PROVOKE_VARIANT in any case.
         let unused = self.values.iter();
-        let unused = unused.filter(|(name, _)| !used.contains(name) && *name != POINT);
+        let unused = unused.filter(|(name, _)| !used.contains(name));
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
                 return Err(refuse(
@@ -310,7 +298,7 @@ impl Scenario {
     /// True where a text holds the mark of something that differs between variants.
     pub(super) fn mentions(&self, text: &str) -> bool {
         let names = self.matrix.0.iter().map(|variable| variable.name.as_str());
-        let own = Some(POINT).filter(|_| self.is_a_search());
+        let own = CHOSEN.into_iter().filter(|_| self.is_a_search());
         let mut names = names.chain(own);
         names.any(|name| text.contains(&format!("{{{name}}}")))
     }

@@ -4,7 +4,6 @@
 //! what was not said, so that every default stands in one place.
 
 mod again;
-mod axis;
 mod check;
 mod complaint;
 mod file;
@@ -13,6 +12,7 @@ mod plan;
 mod question;
 mod read;
 mod schema;
+mod search;
 mod shape;
 mod spell;
 mod syntax;
@@ -22,8 +22,9 @@ pub use again::NoText;
 pub use complaint::Complaint;
 pub use file::{complain, load, plan_file};
 pub use matrix::{Level, Matrix, Variable};
-pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, History, Refusal, Surroundings};
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;
+pub use search::Searched;
 pub use value::{
     Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
     ResourceName, Span, TimeoutValue,
@@ -44,7 +45,7 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// A sentence for people: what this is about.
     pub description: Option<String>,
-    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?) or `bisect` (which is the first that fails?).
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which is the first that fails?) or `reduce` (what does the failure need?).
     pub ask: Option<Ask>,
     /// To confirm a fix, how often it failed before: counts such as `3/30`, or a run. To compare, how often those variants fail that do.
     pub baseline: Option<String>,
@@ -68,11 +69,57 @@ pub struct Scenario {
     pub range: Option<Numbers>,
     /// To bisect: commits of the repository around the working folder, such as `v1.2..main`; the first is good. Each is checked out in a folder of its own.
     pub git: Option<String>,
-    /// To bisect commits: shell command in the folder of each, before its first trial; if it fails, the commit is left out.
+    /// To bisect: versions of a Python package, such as `torch==1.0..1.4`, `torch==1.0,1.2` or `torch` for all; each gets an environment of its own.
+    pub pip: Option<String>,
+    /// To bisect: versions of a crate that the project depends on; each is built in a copy of the project.
+    pub cargo: Option<String>,
+    /// To bisect: versions of a Debian package; each is unpacked in a folder of its own.
+    pub apt: Option<String>,
+    /// To bisect: versions of a Node package; each is installed in a folder of its own.
+    pub npm: Option<String>,
+    /// To bisect: tags of a container image that is on this machine, such as `app:1.0,1.1,1.2`.
+    pub image: Option<String>,
+    /// With `pip`: a file of other packages that the environment holds.
+    pub requirements: Option<PathBuf>,
+    /// With `pip`: a file that says which versions other packages may have.
+    pub constraints: Option<PathBuf>,
+    /// With `pip`: the interpreter; `python3`, unless told.
+    pub python: Option<String>,
+    /// To bisect commits or crates: shell command in the folder of each, before its first trial; if it fails, that one is left out.
     pub build: Option<String>,
-    /// To bisect: a good variant never fails this way.
+    /// To bisect: how likely each place is the first that fails: a file with a name and a weight a line, or `size` for the number of lines that a commit changes.
+    pub prior: Option<String>,
+    /// To bisect: what is known of an earlier search, as its log says it.
+    pub log: Option<PathBuf>,
+    /// To reduce: files of which imports are left out.
+    pub imports: Vec<PathBuf>,
+    /// To reduce: files of which statements are left out.
+    pub statements: Vec<PathBuf>,
+    /// To reduce: files of which lines are left out.
+    pub lines: Vec<PathBuf>,
+    /// To reduce: a folder of which files are left out.
+    pub files: Option<PathBuf>,
+    /// To reduce: arguments of the command are left out.
+    pub args: Option<bool>,
+    /// To reduce: variables of the environment are left out.
+    pub variables: Option<bool>,
+    /// To reduce: any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line.
+    pub set: Vec<String>,
+    /// To reduce: an environment that does not fail, as a requirements file or the output of `pip freeze` or `env` say it.
+    pub from: Option<PathBuf>,
+    /// To reduce: the environment that fails; of what differs from the other, the least is searched that brings the failure.
+    pub to: Option<PathBuf>,
+    /// To reduce: write what is found into the files themselves; otherwise it is a patch beside the journal.
+    pub apply: Option<bool>,
+    /// To search: variants that are made at the same time, beside the trials.
+    pub builds: Option<NonZeroU32>,
+    /// To search: how long it may take to make a variant.
+    pub build_limit: Option<Span>,
+    /// To search: what the folders of variants may hold before the oldest goes.
+    pub disk: Option<Amount>,
+    /// To search: a good variant never fails this way.
     pub clean: Option<bool>,
-    /// To bisect: trials of the last one, after which it is given up that it fails.
+    /// To search: trials of what fails, after which it is given up that it does.
     pub reproduce_limit: Option<u64>,
     /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     pub command: Option<Vec<String>>,
@@ -110,7 +157,7 @@ pub struct Scenario {
     pub rlimit: BTreeMap<ResourceName, Amount>,
     /// Give each trial a folder of its own (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
-    /// Trials of each variant.
+    /// Trials of each variant; of a search, all together.
     pub runs: Option<u64>,
     /// Trials side by side.
     pub jobs: Option<NonZeroU32>,
@@ -179,6 +226,8 @@ pub enum Ask {
     Compare,
     /// Which is the first that fails?
     Bisect,
+    /// What does the failure need?
+    Reduce,
 }
 
 /// One role in a trial.

@@ -1,9 +1,10 @@
 //! From what was said to a complete plan: every default stands here.
 
 use super::matrix::{Combination, Filling, filled, set};
+use super::search::{MAKE_LIMIT, Searched};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Git, Hooks, Limit, Measured,
+    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured,
     Only, Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,19 +35,10 @@ pub struct Surroundings {
     pub base: PathBuf,
     /// The seed, unless one is given.
     pub seed: u64,
-    /// What `git` turned out to be, where it was given.
-    pub history: Option<History>,
+    /// What is searched, where more than the scenario is needed to say it.
+    pub searched: Option<Searched>,
     /// What the baseline turned out to be, where one was named.
     pub baseline: Option<Measured>,
-}
-
-/// The commits that are searched.
-#[derive(Clone, Debug)]
-pub struct History {
-    /// The top folder of the repository.
-    pub root: PathBuf,
-    /// The commits in order, the good one first, each with what it says of itself.
-    pub commits: Vec<(String, String)>,
 }
 
 /// Why a scenario is no plan.
@@ -75,7 +67,11 @@ impl Scenario {
     pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
         let (jobs, waves) = self.lanes()?;
         self.check_patterns()?;
-        let variants = self.variants(&around.base, around.history.as_ref())?;
+        let space = self.space(&around)?;
+        let variants = match &space {
+            Some(space) => vec![space.variant(&space.failing())],
+            None => self.variants(&around.base)?,
+        };
         let question = self.question(&variants, around.baseline)?;
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
@@ -88,10 +84,11 @@ impl Scenario {
             scenario: None,
             variants,
             factors: self.factors(),
-            git: around.history.as_ref().map(|history| Git {
-                root: history.root.as_path().into(),
-                build: self.build.as_ref().map(Text::from),
-            }),
+            make_limit: match &space {
+                Some(_) => self.build_limit.map_or(MAKE_LIMIT, |span| span.0),
+                None => Duration::ZERO,
+            },
+            space,
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
             environment: if clear {
                 Vec::new()
@@ -239,7 +236,7 @@ impl Scenario {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             // These have an end of their own.
-            Question::Confirm(_) | Question::Bisect(_) => (None, None),
+            Question::Confirm(_) | Question::Bisect(_) | Question::Reduce(_) => (None, None),
             Question::Compare(compare) => match compare.find {
                 Find::Failing => (None, Some(DEFAULT_DURATION)),
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
@@ -285,23 +282,7 @@ impl Scenario {
         }
     }
 
-    fn variants(
-        &self,
-        base: &Path,
-        history: Option<&History>,
-    ) -> Result<Vec<VariantPlan>, Refusal> {
-        if self.is_a_search() {
-            let points = self.points(history)?;
-            let points = points.iter().map(|(point, about)| {
-                let point = Combination::point(point);
-                let made = self.variant(&Variant::default(), &[], &point, Vec::new(), base)?;
-                Ok(VariantPlan {
-                    about: about.clone(),
-                    ..made
-                })
-            });
-            return points.collect();
-        }
+    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
         let combinations = self.combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
@@ -331,7 +312,7 @@ impl Scenario {
     }
 
     /// Returns one variant in one combination.
-    fn variant(
+    pub(super) fn variant(
         &self,
         variant: &Variant,
         at: &[&str],
@@ -354,6 +335,8 @@ impl Scenario {
             levels,
             hooks,
             edits,
+            make: None,
+            choice: None,
         })
     }
 
@@ -541,7 +524,7 @@ impl Scenario {
         Ok(self.actors.clone())
     }
 
-    fn wrapping(&self) -> Result<Vec<String>, Refusal> {
+    pub(super) fn wrapping(&self) -> Result<Vec<String>, Refusal> {
         let Some(wrap) = &self.wrap else {
             return Ok(Vec::new());
         };

@@ -3,7 +3,7 @@
 use super::plan::{Refusal, refuse};
 use super::{Ask, Scenario};
 use crate::model::{
-    Baseline, Bisect, Compare, Confirm, Find, Measured, Only, Question, VariantId, VariantPlan,
+    Baseline, Compare, Confirm, Find, Measured, Only, Question, Search, VariantId, VariantPlan,
 };
 
 /// Trials of the last variant, after which it is given up that it fails, unless told.
@@ -18,14 +18,16 @@ impl Scenario {
     ) -> Result<Question, Refusal> {
         let ask = self.ask.unwrap_or_default();
         self.check_fields_of(ask)?;
+        let search = || Search {
+            clean: self.clean.unwrap_or(false),
+            reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
+        };
         match ask {
             Ask::Rate => Ok(Question::Rate),
             Ask::Confirm => self.confirm(variants, measured).map(Question::Confirm),
             Ask::Compare => self.compare(variants, measured).map(Question::Compare),
-            Ask::Bisect => Ok(Question::Bisect(Bisect {
-                clean: self.clean.unwrap_or(false),
-                reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
-            })),
+            Ask::Bisect => Ok(Question::Bisect(search())),
+            Ask::Reduce => Ok(Question::Reduce(search())),
         }
     }
 
@@ -47,7 +49,34 @@ impl Scenario {
             ("over", !self.over.is_empty()),
             ("range", self.range.is_some()),
             ("git", self.git.is_some()),
+            ("pip", self.pip.is_some()),
+            ("cargo", self.cargo.is_some()),
+            ("apt", self.apt.is_some()),
+            ("npm", self.npm.is_some()),
+            ("image", self.image.is_some()),
+            ("requirements", self.requirements.is_some()),
             ("build", self.build.is_some()),
+            ("prior", self.prior.is_some()),
+            ("log", self.log.is_some()),
+        ];
+        let reduce = [
+            ("imports", !self.imports.is_empty()),
+            ("statements", !self.statements.is_empty()),
+            ("lines", !self.lines.is_empty()),
+            ("files", self.files.is_some()),
+            ("args", self.args.is_some()),
+            ("variables", self.variables.is_some()),
+            ("set", !self.set.is_empty()),
+            ("from", self.from.is_some()),
+            ("to", self.to.is_some()),
+            ("apply", self.apply.is_some()),
+        ];
+        let search = [
+            ("constraints", self.constraints.is_some()),
+            ("python", self.python.is_some()),
+            ("builds", self.builds.is_some()),
+            ("build-limit", self.build_limit.is_some()),
+            ("disk", self.disk.is_some()),
             ("clean", self.clean.is_some()),
             ("reproduce-limit", self.reproduce_limit.is_some()),
         ];
@@ -88,7 +117,21 @@ impl Scenario {
             let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
             return Err(refuse(what, &[field], hint));
         }
-        if matches!(ask, Ask::Rate | Ask::Bisect) && self.baseline.is_some() {
+        if ask != Ask::Reduce
+            && let Some(field) = said(&reduce)
+        {
+            let what = format!("`{field}` is for finding what a failure needs");
+            let hint = "use `provoke reduce`, or `ask = \"reduce\"`";
+            return Err(refuse(what, &[field], hint));
+        }
+        if !matches!(ask, Ask::Bisect | Ask::Reduce)
+            && let Some(field) = said(&search)
+        {
+            let what = format!("`{field}` is for a search");
+            let hint = "use `provoke bisect` or `provoke reduce`";
+            return Err(refuse(what, &[field], hint));
+        }
+        if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce) && self.baseline.is_some() {
             let hint = "use `provoke confirm` to ask whether it is fixed, or `provoke compare`";
             let what = format!("`{name}` has no baseline");
             return Err(refuse(what, &["baseline"], hint));
@@ -270,6 +313,7 @@ impl Ask {
             Self::Confirm => "confirm",
             Self::Compare => "compare",
             Self::Bisect => "bisect",
+            Self::Reduce => "reduce",
         }
     }
 }

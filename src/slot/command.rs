@@ -3,7 +3,6 @@
 use crate::model::{ActorPlan, Text, Trial};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 /// A command with everything filled in.
@@ -59,11 +58,8 @@ impl Numbers {
         if !text.as_bytes().contains(&b'{') {
             return Cow::Borrowed(text.as_os_str());
         }
-        let mut bytes = text.as_bytes().to_vec();
-        for (mark, _, value) in &self.values {
-            bytes = replace(&bytes, mark.as_bytes(), value.as_bytes());
-        }
-        Cow::Owned(OsString::from_vec(bytes))
+        let marks: Vec<_> = self.values.iter().map(|(mark, _, value)| (*mark, value)).collect();
+        Cow::Owned(text.filled(&marks).as_os_str().to_owned())
     }
 
     /// Returns our variables; one that has no value here is removed, so that a provoke
@@ -126,16 +122,4 @@ impl<'a> CommandLine<'a> {
             .find(|(known, _)| *known == name)
             .map(|(_, value)| *value)
     }
-}
-
-fn replace(text: &[u8], mark: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.windows(mark.len()).position(|window| window == mark) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(value);
-        rest = &rest[at + mark.len()..];
-    }
-    out.extend_from_slice(rest);
-    out
 }

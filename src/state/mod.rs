@@ -10,18 +10,20 @@
 //! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
 
 mod contrast;
+mod search;
 mod series;
 mod tally;
 
 pub use contrast::Contrast;
+pub use search::Reproduced;
 pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Around, Event, Host, Kind, Level, Observation, Outcome, Plan, Question, SignatureId, StopCause,
+    Around, Choice, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause,
     Survey, Trial, TrialId, VariantId, Void,
 };
-use crate::stats::search::{Bisection, Model};
+use crate::stats::search::{Bisection, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -103,7 +105,11 @@ pub struct State {
     pub around: Series,
     /// Variants that cannot be tried, and why.
     pub untestable: BTreeMap<VariantId, String>,
-    /// How many variants were made for their first trial, and how long that took.
+    /// The variants that were chosen, of a search.
+    pub chosen: BTreeMap<Choice, VariantId>,
+    /// Variants that are being made.
+    pub making: BTreeSet<VariantId>,
+    /// How many variants were made, and how long that took.
     pub made: (u64, Duration),
     /// The variant that was launched last.
     pub last_launched: Option<VariantId>,
@@ -111,6 +117,9 @@ pub struct State {
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
     pub search: Option<Bisection>,
+    /// What is known of a set of things, where the smallest that fails is searched, and everything
+    /// together has failed often enough.
+    pub reduction: Option<Reduction>,
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<Variant>,
@@ -128,6 +137,8 @@ struct Variant {
     measured: Counted,
     /// Trials that were run to catch evidence: another setting, so another rate.
     captured: Counted,
+    /// It is made, if it needs to be.
+    made: bool,
 }
 
 #[derive(Debug, Default)]
@@ -142,6 +153,18 @@ struct Counted {
 }
 
 impl Variant {
+    fn new(lanes: u32) -> Self {
+        let counted = || Counted {
+            tally: Tally::new(lanes),
+            ..Counted::default()
+        };
+        Self {
+            measured: counted(),
+            captured: counted(),
+            made: false,
+        }
+    }
+
     fn of(&mut self, trial: &Trial) -> &mut Counted {
         if trial.capture {
             &mut self.captured
@@ -189,18 +212,16 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let counted = || Counted {
-            tally: Tally::new(plan.jobs),
-            ..Counted::default()
-        };
-        let tally = |_: &_| Variant {
-            measured: counted(),
-            captured: counted(),
-        };
+        let new = |_: &_| Variant::new(plan.jobs);
+        let choices = plan.variants.iter().map(|variant| variant.choice.clone());
+        let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
-            variants: plan.variants.iter().map(tally).collect(),
+            variants: plan.variants.iter().map(new).collect(),
             contrasts: contrast::contrasts(&plan),
-            search: search(&plan),
+            chosen: chosen.filter_map(|(choice, id)| Some((choice?, id))).collect(),
+            making: BTreeSet::new(),
+            search: search::bisection(&plan),
+            reduction: None,
             first_failure: None,
             made: (0, Duration::ZERO),
             last_launched: None,
@@ -252,8 +273,25 @@ impl State {
                 self.again.clear();
                 (self.capturing, self.decided) = (true, false);
             }
+            Event::VariantChosen(choice) => self.choose(choice),
+            Event::MakingBegun(variant) => {
+                self.making.insert(*variant);
+            }
+            Event::VariantMade {
+                variant,
+                took,
+                gone,
+                at,
+            } => {
+                self.worked = *at;
+                self.made.0 += 1;
+                self.made.1 += *took;
+                self.is_made(&[*variant], true);
+                self.is_made(gone, false);
+            }
             Event::VariantUntestable { variant, why, at } => {
                 self.worked = *at;
+                self.making.remove(variant);
                 self.give_up(*variant, why.clone());
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance(decided);
@@ -278,13 +316,16 @@ impl State {
             Event::RunResumed { .. } => {
                 self.stopped = None;
                 self.void_streak = 0;
+                self.making.clear();
                 for variant in &mut self.variants {
                     variant.measured.in_vain = 0;
+                    // What its `setup` left running is gone.
+                    variant.made = false;
                 }
                 // What kept every single one from being tried may be out of the way now.
                 if !self.any_testable() {
                     self.untestable.clear();
-                    self.search = search(&self.plan);
+                    self.search = search::bisection(&self.plan);
                 }
                 self.around = Series::default();
                 for (id, open) in &mut self.open {
@@ -303,6 +344,29 @@ impl State {
             Event::RunFinished { at } => {
                 self.worked = *at;
                 self.finished = true;
+            }
+        }
+    }
+
+    /// Adds a variant of the plan's space. One that is not in it, or is there, comes from a
+    /// damaged file.
+    fn choose(&mut self, choice: &Choice) {
+        let space = self.plan.space.as_ref();
+        let space = space.filter(|space| space.has(choice) && !self.chosen.contains_key(choice));
+        let Some(variant) = space.map(|space| space.variant(choice)) else {
+            return;
+        };
+        let id = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
+        self.plan.variants.push(variant);
+        self.variants.push(Variant::new(self.plan.jobs));
+        self.chosen.insert(choice.clone(), id);
+    }
+
+    fn is_made(&mut self, variants: &[VariantId], made: bool) {
+        for id in variants {
+            self.making.remove(id);
+            if let Some(variant) = self.variants.get_mut(id.index()) {
+                variant.made = made;
             }
         }
     }
@@ -334,10 +398,6 @@ impl State {
             return;
         };
         let (trial, attempts) = (trial.clone(), *attempts);
-        if let Some(time) = seen.made_us {
-            self.made.0 += 1;
-            self.made.1 += Duration::from_micros(time);
-        }
         if self.decided {
             self.after_decision += 1;
             self.open.remove(&id);
@@ -367,9 +427,7 @@ impl State {
     fn give_up(&mut self, variant: VariantId, why: String) {
         if variant.index() < self.variants.len() {
             self.untestable.entry(variant).or_insert(why);
-            if let Some(search) = &mut self.search {
-                search.untestable(variant.index());
-            }
+            self.forget(variant);
             self.abandon();
         }
     }
@@ -415,26 +473,15 @@ impl State {
                 }
             }
             counted.tally.add(trial.id, &ended);
-            let (other, trials) = (counted.tally.other, counted.tally.trials());
             let failed = match &ended.outcome {
                 Outcome::Pass => Some(false),
                 Outcome::Fail(_) => Some(true),
                 Outcome::Other(_) | Outcome::Void(_) => None,
             };
-            // A search that learned nothing of a place would choose it for ever.
-            if let Some(search) = &mut self.search
-                && other >= OTHERS.max(2 * trials)
-            {
-                search.untestable(trial.variant.index());
-                let why = "its trials fail otherwise".to_owned();
-                self.untestable.entry(trial.variant).or_insert(why);
-            }
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));
-                if let Some(search) = &mut self.search {
-                    search.observe(trial.variant.index(), failed);
-                }
+                self.learn(&trial, failed);
                 if failed && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|one| &one.measured.tally);
                     self.first_failure = Some(FirstFailure {
@@ -485,6 +532,26 @@ impl State {
     /// True unless a variant cannot be tried.
     pub fn is_testable(&self, variant: VariantId) -> bool {
         !self.untestable.contains_key(&variant)
+    }
+
+    /// True when nothing must be done for a variant before it is tried.
+    pub fn is_ready(&self, variant: VariantId) -> bool {
+        !self.plan.variant(variant).is_made() || self.variants[variant.index()].made
+    }
+
+    /// Returns how many trials of a variant run, or have run and are not counted yet.
+    pub fn in_flight(&self, variant: VariantId) -> u64 {
+        self.variants[variant.index()].measured.pending
+    }
+
+    /// Returns the variants of which nothing but other failures comes: a search that learned
+    /// nothing of one would choose it for ever.
+    pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
+        let searched = self.plan.space.is_some();
+        let useless = |tally: &Tally| tally.other >= OTHERS.max(2 * tally.trials());
+        let all = self.tallies().filter(move |_| searched && !self.capturing);
+        let those = all.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
+        those.map(|(id, _)| id)
     }
 
     /// True while there is a variant that can be tried.
@@ -610,18 +677,6 @@ impl State {
             .map(|variant| variant.measured.tally.void_total())
             .sum()
     }
-}
-
-/// Returns what is known of a list before the first trial.
-fn search(plan: &Plan) -> Option<Bisection> {
-    let Question::Bisect(asked) = &plan.question else {
-        return None;
-    };
-    let model = Model {
-        clean: asked.clean,
-        ..Model::default()
-    };
-    Some(Bisection::new(plan.variants.len() - 1, &model, None))
 }
 
 impl Ended {

@@ -260,6 +260,7 @@ fn progress(state: &State) -> Option<String> {
             Some(format!("{} of {needed} clean", progress.clean))
         }
         Question::Bisect(_) => narrowed(state),
+        Question::Reduce(_) => found(state),
         Question::Compare(asked) if asked.find == Find::Failing => {
             let standings = Race::standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
@@ -289,14 +290,14 @@ fn progress(state: &State) -> Option<String> {
 /// What a search has narrowed it down to.
 fn narrowed(state: &State) -> Option<String> {
     let search = Search::of(state)?;
-    let all = state.plan.variants.len();
+    let places = state.plan.space.as_ref()?.choices.places();
+    let all = places.len();
     if search.known.counts(all - 1).0 == 0 {
         return Some("reproducing it".to_owned());
     }
     let left = search.known.credible_set(1.0 - state.plan.alpha.value());
     let group = search.known.likeliest();
-    let name = |index: usize| state.plan.variants.get(index.min(all - 1));
-    let best = name(group.last).map_or("", |variant| &variant.name);
+    let best = &places[group.last.min(all - 1)].name;
     Some(format!(
         "{} of {} left, {} {} %",
         left.len(),
@@ -304,6 +305,20 @@ fn narrowed(state: &State) -> Option<String> {
         words::sanitize(best),
         words::percent(group.mass),
     ))
+}
+
+/// What a search found to be needed so far.
+fn found(state: &State) -> Option<String> {
+    let Some(reduction) = &state.reduction else {
+        return Some("reproducing it".to_owned());
+    };
+    let things = state.plan.space.as_ref()?.len();
+    let found = reduction.answer().needed.len();
+    Some(if reduction.is_found() {
+        format!("{found} of {things} needed, confirming")
+    } else {
+        format!("{found} of {things} found to be needed so far")
+    })
 }
 
 /// The failure rate so far.

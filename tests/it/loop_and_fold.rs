@@ -35,7 +35,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         base: PathBuf::from("/"),
         seed: 1,
         baseline: None,
-        history: None,
+        searched: None,
     };
     scenario.plan(around).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use super::super::words;
 use super::{confidence, independence};
-use crate::model::VariantId;
+use crate::model::{Place, VariantId};
 use crate::policy::{Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
 use crate::stats::search::Verdict as Found;
@@ -76,9 +76,10 @@ impl Bisection {
         let search = Search::of(state)?;
         let alpha = state.plan.alpha.value();
         let masses = search.known.posterior();
-        let name = |place: usize| state.plan.variants[place].name.clone();
+        let places = places(state);
+        let name = |place: usize| places[place].name.clone();
         let group = search.known.likeliest();
-        let newest = state.plan.variants.len() - 1;
+        let newest = places.len() - 1;
         let (_, low, high) = search.known.rate(alpha);
         let culprits = match search.verdict() {
             Found::Known(group) => (group.first..=group.last.min(newest)).map(name).collect(),
@@ -94,7 +95,7 @@ impl Bisection {
                 .map(name)
                 .collect(),
             rate: [low, high],
-            points: points(state, &masses),
+            points: points(state, &search, &masses),
             local: local(state, &search),
             contradiction: search.known.contradiction().map(|found| {
                 format!(
@@ -111,11 +112,8 @@ impl Bisection {
     }
 
     fn say(&self, state: &State, search: &Search) -> String {
-        let variants = &state.plan.variants;
-        let (first, last) = (&variants[0].name, &variants[variants.len() - 1].name);
-        let tried = state.tally(VariantId(
-            u32::try_from(variants.len() - 1).unwrap_or(u32::MAX),
-        ));
+        let (first, last) = ends(state);
+        let tried = state.tally(State::FAILING);
         let answer = match (Bisect.verdict(state), search.verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::percent(self.probability);
@@ -204,18 +202,33 @@ impl Bisection {
     }
 }
 
-fn points(state: &State, masses: &[f64]) -> Vec<PointSeen> {
-    let last = state.plan.variants.len() - 1;
-    let seen = |(id, tally): (VariantId, &crate::state::Tally)| {
-        let place = id.index();
+fn places(state: &State) -> &[Place] {
+    let space = state.plan.space.as_ref();
+    space.map_or(&[], |space| space.choices.places())
+}
+
+/// Returns the names of the good end and of the bad one.
+fn ends(state: &State) -> (&str, &str) {
+    match places(state) {
+        [first, .., last] => (&first.name, &last.name),
+        _ => ("", ""),
+    }
+}
+
+fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
+    let places = places(state);
+    let last = places.len() - 1;
+    let seen = |(place, Place { name, about }): (usize, &Place)| {
+        let (failures, trials) = search.known.counts(place);
+        let why = state.at(place).and_then(|id| state.untestable.get(&id));
         let point = PointSeen {
             place: place as u64,
-            name: state.plan.variant(id).name.clone(),
-            about: state.plan.variant(id).about.clone(),
-            trials: tally.trials(),
-            failures: tally.failures,
+            name: name.clone(),
+            about: about.clone(),
+            trials,
+            failures,
             probability: masses.get(place).copied().unwrap_or(0.0),
-            untestable: state.untestable.get(&id).cloned(),
+            untestable: why.cloned(),
         };
         let tells = point.trials > 0
             || point.probability >= UNLIKELY
@@ -224,7 +237,17 @@ fn points(state: &State, masses: &[f64]) -> Vec<PointSeen> {
             || place == last;
         tells.then_some(point)
     };
-    state.tallies().filter_map(seen).collect()
+    places.iter().enumerate().filter_map(seen).collect()
+}
+
+/// Returns the first that fails and the one before it, of those that were tried.
+pub(super) fn kept(state: &State) -> Vec<VariantId> {
+    let Some(search) = Search::of(state) else {
+        return Vec::new();
+    };
+    let group = search.known.likeliest();
+    let both = [group.first.checked_sub(1), Some(group.last)];
+    both.into_iter().flatten().filter_map(|place| state.at(place)).collect()
 }
 
 /// Compares the first that fails with the one before it, by their own trials.
@@ -235,7 +258,7 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
     let before = group.first.checked_sub(1)?;
     let ((k, n), (others, clean)) = (search.known.counts(group.last), search.known.counts(before));
     let p_value = stats::fisher(k, n, others, clean).greater;
-    let name = |place: usize| state.plan.variants[place].name.clone();
+    let name = |place: usize| places(state)[place].name.clone();
     Some(LocalCheck {
         culprit: name(group.last),
         before: name(before),
@@ -246,11 +269,10 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
 
 /// Says before the start what is searched.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
-    let variants = &state.plan.variants;
-    let (first, last) = (&variants[0].name, &variants[variants.len() - 1].name);
+    let (first, last) = ends(state);
     vec![format!(
         "{} after {}, which is good, to {}, which is bad; first until {last} has failed three times",
-        words::plural(variants.len() as u64 - 1, "place"),
+        words::plural(places(state).len() as u64 - 1, "place"),
         words::sanitize(first),
         words::sanitize(last)
     )]

@@ -4,12 +4,14 @@
 mod bisect;
 mod compare;
 mod confirm;
+mod reduce;
 
 pub use bisect::{Bisection, LocalCheck, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
+pub use reduce::{Counts, Needed, Reduction};
 
-use crate::model::{Measured, Plan, Question};
+use crate::model::{Measured, Plan, Question, VariantId};
 use crate::state::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,6 +26,8 @@ pub enum Answer {
     Compare(Box<Comparison>),
     /// Which is the first that fails?
     Bisect(Box<Bisection>),
+    /// What does the failure need?
+    Reduce(Box<Reduction>),
 }
 
 /// How often it failed before.
@@ -63,6 +67,7 @@ impl Answer {
         confirm
             .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
             .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
+            .or_else(|| Reduction::new(state).map(Box::new).map(Self::Reduce))
     }
 
     /// Returns it in one sentence.
@@ -71,6 +76,7 @@ impl Answer {
             Self::Confirm(answer) => &answer.sentence,
             Self::Compare(answer) => &answer.sentence,
             Self::Bisect(answer) => &answer.sentence,
+            Self::Reduce(answer) => &answer.sentence,
         }
     }
 
@@ -80,6 +86,7 @@ impl Answer {
             Self::Confirm(answer) => answer.lines(),
             Self::Compare(answer) => answer.lines(),
             Self::Bisect(answer) => answer.lines(),
+            Self::Reduce(answer) => answer.lines(),
         }
     }
 
@@ -89,6 +96,7 @@ impl Answer {
             Self::Confirm(answer) => &answer.assumptions,
             Self::Compare(answer) => &answer.assumptions,
             Self::Bisect(answer) => &answer.assumptions,
+            Self::Reduce(answer) => &answer.assumptions,
         }
     }
 }
@@ -100,6 +108,20 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Confirm(asked) => confirm::beforehand(state, asked),
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),
+        Question::Reduce(_) => reduce::beforehand(state),
+    }
+}
+
+/// Returns the variants that whoever reads the answer may want to look at: the first that fails and
+/// the one before it, or what the failure needs.
+pub fn kept(state: &State) -> Vec<VariantId> {
+    match (&state.search, &state.reduction) {
+        (Some(_), _) => bisect::kept(state),
+        (None, Some(reduction)) => {
+            let needed = reduction.answer().needed.concat();
+            reduce::variant(state, needed).into_iter().collect()
+        }
+        (None, None) => Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ fn around(base: &Path) -> Surroundings {
         base: base.to_owned(),
         seed: 7,
         baseline: None,
-        history: None,
+        searched: None,
     }
 }
 

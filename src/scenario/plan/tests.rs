@@ -7,7 +7,7 @@ fn around() -> Surroundings {
         base: PathBuf::from("/base"),
         seed: 7,
         baseline: None,
-        history: None,
+        searched: None,
     }
 }
 

@@ -1,0 +1,492 @@
+use super::{Change, Edit, Pieces, Role, Text, VariantPlan, is_default};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::fmt;
+use std::path::Path;
+
+/// What the variants of a search are chosen from. None is made before it is chosen: most never
+/// are, and of a set there are too many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// What they have in common; marks such as `{variant}` in it are filled in.
+    pub template: VariantPlan,
+    /// What there is to choose.
+    pub choices: Choices,
+    /// Files of which pieces are left out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sources: Vec<Source>,
+    /// What is known of the trials of an earlier search, and what is said of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub known: Vec<Known>,
+    /// How likely each place is the first that fails, against the others; alike without.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub weights: Vec<u64>,
+    /// What is found is written into the user's own files.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub apply: bool,
+    /// A repository whose objects are shared with one in the folder of the run: each commit is
+    /// checked out of that.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub repository: Option<Text>,
+    /// Variants that are made at the same time, beside the trials.
+    pub makers: u32,
+    /// Bytes that the folders of variants may hold before the oldest goes.
+    pub room: u64,
+}
+
+/// What there is to choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choices {
+    /// One of an ordered list, of which the first is good and the last one bad.
+    Places(Vec<Place>),
+    /// Any of these things.
+    Things(Vec<Thing>),
+}
+
+/// One of an ordered list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// What it is, where its name does not say it: the subject of a commit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub about: Option<String>,
+}
+
+/// Something that can be left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thing {
+    /// Its name.
+    pub name: String,
+    /// Where it stands, such as `app.py:14`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at: Option<String>,
+    /// What it is to leave it out.
+    pub what: What,
+}
+
+/// What it is to keep a thing, or to leave it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A word of the command, by its place.
+    Word(u32),
+    /// A text in `{set}` and `{lines}`: one when it is kept, another or none when it is left out.
+    Text(Option<Text>, Option<Text>),
+    /// A variable: its value when it is kept, and when it is left out.
+    Variable(Text, Option<Text>, Option<Text>),
+    /// A piece of a source.
+    Piece(u32, u32),
+    /// A file of the working folder.
+    File(Text),
+}
+
+/// A file of which pieces are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Which, from the working folder.
+    pub file: Text,
+    /// What its text was, in short: of any other, these are not the pieces.
+    pub digest: String,
+    /// The pieces.
+    pub pieces: Pieces,
+}
+
+/// What is known of a place before the first trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Which.
+    pub place: u32,
+    /// Failures among so many trials; nothing where it cannot be tried.
+    pub counts: Option<(u64, u64)>,
+}
+
+/// What was chosen from a space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// This place of the list.
+    Place(u32),
+    /// These things are kept, and the others left out.
+    Set(Subset),
+}
+
+/// Some of many things, in ascending order; in JSON a text such as `0-12,17`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subset(pub Vec<u32>);
+
+/// How a variant gets a folder with what it needs, before its first trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Make {
+    /// The folder, for which `{made}` stands; of a template, that in which all of them lie.
+    pub folder: Text,
+    /// What it begins as a copy of, with what the variant has otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copy: Option<Text>,
+    /// For `sh -c`, which finds the folder in `PROVOKE_MADE`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub script: Option<Text>,
+    /// Where that runs.
+    pub cwd: Text,
+    /// It follows from the script alone, and is kept for other runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: bool,
+}
+
+impl Space {
+    /// Returns how many places or things there are.
+    pub fn len(&self) -> usize {
+        match &self.choices {
+            Choices::Places(places) => places.len(),
+            Choices::Things(things) => things.len(),
+        }
+    }
+
+    /// True when there is nothing to choose.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the choice that fails: the bad end, or everything.
+    pub fn failing(&self) -> Choice {
+        let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        match &self.choices {
+            Choices::Places(_) => Choice::Place(count.saturating_sub(1)),
+            Choices::Things(_) => Choice::Set(Subset((0..count).collect())),
+        }
+    }
+
+    /// True where there is such a choice.
+    pub fn has(&self, choice: &Choice) -> bool {
+        let known = |index: &u32| (*index as usize) < self.len();
+        match (&self.choices, choice) {
+            (Choices::Places(_), Choice::Place(place)) => known(place),
+            (Choices::Things(_), Choice::Set(Subset(kept))) => {
+                kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the variant that a choice is.
+    pub fn variant(&self, choice: &Choice) -> VariantPlan {
+        let mut variant = self.template.clone();
+        variant.choice = Some(choice.clone());
+        match (&self.choices, choice) {
+            (Choices::Places(places), Choice::Place(index)) => {
+                if let Some(place) = places.get(*index as usize) {
+                    variant.name.clone_from(&place.name);
+                    variant.about.clone_from(&place.about);
+                }
+                let name = Text::from(variant.name.as_str());
+                fill(&mut variant, &[("{variant}", &name)], &index.to_string());
+            }
+            (Choices::Things(things), Choice::Set(subset)) => {
+                self.choose(&mut variant, things, subset);
+            }
+            _ => {}
+        }
+        variant
+    }
+
+    /// Makes a variant of the things that are kept.
+    fn choose(&self, variant: &mut VariantPlan, things: &[Thing], subset: &Subset) {
+        variant.name = subset.name(things);
+        let mut texts: Vec<Text> = Vec::new();
+        let mut gone = Vec::new();
+        let mut cuts: Vec<Vec<u32>> = vec![Vec::new(); self.sources.len()];
+        for (index, thing) in (0..).zip(things) {
+            let kept = subset.holds(index);
+            match &thing.what {
+                What::Word(at) if !kept => gone.push(*at as usize),
+                What::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
+                What::Variable(name, on, off) => {
+                    let value = if kept { on } else { off };
+                    for actor in &mut variant.actors {
+                        actor.env.retain(|(known, _)| known != name);
+                        actor.env.push((name.clone(), value.clone()));
+                        actor.env.sort();
+                    }
+                }
+                What::Piece(source, piece) if !kept => {
+                    if let Some(cut) = cuts.get_mut(*source as usize) {
+                        cut.push(*piece);
+                    }
+                }
+                What::File(file) if !kept => variant.edits.push(Edit {
+                    file: file.clone(),
+                    change: Change::Remove,
+                }),
+                What::Word(_) | What::Piece(..) | What::File(_) => {}
+            }
+        }
+        for (source, (of, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
+            if !pieces.is_empty() {
+                variant.edits.push(Edit {
+                    file: of.file.clone(),
+                    change: Change::LeaveOut { source, pieces },
+                });
+            }
+        }
+        let main = |actor: &&mut super::ActorPlan| actor.role == Role::Main;
+        if let Some(main) = variant.actors.iter_mut().find(main) {
+            let words = std::mem::take(&mut main.command).into_iter().enumerate();
+            for (at, word) in words {
+                if word.as_bytes() == b"{set}" {
+                    main.command.extend(texts.iter().cloned());
+                } else if !gone.contains(&at) {
+                    main.command.push(word);
+                }
+            }
+        }
+        let (set, lines) = (Text::joined(&texts, b" "), Text::joined(&texts, b"\n"));
+        let key = Text::from(subset.to_string()).digest();
+        fill(variant, &[("{set}", &set), ("{lines}", &lines)], &key);
+    }
+}
+
+/// Fills marks in, and the folder of the variant, which lies in that of all of them.
+fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
+    let mut made = Text::default();
+    if let Some(make) = &mut variant.make {
+        for text in make.script.iter_mut().chain([&mut make.cwd]) {
+            *text = text.filled(marks);
+        }
+        let key = match &make.script {
+            Some(script) if make.shared => script.digest(),
+            _ => key.to_owned(),
+        };
+        make.folder = Path::new(make.folder.as_os_str()).join(key).as_path().into();
+        made.clone_from(&make.folder);
+    }
+    let marks = [marks, &[("{made}", &made)]].concat();
+    let actors = variant.actors.iter_mut().flat_map(|actor| {
+        let values = actor.env.iter_mut().filter_map(|(_, value)| value.as_mut());
+        let words = actor.command.iter_mut().chain(actor.stdin.as_mut());
+        words.chain(values).chain([&mut actor.cwd])
+    });
+    let hooks = &mut variant.hooks;
+    let hooks = [
+        &mut hooks.setup,
+        &mut hooks.prepare,
+        &mut hooks.conclude,
+        &mut hooks.cleanup,
+        &mut hooks.cwd,
+    ];
+    for text in actors.chain(hooks.into_iter().flatten()) {
+        *text = text.filled(&marks);
+    }
+}
+
+impl Choices {
+    /// Returns the places, where there are any.
+    pub fn places(&self) -> &[Place] {
+        match self {
+            Self::Places(places) => places,
+            Self::Things(_) => &[],
+        }
+    }
+
+    /// Returns the things, where there are any.
+    pub fn things(&self) -> &[Thing] {
+        match self {
+            Self::Things(things) => things,
+            Self::Places(_) => &[],
+        }
+    }
+}
+
+impl Thing {
+    /// Returns what it is called where it stands alone: `import torch (app.py:14)`.
+    pub fn full_name(&self) -> String {
+        match &self.at {
+            Some(at) => format!("{} ({at})", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+impl Subset {
+    /// True when it holds this thing.
+    pub fn holds(&self, thing: u32) -> bool {
+        self.0.binary_search(&thing).is_ok()
+    }
+
+    /// Returns a name that tells it from others, as far as people need one.
+    fn name(&self, things: &[Thing]) -> String {
+        /// More names than this are no name.
+        const FEW: usize = 3;
+        let named = |kept: bool| {
+            let those = (0..).zip(things).filter(|(i, _)| self.holds(*i) == kept);
+            let names: Vec<&str> = those.map(|(_, thing)| thing.name.as_str()).collect();
+            names.join(", ")
+        };
+        match (self.0.len(), things.len()) {
+            (kept, all) if kept == all => "everything".to_owned(),
+            (0, _) => "nothing".to_owned(),
+            (1..=FEW, _) => format!("only {}", named(true)),
+            (kept, all) if all - kept <= FEW => format!("all but {}", named(false)),
+            (kept, all) => {
+                let digest = Text::from(self.to_string()).digest();
+                format!("{kept} of {all} ({})", &digest[..4])
+            }
+        }
+    }
+}
+
+impl fmt::Display for Subset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_slice();
+        while let Some(first) = rest.first() {
+            let run = (*first..).zip(rest).take_while(|(a, b)| a == *b).count();
+            let comma = if rest.len() == self.0.len() { "" } else { "," };
+            match run {
+                1 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{}", rest[run - 1])?,
+            }
+            rest = &rest[run..];
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Subset {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subset {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        /// More things than this are in no plan of ours.
+        const MOST: u32 = 10_000_000;
+        let text = String::deserialize(from)?;
+        let mut all = Vec::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let ends = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
+            let ends = ends.filter(|(_, last)| *last < MOST);
+            let (first, last) = ends.ok_or_else(|| D::Error::custom("broken list of numbers"))?;
+            all.extend(first..=last);
+        }
+        Ok(Self(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ActorPlan;
+
+    fn space(choices: Choices, command: &[&str]) -> Space {
+        let actor = ActorPlan {
+            name: String::new(),
+            role: Role::Main,
+            command: command.iter().map(Text::from).collect(),
+            copies: 1,
+            env: vec![("PATH".into(), Some("{made}/bin:/bin".into()))],
+            cwd: "{made}/sub".into(),
+            stdin: None,
+        };
+        let make = Make {
+            folder: "/made".into(),
+            copy: None,
+            script: Some("install {variant}{lines}".into()),
+            cwd: "/".into(),
+            shared: false,
+        };
+        Space {
+            template: VariantPlan {
+                actors: vec![actor],
+                make: Some(make),
+                ..VariantPlan::default()
+            },
+            choices,
+            sources: Vec::new(),
+            known: Vec::new(),
+            weights: Vec::new(),
+            apply: false,
+            repository: None,
+            makers: 1,
+            room: 0,
+        }
+    }
+
+    fn item(name: &str) -> Thing {
+        Thing {
+            name: name.to_owned(),
+            at: None,
+            what: What::Text(Some(name.into()), None),
+        }
+    }
+
+    #[test]
+    fn a_place_fills_its_name_and_its_folder_in() {
+        let place = |name: &str| Place {
+            name: name.to_owned(),
+            about: None,
+        };
+        let space = space(
+            Choices::Places(vec![place("1.0"), place("1.1")]),
+            &["run", "--version={variant}", "{trial}"],
+        );
+        assert_eq!(space.failing(), Choice::Place(1));
+        let variant = space.variant(&Choice::Place(1));
+        let actor = &variant.actors[0];
+        let command: Vec<String> = actor.command.iter().map(Text::to_string).collect();
+        assert_eq!(command, ["run", "--version=1.1", "{trial}"]);
+        assert_eq!(actor.cwd, "/made/1/sub".into());
+        assert_eq!(actor.env[0].1, Some("/made/1/bin:/bin".into()));
+        let make = variant.make.unwrap();
+        assert_eq!(make.script, Some("install 1.1".into()));
+        assert_eq!(make.folder, "/made/1".into());
+    }
+
+    #[test]
+    fn a_set_leaves_things_out() {
+        let mut things = ["a", "b", "c"].map(item).to_vec();
+        things.push(Thing {
+            name: "-v".to_owned(),
+            at: None,
+            what: What::Word(1),
+        });
+        let mut space = space(Choices::Things(things), &["run", "-v", "{set}", "x={set}"]);
+        let command = |space: &Space, kept: &[u32]| {
+            let variant = space.variant(&Choice::Set(Subset(kept.to_vec())));
+            let words = variant.actors[0].command.iter();
+            words.map(Text::to_string).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(command(&space, &[0, 1, 2, 3]), "run|-v|a|b|c|x=a b c");
+        assert_eq!(command(&space, &[0, 2]), "run|a|c|x=a c");
+        assert_eq!(command(&space, &[]), "run|x=");
+        // What follows from the script alone has the same folder wherever it is the same.
+        space.template.make.as_mut().unwrap().shared = true;
+        let folder = |kept: &[u32]| {
+            let variant = space.variant(&Choice::Set(Subset(kept.to_vec())));
+            variant.make.unwrap().folder
+        };
+        assert_eq!(folder(&[0]), folder(&[0, 3]));
+        assert_ne!(folder(&[0]), folder(&[1]));
+    }
+
+    #[test]
+    fn subsets_are_short_in_the_journal_and_have_names() {
+        for (kept, text) in [
+            (vec![], "\"\""),
+            (vec![3], "\"3\""),
+            (vec![0, 1, 2, 5, 7, 8], "\"0-2,5,7-8\""),
+        ] {
+            let subset = Subset(kept);
+            assert_eq!(serde_json::to_string(&subset).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Subset>(text).unwrap(), subset);
+        }
+        assert!(serde_json::from_str::<Subset>("\"0-4294967295\"").is_err());
+        let things: Vec<Thing> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(item).into();
+        let name = |kept: &[u32]| Subset(kept.to_vec()).name(&things);
+        assert_eq!(name(&[]), "nothing");
+        assert_eq!(name(&[1, 2]), "only b, c");
+        assert_eq!(name(&[0, 1, 2, 3, 4, 5, 7]), "all but g");
+        assert_eq!(name(&[0, 1, 2, 3, 4, 5, 6, 7]), "everything");
+        assert!(name(&[0, 1, 2, 3]).starts_with("4 of 8 ("));
+    }
+}

@@ -1,0 +1,75 @@
+//! `reduce`: which smallest set of things keeps the failure?
+
+use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
+use crate::model::{Choice, Subset, VariantId};
+use crate::state::{Reproduced, State};
+
+/// Searches the smallest set of things that keeps the failure.
+pub struct Reduce;
+
+/// Returns the sets that tell most in so many lanes.
+fn choose(state: &State, free: usize) -> Vec<Choice> {
+    let Some(reduction) = &state.reduction else {
+        return Vec::new();
+    };
+    let sets: Vec<Vec<usize>> = under_way(state).filter_map(|id| state.set(id)).collect();
+    let chosen = reduction.next_batch(&sets, free, state.plan.seed);
+    let subset = |set: Vec<usize>| {
+        let kept = set.into_iter().filter_map(|one| u32::try_from(one).ok());
+        Choice::Set(Subset(kept.collect()))
+    };
+    chosen.into_iter().map(subset).collect()
+}
+
+impl Policy for Reduce {
+    fn next(&self, state: &State) -> Step {
+        if let Some(step) = reproduce(state) {
+            return step;
+        }
+        if is_spent(state) {
+            return Step::finish(state);
+        }
+        match choose(state, 1).pop() {
+            Some(choice) => step(state, choice),
+            None if state.unsettled() || !state.making.is_empty() => Step::Wait,
+            None => Step::Done,
+        }
+    }
+
+    fn ahead(&self, state: &State) -> Option<Step> {
+        let ids = state.tallies().map(|(id, _)| id);
+        let stored = ids.filter(|id| state.is_ready(*id) && state.launched(*id) == 0);
+        if !makes(state) || free_makers(state) == 0 || is_spent(state) || stored.count() > 0 {
+            return None;
+        }
+        let steps = choose(state, 2).into_iter().map(|choice| step(state, choice));
+        let mut steps = steps.filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
+        steps.next()
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        if nothing_counts(state) {
+            return Verdict::CouldNotTest;
+        }
+        match (state.reproduced(), &state.reduction) {
+            (Reproduced::No, _) => Verdict::NotThere,
+            (Reproduced::Yes, Some(reduction)) if reduction.next().is_none() => {
+                if reduction.answer().sufficient {
+                    Verdict::Found
+                } else {
+                    Verdict::Undecided
+                }
+            }
+            _ => Verdict::Undecided,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        search::stop_rule(state, self.verdict(state))
+    }
+
+    fn left(&self, _: &State) -> Option<u64> {
+        None
+    }
+}

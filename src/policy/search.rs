@@ -1,0 +1,91 @@
+//! What `bisect` and `reduce` have in common: first what fails is seen to fail, and what is chosen
+//! then is made before it is tried.
+//!
+//! How often it fails is what every other step rests on, so that comes first, whatever else is
+//! asked.
+
+use super::{Step, StopRule, Verdict};
+use crate::model::{Choice, Space, VariantId};
+use crate::state::{Reproduced, State};
+use crate::stats::real;
+use std::time::Duration;
+
+/// Returns what to do as long as what fails has not failed often enough, or where it never will.
+pub(super) fn reproduce(state: &State) -> Option<Step> {
+    let failing = State::FAILING;
+    match state.reproduced() {
+        Reproduced::Yes => None,
+        Reproduced::No => Some(Step::Done),
+        Reproduced::NotYet(_) if is_spent(state) => Some(Step::finish(state)),
+        Reproduced::NotYet(more) if state.in_flight(failing) < more => Some(launch(state, failing)),
+        Reproduced::NotYet(_) => Some(Step::Wait),
+    }
+}
+
+/// Returns the step that tries a choice, or the one before that.
+pub(super) fn step(state: &State, choice: Choice) -> Step {
+    match state.find(&choice) {
+        Some(variant) => launch(state, variant),
+        None if free_makers(state) == 0 && makes(state) => Step::Wait,
+        None => Step::Choose(choice),
+    }
+}
+
+fn launch(state: &State, variant: VariantId) -> Step {
+    if state.is_ready(variant) {
+        Step::Launch(variant)
+    } else if state.making.contains(&variant) || free_makers(state) == 0 {
+        Step::Wait
+    } else {
+        Step::Make(variant)
+    }
+}
+
+/// Returns how many variants more may be made at once.
+pub(super) fn free_makers(state: &State) -> usize {
+    let makers = state.plan.space.as_ref().map_or(0, |space| space.makers);
+    (makers as usize).saturating_sub(state.making.len())
+}
+
+/// True where a variant must be made before it is tried.
+pub(super) fn makes(state: &State) -> bool {
+    let made = |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
+    state.plan.space.as_ref().is_some_and(made)
+}
+
+/// Returns what it costs to make a variant, in trials; nothing as long as none was made.
+pub(super) fn making_cost(state: &State) -> Option<f64> {
+    let (made, took) = state.made;
+    let trials: u64 = state.tallies().map(|(_, tally)| tally.trials()).sum();
+    let exposure = state.tallies().map(|(_, tally)| tally.exposure);
+    let trial = exposure.sum::<Duration>().as_secs_f64() / real(trials.max(1));
+    (made > 0 && trial > 0.0).then(|| took.as_secs_f64() / real(made) / trial)
+}
+
+/// Returns every variant as often as trials of it are under way; one that is being made will be
+/// tried, so it counts as one.
+pub(super) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
+    let ids = state.tallies().map(|(id, _)| id);
+    ids.flat_map(|id| {
+        let coming = u64::from(state.making.contains(&id));
+        let count = state.in_flight(id).max(coming);
+        std::iter::repeat_n(id, usize::try_from(count).unwrap_or(0))
+    })
+}
+
+/// True when there is no time left, or as many trials are run or under way as were allowed, of all
+/// variants together.
+pub(super) fn is_spent(state: &State) -> bool {
+    let count = |(id, tally): (VariantId, &crate::state::Tally)| tally.ran() + state.in_flight(id);
+    let all: u64 = state.tallies().map(count).sum();
+    state.budget_spent || state.plan.stop.trials.is_some_and(|most| all >= most)
+}
+
+/// Returns why trials ended, given what they came to.
+pub(super) fn stop_rule(state: &State, verdict: Verdict) -> StopRule {
+    match verdict {
+        Verdict::Found | Verdict::NotThere => StopRule::Decision,
+        _ if is_spent(state) && !state.budget_spent => StopRule::Spent,
+        _ => StopRule::from_outside(state),
+    }
+}

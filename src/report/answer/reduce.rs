@@ -1,0 +1,239 @@
+//! What does the failure need?
+
+use super::super::words;
+use super::{confidence, independence};
+use crate::model::{Choice, Subset, Thing, VariantId};
+use crate::policy::{Policy as _, Reduce, Verdict};
+use crate::state::State;
+use crate::stats::{self, search};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// More things than this are not listed in a sentence.
+const FEW: usize = 4;
+
+/// What the failure needs, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Reduction {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// How many things there were.
+    pub things: u64,
+    /// What was found to be needed.
+    pub needed: Vec<Needed>,
+    /// Whether that alone fails.
+    pub sufficient: bool,
+    /// How often that alone failed.
+    pub alone: Counts,
+    /// How often everything together failed.
+    pub everything: Counts,
+    /// How many times more rarely what was found fails than everything together, at least and at
+    /// most; null where that is not certain. A set that fails much more rarely is no reduction.
+    pub times_rarer: Option<[f64; 2]>,
+    /// The chance that the answer is wrong.
+    pub error_rate: f64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// Failures among trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+}
+
+/// Something that the failure needs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Needed {
+    /// What it is; several where none could be tried without the others.
+    pub things: Vec<String>,
+    /// How often the rest failed without it.
+    pub without: Counts,
+    /// Whether that shows that it is needed.
+    pub shown: bool,
+}
+
+impl Reduction {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        state.plan.question.search().filter(|_| state.search.is_none())?;
+        let things = state.plan.space.as_ref()?.choices.things();
+        let alpha = state.plan.alpha.value();
+        let answer = state.reduction.as_ref().map(search::Reduction::answer);
+        let rates = state.reduction.as_ref().map(|reduction| reduction.rates(alpha));
+        let answer = answer.unwrap_or_else(|| search::Answer {
+            needed: Vec::new(),
+            sufficient: false,
+            open: Vec::new(),
+        });
+        let all: Vec<usize> = answer.needed.concat();
+        let needed = answer.needed.iter().enumerate().map(|(index, group)| {
+            let rest = all.iter().copied().filter(|thing| !group.contains(thing));
+            Needed {
+                things: group.iter().map(|thing| name(things, *thing)).collect(),
+                without: counts(state, rest.collect()),
+                shown: !answer.open.contains(&index),
+            }
+        });
+        let failing = state.tally(State::FAILING);
+        let mut new = Self {
+            sentence: String::new(),
+            things: things.len() as u64,
+            needed: needed.collect(),
+            sufficient: answer.sufficient,
+            alone: counts(state, all.clone()),
+            everything: Counts {
+                failures: failing.failures,
+                trials: failing.trials(),
+            },
+            times_rarer: rates
+                .filter(|_| answer.sufficient)
+                .and_then(|rates| rates.times_rarer())
+                .map(|(least, most)| [least, most]),
+            error_rate: alpha,
+            assumptions: independence(state),
+        };
+        new.sentence = new.say(state);
+        Some(new)
+    }
+
+    fn say(&self, state: &State) -> String {
+        let Counts { failures, trials } = self.everything;
+        match Reduce.verdict(state) {
+            Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
+            Verdict::NotThere if failures == 0 => {
+                let bound = stats::upper_one_sided(0, trials, self.error_rate);
+                format!(
+                    "everything together did not fail in {}: its rate is below {} %",
+                    words::plural(trials, "trial"),
+                    words::percent_bound(bound)
+                )
+            }
+            Verdict::NotThere => format!(
+                "everything together failed in {failures} of {} only, too rarely for a search: --reproduce-limit allows more",
+                words::plural(trials, "trial")
+            ),
+            Verdict::Found => self.say_found(),
+            _ if self.needed.is_empty() => "not known yet what is needed".to_owned(),
+            _ => format!("not known yet: {} so far", self.what_is_needed()),
+        }
+    }
+
+    fn say_found(&self) -> String {
+        let Counts { failures, trials } = self.alone;
+        let found = match self.needed.as_slice() {
+            [] => format!(
+                "none of the {} is needed: without all of them it failed {failures}/{trials}",
+                words::plural(self.things, "thing")
+            ),
+            [one] if one.shown => format!(
+                "{}; without it {}",
+                self.what_is_needed(),
+                one.without.in_words()
+            ),
+            _ => self.what_is_needed(),
+        };
+        let open: Vec<String> = self.unshown().map(Needed::name).collect();
+        let found = if open.is_empty() {
+            found
+        } else {
+            format!("{found}; whether {} is, is not shown", open.join(", "))
+        };
+        match self.times_rarer {
+            Some([least, _]) => format!(
+                "{found}; but that alone fails at least {} times more rarely than everything together: something else has a part in it",
+                words::number(least)
+            ),
+            None => found,
+        }
+    }
+
+    fn what_is_needed(&self) -> String {
+        let names: Vec<String> = self.needed.iter().map(Needed::name).collect();
+        match names.as_slice() {
+            [one] => format!("{one} is needed"),
+            _ if names.len() <= FEW => format!("{} are needed", names.join(", ")),
+            _ => format!("{} of {} things are needed", names.len(), self.things),
+        }
+    }
+
+    fn unshown(&self) -> impl Iterator<Item = &Needed> {
+        self.needed.iter().filter(|one| !one.shown)
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        if !self.sufficient {
+            return Vec::new();
+        }
+        let mut lines: Vec<String> = self
+            .needed
+            .iter()
+            .filter(|_| self.needed.len() > 1)
+            .map(|one| format!("without {} {}", one.name(), one.without.in_words()))
+            .collect();
+        lines.push(format!(
+            "what is needed, alone, failed {}; everything together {}",
+            self.alone.in_words(),
+            self.everything.in_words()
+        ));
+        lines
+    }
+}
+
+impl Counts {
+    fn in_words(self) -> String {
+        format!("{}/{}", self.failures, self.trials)
+    }
+}
+
+impl Needed {
+    /// Returns what it is called in a sentence.
+    fn name(&self) -> String {
+        match self.things.as_slice() {
+            [one] => one.clone(),
+            all => format!("one or more of {}", all.join(", ")),
+        }
+    }
+}
+
+/// Returns a thing as people name it: `import torch` (line 14).
+fn name(things: &[Thing], index: usize) -> String {
+    let Some(thing) = things.get(index) else {
+        return String::new();
+    };
+    let name = words::sanitize(&thing.name);
+    match &thing.at {
+        Some(at) => format!("`{name}` ({at})"),
+        None => format!("`{name}`"),
+    }
+}
+
+/// Returns the variant that keeps these things, if it was tried.
+pub(super) fn variant(state: &State, mut set: Vec<usize>) -> Option<VariantId> {
+    set.sort_unstable();
+    let kept = set.into_iter().filter_map(|thing| u32::try_from(thing).ok());
+    state.find(&Choice::Set(Subset(kept.collect())))
+}
+
+/// Returns how often a set failed.
+fn counts(state: &State, set: Vec<usize>) -> Counts {
+    variant(state, set).map_or_else(Counts::default, |id| {
+        let tally = state.tally(id);
+        Counts {
+            failures: tally.failures,
+            trials: tally.trials(),
+        }
+    })
+}
+
+/// Says before the start what is searched.
+pub(super) fn beforehand(state: &State) -> Vec<String> {
+    let things = state.plan.space.as_ref().map_or(0, |space| space.len());
+    vec![format!(
+        "what of {} the failure needs, at {}; first until everything together has failed three times",
+        words::plural(things as u64, "thing"),
+        confidence(&state.plan)
+    )]
+}

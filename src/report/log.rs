@@ -1,0 +1,34 @@
+//! What a search found out, as a text that can be changed and searched on from.
+
+use super::answer::{Answer, PointSeen};
+use super::{Report, words};
+use std::fmt::Write as _;
+
+/// Returns the log of a search along a list; nothing for any other question.
+pub fn log(report: &Report) -> Option<String> {
+    let Some(Answer::Bisect(answer)) = &report.answer else {
+        return None;
+    };
+    let mut out = format!(
+        "# {}\n# Failures and trials of each place that was tried. Lines may be changed, left out or\n# added; the same search with --log THIS-FILE goes on from here.\n",
+        words::sanitize(&answer.sentence)
+    );
+    let known = |point: &&PointSeen| point.trials > 0 || point.untestable.is_some();
+    for point in answer.points.iter().filter(known) {
+        let PointSeen {
+            name,
+            failures,
+            trials,
+            ..
+        } = point;
+        let about = point.untestable.as_ref().or(point.about.as_ref());
+        let about = about.map_or(String::new(), |about| format!("  # {}", words::sanitize(about)));
+        let word = if *failures > 0 { "bad" } else { "good" };
+        // What ended up here cannot fail: it is a text in memory.
+        let _ = match point.untestable {
+            Some(_) => writeln!(out, "skip {name}{about}"),
+            None => writeln!(out, "{word} {name} {failures}/{trials}{about}"),
+        };
+    }
+    Some(out)
+}

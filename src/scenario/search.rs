@@ -1,0 +1,403 @@
+//! What a search chooses from: an ordered list of which the first is good and the last one bad,
+//! or a set of things of which some are needed.
+
+use super::matrix::Combination;
+use super::plan::{Refusal, Surroundings, refuse};
+use super::{Ask, Numbers, Scenario, Variant};
+use crate::model::{
+    ActorPlan, Choices, Known, Make, Place, Role, Source, Space, Text, Thing, VariantPlan, What,
+};
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Places after the good end, or things.
+const MOST: usize = 1_000_000;
+/// Variants that are made at once, unless told.
+const MAKERS: u32 = 1;
+/// What the folders of variants may hold, unless told.
+const ROOM: u64 = 10 << 30;
+/// How long it may take to make a variant, unless told.
+pub(super) const MAKE_LIMIT: Duration = Duration::from_secs(3600);
+/// Variables that a shell sets for itself, and the one without which no command is found.
+const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
+
+/// What was found where the scenario says what to search: commits, packages, pieces of files.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// What there is to choose.
+    pub choices: Choices,
+    /// The files that pieces are left out of.
+    pub sources: Vec<Source>,
+    /// How a variant is made.
+    pub make: Option<Make>,
+    /// What runs in this folder runs in that one of its variant, in which `{made}` stands.
+    pub moved: Option<(PathBuf, String)>,
+    /// The repository that the places are commits of.
+    pub repository: Option<Text>,
+    /// Put before PATH.
+    pub path: Vec<String>,
+    /// Variables that are set.
+    pub env: Vec<(String, String)>,
+    /// Variants that are made at once, unless told.
+    pub makers: Option<u32>,
+    /// How likely each place is the first that fails, against the others.
+    pub weights: Vec<u64>,
+    /// What is known of the places.
+    pub known: Vec<Known>,
+}
+
+impl From<Choices> for Searched {
+    fn from(choices: Choices) -> Self {
+        Self {
+            choices,
+            sources: Vec::new(),
+            make: None,
+            moved: None,
+            repository: None,
+            path: Vec::new(),
+            env: Vec::new(),
+            makers: None,
+            weights: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// True where variants are made as they are chosen.
+    pub(super) fn is_a_search(&self) -> bool {
+        matches!(self.ask, Some(Ask::Bisect | Ask::Reduce))
+    }
+
+    /// Returns what a search chooses from; nothing for any other question.
+    pub(super) fn space(&self, around: &Surroundings) -> Result<Option<Space>, Refusal> {
+        if !self.is_a_search() {
+            return Ok(None);
+        }
+        if !self.variants.is_empty() || !self.matrix.0.is_empty() {
+            let field = if self.variants.is_empty() {
+                "matrix"
+            } else {
+                "variant"
+            };
+            return Err(refuse(
+                "a search makes its variants itself, and these are others",
+                &[field],
+                "leave them out, or compare them: `provoke compare`",
+            ));
+        }
+        self.check_one_subject()?;
+        let variant = self.variant(
+            &Variant::default(),
+            &[],
+            &Combination::default(),
+            Vec::new(),
+            &around.base,
+        )?;
+        let searched = match &around.searched {
+            Some(searched) => searched.clone(),
+            None => self.listed(&variant, around)?.into(),
+        };
+        let mut template = variant;
+        move_to(&mut template, &searched, around)?;
+        template.make = searched.make;
+        let space = Space {
+            template,
+            choices: searched.choices,
+            sources: searched.sources,
+            known: searched.known,
+            weights: searched.weights,
+            apply: self.apply.unwrap_or(false),
+            repository: searched.repository,
+            makers: self.builds.map(NonZeroU32::get).or(searched.makers).unwrap_or(MAKERS),
+            room: self.disk.map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
+        };
+        self.check_space(&space)?;
+        Ok(Some(space))
+    }
+
+    /// Returns the fields that say what is searched, with whether they do.
+    fn subjects(&self) -> Vec<(&'static str, bool)> {
+        if self.ask == Some(Ask::Bisect) {
+            vec![
+                ("over", !self.over.is_empty()),
+                ("range", self.range.is_some()),
+                ("git", self.git.is_some()),
+                ("pip", self.pip.is_some()),
+                ("cargo", self.cargo.is_some()),
+                ("apt", self.apt.is_some()),
+                ("npm", self.npm.is_some()),
+                ("image", self.image.is_some()),
+            ]
+        } else {
+            vec![
+                ("imports", !self.imports.is_empty()),
+                ("statements", !self.statements.is_empty()),
+                ("lines", !self.lines.is_empty()),
+                ("files", self.files.is_some()),
+                ("args", self.args == Some(true)),
+                ("variables", self.variables == Some(true)),
+                ("set", !self.set.is_empty()),
+                ("from", self.from.is_some() || self.to.is_some()),
+            ]
+        }
+    }
+
+    fn check_one_subject(&self) -> Result<(), Refusal> {
+        let said: Vec<&str> = self
+            .subjects()
+            .into_iter()
+            .filter(|(_, said)| *said)
+            .map(|(name, _)| name)
+            .collect();
+        let bisects = self.ask == Some(Ask::Bisect);
+        match said.as_slice() {
+            [] if bisects => Err(refuse(
+                "there is nothing to search",
+                &["over"],
+                "say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, --git v1.0..main, or --pip PACKAGE",
+            )),
+            [] => Err(refuse(
+                "there is nothing to leave out",
+                &["set"],
+                "say what: --imports FILE, --lines FILE, --args, --variables, --set A,B,C (`{set}` stands for what is kept), or --from OLD --to NEW",
+            )),
+            [first, second, ..] => Err(refuse(
+                format!("`{first}` and `{second}` are both given"),
+                &[second],
+                "search one of them, and then the other",
+            )),
+            [one] => {
+                let field = |name: &str, said: bool| said.then(|| name.to_owned());
+                let stray = field("build", self.build.is_some() && !["git", "cargo"].contains(one))
+                    .or(field("requirements", self.requirements.is_some() && *one != "pip"))
+                    .or(field("constraints", self.constraints.is_some() && !["pip", "from"].contains(one)));
+                match stray {
+                    None => Ok(()),
+                    Some(stray) => Err(refuse(
+                        format!("`{stray}` says nothing about `{one}`"),
+                        &[&stray],
+                        "leave it out; a `setup` that holds `{variant}` is run for each",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Returns the places of a list that stands in the scenario itself.
+    pub fn places(&self) -> Result<Choices, Refusal> {
+        if let Some(Numbers(first, last)) = self.range {
+            let most = first.saturating_add(MOST as u64 + 1);
+            let numbers = first..=last.min(most);
+            return Ok(places(numbers.map(|number| number.to_string())));
+        }
+        if self.over.iter().any(String::is_empty) {
+            return Err(refuse(
+                "a place of the list has no name",
+                &["over"],
+                "leave out the comma at its end, or the one too many",
+            ));
+        }
+        Ok(places(self.over.iter().cloned()))
+    }
+
+    /// Returns what is searched where it stands in the scenario itself.
+    fn listed(&self, variant: &VariantPlan, around: &Surroundings) -> Result<Choices, Refusal> {
+        if self.ask == Some(Ask::Bisect) {
+            return self.places();
+        }
+        let things = if !self.set.is_empty() {
+            self.items(variant)?
+        } else if self.args == Some(true) {
+            self.words(variant)?
+        } else {
+            variables(variant, around)
+        };
+        Ok(Choices::Things(things))
+    }
+
+    /// Returns the things that `{set}` stands for.
+    fn items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+        let words = variant.actors.iter().flat_map(|actor| &actor.command);
+        let hooks = [&self.setup, &self.prepare];
+        let mut texts = words.map(ToString::to_string).chain(
+            variant
+                .actors
+                .iter()
+                .flat_map(|actor| &actor.env)
+                .filter_map(|(_, value)| value.as_ref().map(ToString::to_string)),
+        );
+        let marked = |text: &str| text.contains("{set}") || text.contains("{lines}");
+        let in_hooks = hooks.into_iter().flatten().any(|hook| marked(hook));
+        if !in_hooks && !texts.any(|text| marked(&text)) {
+            return Err(refuse(
+                "`{set}` stands nowhere, so nothing would change",
+                &["set"],
+                "put it where the things belong: -- ./program {set}; alone it is a word for each, elsewhere they are joined by spaces; `{lines}` has each on its line",
+            ));
+        }
+        let item = |name: &String| Thing {
+            name: name.clone(),
+            at: None,
+            what: What::Text(Some(name.into()), None),
+        };
+        Ok(self.set.iter().map(item).collect())
+    }
+
+    /// Returns the arguments of the main command.
+    fn words(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+        let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+        if main.is_none_or(|_| self.shell.is_some()) {
+            return Err(refuse(
+                "the words of a line for the shell cannot be left out",
+                &["args"],
+                "give the command as words: -- ./program argument",
+            ));
+        }
+        let prefix = self.wrapping()?.len() + 1;
+        let words = main.into_iter().flat_map(|main| &main.command);
+        let words = (0..).zip(words).skip(prefix);
+        let word = |(at, word): (u32, &Text)| Thing {
+            name: word.to_string(),
+            at: None,
+            what: What::Word(at),
+        };
+        Ok(words.map(word).collect())
+    }
+
+    fn check_space(&self, space: &Space) -> Result<(), Refusal> {
+        let subjects = self.subjects();
+        let field = subjects.iter().find(|(_, said)| *said);
+        let field = field.map_or("over", |(name, _)| *name);
+        if space.len() > MOST {
+            return Err(refuse(
+                format!("more than {MOST} cannot be searched"),
+                &[field],
+                "narrow it down first",
+            ));
+        }
+        match &space.choices {
+            Choices::Places(places) => {
+                if places.len() < 2 {
+                    return Err(refuse(
+                        "a search needs two ends",
+                        &[field],
+                        "the first is good, the last one bad",
+                    ));
+                }
+                let mut known = BTreeSet::new();
+                let twice = places.iter().find(|place| !known.insert(&place.name));
+                if let Some(twice) = twice {
+                    return Err(refuse(
+                        format!("`{}` is there twice", twice.name),
+                        &[field],
+                        "each has one place in the order",
+                    ));
+                }
+            }
+            Choices::Things(things) if things.is_empty() => {
+                return Err(refuse(
+                    "there is nothing to leave out",
+                    &[field],
+                    "then everything that is there is needed",
+                ));
+            }
+            Choices::Things(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn places(names: impl Iterator<Item = String>) -> Choices {
+    let place = |name| Place { name, about: None };
+    Choices::Places(names.map(place).collect())
+}
+
+/// Returns the variables that the trials see, the ones that were set for them first.
+fn variables(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
+    let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+    let own = main.into_iter().flat_map(|main| &main.env);
+    let own: Vec<(&Text, &Text)> = own
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+        .collect();
+    let theirs = around.environment.iter().map(|(name, value)| (name, value));
+    let theirs = theirs.filter(|(name, _)| !own.iter().any(|(known, _)| known == name));
+    let meant = |(name, _): &(&Text, &Text)| {
+        let name = name.to_string();
+        !NOT_MEANT.contains(&name.as_str()) && !name.starts_with("PROVOKE_")
+    };
+    let thing = |(name, value): (&Text, &Text)| Thing {
+        name: name.to_string(),
+        at: None,
+        what: What::Variable(name.clone(), Some(value.clone()), None),
+    };
+    let all = own.iter().copied().chain(theirs);
+    all.filter(meant).map(thing).collect()
+}
+
+/// Lets the template run in the folder of its variant, wherever it ran in the folder that this is
+/// made of, and see what is in it.
+fn move_to(
+    template: &mut VariantPlan,
+    searched: &Searched,
+    around: &Surroundings,
+) -> Result<(), Refusal> {
+    let is_path = |name: &Text| name.as_os_str() == "PATH";
+    let path = around.environment.iter().find(|(name, _)| is_path(name));
+    let path = path.map(|(_, value)| value.clone());
+    for actor in &mut template.actors {
+        if let Some((from, to)) = &searched.moved {
+            moved(actor, from, to)?;
+        }
+        for (name, value) in &searched.env {
+            actor.env.retain(|(known, _)| known.as_os_str() != name.as_str());
+            actor.env.push((name.into(), Some(value.into())));
+        }
+        if !searched.path.is_empty() {
+            let own = actor.env.iter().position(|(name, _)| is_path(name));
+            let own = own.map(|at| actor.env.remove(at).1);
+            let rest = own.unwrap_or_else(|| path.clone());
+            let mut all: Vec<Text> = searched.path.iter().map(Text::from).collect();
+            all.extend(rest);
+            let all = Text::joined(&all, b":");
+            actor.env.push(("PATH".into(), Some(all)));
+        }
+        actor.env.sort();
+    }
+    Ok(())
+}
+
+fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
+    let within = |path: &Path| {
+        let inside = path.strip_prefix(from).ok()?;
+        let there = Path::new(to).join(inside);
+        // Without a slash at its end.
+        Some(Text::from(there.components().collect::<PathBuf>()))
+    };
+    // A link to the folder is the folder.
+    let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
+    let cwd = real(&actor.cwd).and_then(|cwd| within(&cwd));
+    let Some(cwd) = cwd else {
+        return Err(refuse(
+            format!("`{}` is not in `{}`", actor.cwd, from.display()),
+            &["cwd"],
+            "run in the folder that is searched",
+        ));
+    };
+    actor.cwd = cwd;
+    if let Some(input) = &actor.stdin {
+        actor.stdin = Some(real(input).and_then(|path| within(&path)).unwrap_or_else(|| input.clone()));
+    }
+    // The program that is meant is the one in the variant's folder.
+    for word in &mut actor.command {
+        let path = Path::new(word.as_os_str());
+        if path.is_absolute()
+            && let Some(there) = within(path)
+        {
+            *word = there;
+        }
+    }
+    Ok(())
+}

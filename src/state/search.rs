@@ -1,0 +1,160 @@
+//! What a search has learned: the place that fails first, or the smallest set that does.
+
+use super::State;
+use crate::model::{Choice, Choices, Plan, Question, Search, Subset, Trial, VariantId};
+use crate::stats::search::{Bisection, Count, Model, Reduction};
+
+/// Failures of what fails before the search begins ...
+const FAILURES: u64 = 3;
+/// ... but where every trial fails, so many trials: it may well be that it always does.
+const ALWAYS: u64 = 10;
+
+/// What is still to be learned of the variant that fails, before anything is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reproduced {
+    /// So many trials more, at least.
+    NotYet(u64),
+    /// It failed often enough.
+    Yes,
+    /// It did not fail often enough in so many trials, or cannot be tried.
+    No,
+}
+
+impl State {
+    /// Returns the variant that fails, of a search: the bad end, or everything together.
+    pub const FAILING: VariantId = VariantId(0);
+
+    /// Returns the variant of a choice, once it was chosen.
+    pub fn find(&self, choice: &Choice) -> Option<VariantId> {
+        self.chosen.get(choice).copied()
+    }
+
+    /// Returns the place of a variant in the list that is searched.
+    pub fn place(&self, variant: VariantId) -> Option<usize> {
+        match self.plan.variant(variant).choice {
+            Some(Choice::Place(place)) => Some(place as usize),
+            _ => None,
+        }
+    }
+
+    /// Returns the variant of a place, if it was chosen.
+    pub fn at(&self, place: usize) -> Option<VariantId> {
+        self.find(&Choice::Place(u32::try_from(place).ok()?))
+    }
+
+    /// Returns the things that a variant keeps.
+    pub fn set(&self, variant: VariantId) -> Option<Vec<usize>> {
+        match &self.plan.variant(variant).choice {
+            Some(Choice::Set(subset)) => Some(indices(subset)),
+            _ => None,
+        }
+    }
+
+    /// Says how far what fails is reproduced.
+    pub fn reproduced(&self) -> Reproduced {
+        let Some(asked) = self.plan.question.search() else {
+            return Reproduced::No;
+        };
+        let tally = self.tally(Self::FAILING);
+        let (failures, trials) = (tally.failures, tally.trials());
+        let in_vain = tally.ran() >= asked.reproduce && failures < FAILURES;
+        if failures >= FAILURES && (failures < trials || trials >= ALWAYS) {
+            Reproduced::Yes
+        } else if !self.is_testable(Self::FAILING) || in_vain {
+            Reproduced::No
+        } else if failures == trials {
+            Reproduced::NotYet(ALWAYS - trials)
+        } else {
+            Reproduced::NotYet(FAILURES - failures)
+        }
+    }
+
+    /// Takes a trial that counts into account.
+    pub(super) fn learn(&mut self, trial: &Trial, failed: bool) {
+        if let Some(search) = &mut self.search
+            && let Some(Choice::Place(place)) = self.plan.variant(trial.variant).choice
+        {
+            search.observe(place as usize, failed);
+        }
+        match (&mut self.reduction, self.plan.question.search()) {
+            (Some(reduction), _) => {
+                if let Some(Choice::Set(subset)) = &self.plan.variant(trial.variant).choice {
+                    reduction.observe(&indices(subset), failed);
+                }
+            }
+            (None, Some(asked)) if self.search.is_none() => {
+                if self.reproduced() == Reproduced::Yes {
+                    self.reduction = Some(self.begin_reduction(asked));
+                }
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn begin_reduction(&self, asked: &Search) -> Reduction {
+        let tally = self.tally(Self::FAILING);
+        let baseline = Count {
+            failures: tally.failures,
+            runs: tally.trials(),
+        };
+        let things = self.plan.space.as_ref().map_or(0, |space| space.len());
+        let order = (0..things).collect();
+        let delta = self.plan.alpha.value();
+        let mut reduction = Reduction::new(order, asked.clean, baseline, delta);
+        for id in self.untestable.keys() {
+            if let Some(set) = self.set(*id) {
+                reduction.untestable(&set);
+            }
+        }
+        reduction
+    }
+
+    /// Takes into account that a variant cannot be tried.
+    pub(super) fn forget(&mut self, variant: VariantId) {
+        match &self.plan.variant(variant).choice {
+            Some(Choice::Place(place)) => {
+                if let Some(search) = &mut self.search {
+                    search.untestable(*place as usize);
+                }
+            }
+            Some(Choice::Set(subset)) => {
+                if let Some(reduction) = &mut self.reduction {
+                    reduction.untestable(&indices(subset));
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn indices(subset: &Subset) -> Vec<usize> {
+    subset.0.iter().map(|index| *index as usize).collect()
+}
+
+/// Returns what is known of a list before the first trial.
+pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
+    let Question::Bisect(asked) = &plan.question else {
+        return None;
+    };
+    let space = plan.space.as_ref()?;
+    let Choices::Places(places) = &space.choices else {
+        return None;
+    };
+    let model = Model {
+        clean: asked.clean,
+        ..Model::default()
+    };
+    // The first is good: that the others are the first that fails is what is weighed.
+    #[expect(clippy::cast_precision_loss, reason = "weights, not counts")]
+    let weights: Vec<f64> = space.weights.iter().skip(1).map(|w| *w as f64).collect();
+    let weights = (!weights.is_empty()).then_some(weights.as_slice());
+    let mut search = Bisection::new(places.len() - 1, &model, weights);
+    for known in &space.known {
+        let place = known.place as usize;
+        match known.counts {
+            Some((failures, trials)) => search.observe_many(place, failures, trials),
+            None => search.untestable(place),
+        }
+    }
+    Some(search)
+}
