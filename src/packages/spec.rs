@@ -314,8 +314,8 @@ mod tests {
 
     #[test]
     fn names_are_near_by_few_slips() {
-        let known = || ["numpy", "scipy", "nunpy", "torch"].map(str::to_owned);
-        assert_eq!(near("nmupy", known()), "`numpy` or `nunpy`");
+        let known = || ["numpy", "scipy", "nump", "torch"].map(str::to_owned);
+        assert_eq!(near("numpi", known()), "`nump` or `numpy`");
         assert_eq!(near("zebra", known()), "");
     }
 }
