@@ -223,7 +223,7 @@ impl<'a> Pip<'a> {
             (
                 format!("uv venv --quiet --python {python} {made}"),
                 format!("uv pip install --quiet --python {inside}"),
-                "cause: |╰─▶ |^error: ",
+                "cause: |╰─▶ ",
             )
         } else {
             let (flag, pip) = if installs_elsewhere {

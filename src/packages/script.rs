@@ -29,7 +29,7 @@ pub(super) fn run(command: &str, telling: &str) -> String {
         r#"log=$PROVOKE_MADE/provoke.log
 {{
 {command}
-}} >"$log" 2>&1 || {{
+}} >>"$log" 2>&1 || {{
     cat "$log"
     grep -m 1 -E {telling} "$log" | sed 's/^[^[:alnum:]]*//'
     exit 1
