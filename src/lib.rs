@@ -26,6 +26,7 @@
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `prepare` | makes what a variant needs before its trials | model | thiserror |
+//! | `packages` | which versions of a package there are, and how an environment with one is made | | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
@@ -46,6 +47,7 @@ pub mod driver;
 pub mod exec;
 pub mod model;
 pub mod oracle;
+pub mod packages;
 pub mod policy;
 pub mod prepare;
 pub mod report;

@@ -9,5 +9,6 @@ mod damage;
 mod golden;
 mod layers;
 mod loop_and_fold;
+mod packages;
 mod slot;
 mod victim;

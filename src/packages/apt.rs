@@ -1,0 +1,108 @@
+//! Packages of Debian: unpacked beside those that are installed, which needs no rights.
+
+use super::script::{self, quoted};
+use super::spec::Spec;
+use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
+
+/// Lists the versions that the sources of apt have.
+pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+    let said = ask(wanted, "apt-cache", &["madison", &spec.name])?;
+    let lines = said.out.lines().filter(|line| !line.ends_with(" Sources"));
+    let mut versions: Vec<_> = lines
+        .filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned()))
+        .collect();
+    if !versions.is_empty() {
+        // One version may have several sources.
+        versions.sort();
+        versions.dedup();
+        return Ok(Listing {
+            versions,
+            notes: vec![
+                "apt lists what its sources have now, as of the last `apt-get update`".to_owned(),
+            ],
+        });
+    }
+    if !said.fine {
+        return refused(
+            format!("apt does not list {}: {}", spec.name, said.why()),
+            format!("does `apt-cache madison {}` work?", spec.name),
+        );
+    }
+    let names = ask(wanted, "apt-cache", &["pkgnames"])?.out;
+    if names.lines().any(|name| *name == spec.name) {
+        return refused(
+            format!("no source of apt has {}", spec.name),
+            "it is installed, or another package provides it: name one that `apt-cache madison` lists",
+        );
+    }
+    unknown(spec, names.lines().map(str::to_owned))
+}
+
+/// Returns how a version is unpacked.
+pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
+    let package = quoted(&format!("{}={{variant}}", spec.name));
+    let get =
+        format!("cd \"$PROVOKE_MADE\" && apt-get download {package} && dpkg-deb -x ./*.deb root");
+    let mut script = script::run(&get, "^E: |^dpkg-deb: error");
+    script += "rm -f \"$PROVOKE_MADE\"/*.deb\n";
+    let below = |folders: &[&str]| {
+        let folders = folders
+            .iter()
+            .map(|folder| format!("{{made}}/root/{folder}"));
+        folders.collect::<Vec<_>>()
+    };
+    let triplet = triplet(&spec.name);
+    let (usr, top) = (format!("usr/lib/{triplet}"), format!("lib/{triplet}"));
+    let libraries = below(&[&usr, &top, "usr/lib", "lib"]);
+    let recipe = Recipe {
+        script,
+        path: below(&[
+            "usr/local/bin",
+            "usr/sbin",
+            "usr/bin",
+            "sbin",
+            "bin",
+            "usr/games",
+        ]),
+        env: vec![before("LD_LIBRARY_PATH", libraries)],
+        cwd: None,
+        shared: true,
+    };
+    let notes = [
+        "each version is unpacked beside the installed one, and found by PATH and LD_LIBRARY_PATH; its scripts are not run",
+        "what it depends on stays as it is installed",
+    ];
+    (recipe, notes.map(str::to_owned).to_vec())
+}
+
+/// Returns what Debian calls the folder of libraries for a machine.
+fn triplet(package: &str) -> String {
+    let machine = match package.split_once(':').map(|(_, machine)| machine) {
+        Some("amd64") => "x86_64",
+        Some("i386") => "x86",
+        Some("arm64") => "aarch64",
+        Some("armhf") => "arm",
+        Some("ppc64el") => "powerpc64",
+        Some("native" | "any" | "all") | None => std::env::consts::ARCH,
+        Some(other) => other,
+    };
+    match machine {
+        "x86" => "i386-linux-gnu".to_owned(),
+        "arm" => "arm-linux-gnueabihf".to_owned(),
+        "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
+        other => format!("{other}-linux-gnu"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_lie_where_their_machine_has_them() {
+        assert_eq!(triplet("libc6:i386"), "i386-linux-gnu");
+        assert_eq!(triplet("libc6:arm64"), "aarch64-linux-gnu");
+        assert_eq!(triplet("libc6:s390x"), "s390x-linux-gnu");
+        assert_eq!(triplet("libc6"), triplet("libc6:native"));
+    }
+}

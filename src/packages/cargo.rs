@@ -1,0 +1,316 @@
+//! Crates: cargo keeps what the registry says of a crate, and can be made to ask for it. A version
+//! is tried in a copy of the project.
+
+use super::project;
+use super::script::{self, quoted};
+use super::spec::{Spec, some};
+use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A requirement that no version meets: cargo looks for the crate, and for nothing else.
+const NONE: &str = "=0.0.0-provoke";
+
+/// The project of the user.
+pub(super) struct Project {
+    /// The top folder of its workspace.
+    root: PathBuf,
+    /// Where the trials run, from there.
+    inside: PathBuf,
+    /// `cargo add` for each package of it that asks for the crate, with all that it asks for.
+    adds: Vec<String>,
+}
+
+impl Project {
+    /// Finds the project around the folder of the trials, and where it depends on the crate.
+    pub(super) fn find(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+        let outside = |what: String| {
+            refused(
+                what,
+                "a crate is bisected in a project that depends on it: go there, or set `cwd`",
+            )
+        };
+        let said = ask(
+            wanted,
+            "cargo",
+            &["metadata", "--no-deps", "--format-version", "1"],
+        )?;
+        let about: Option<Value> = serde_json::from_str(&said.out).ok();
+        let root = about
+            .as_ref()
+            .and_then(|about| about["workspace_root"].as_str());
+        let (Some(about), Some(root)) = (&about, root) else {
+            return outside(format!(
+                "there is no project of cargo's here: {}",
+                said.why()
+            ));
+        };
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (root, folder) = (real(Path::new(root)), real(wanted.folder));
+        let Ok(inside) = folder.strip_prefix(&root).map(Path::to_owned) else {
+            let (folder, root) = (folder.display(), root.display());
+            return outside(format!(
+                "`{folder}` is not in `{root}`, where its workspace is"
+            ));
+        };
+        let packages = about["packages"].as_array().into_iter().flatten();
+        let mut known = Vec::new();
+        let mut adds = Vec::new();
+        for package in packages {
+            for dependency in package["dependencies"].as_array().into_iter().flatten() {
+                let name = dependency["name"].as_str().unwrap_or_default();
+                known.push(name.to_owned());
+                if name == spec.name && dependency["path"].is_null() {
+                    adds.push(add(
+                        package["name"].as_str().unwrap_or_default(),
+                        dependency,
+                    ));
+                }
+            }
+        }
+        let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap_or_default();
+        let locked = lock
+            .lines()
+            .filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        known.extend(locked.map(str::to_owned));
+        if !known.contains(&spec.name) {
+            let near = super::spec::near(&spec.name, known);
+            let hint = if near.is_empty() {
+                "`cargo tree` shows what it depends on".to_owned()
+            } else {
+                format!("is it {near}?")
+            };
+            let what = format!(
+                "`{}` does not depend on the crate `{}`",
+                root.display(),
+                spec.name
+            );
+            return refused(what, hint);
+        }
+        Ok(Self { root, inside, adds })
+    }
+
+    /// Returns how a version is set in a copy of the project, and the copy built.
+    pub(super) fn recipe(&self, wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+        let build = wanted.build.unwrap_or("cargo build");
+        let name = quoted(&spec.name);
+        // What the manifests admit is set in the lock file alone.
+        let mut set = format!("cargo update --quiet -p {name} --precise '{{variant}}'");
+        if !self.adds.is_empty() {
+            set = format!("{set} || {{ : >\"$log\"; {}; }}", self.adds.join(" && "));
+        }
+        let mut script = project::copied(&self.root, &self.inside);
+        script += "export CARGO_TARGET_DIR=\"$PROVOKE_MADE/target\"\n";
+        script += &script::run(&set, "^error");
+        script += &script::run(build, "^error");
+        let path = ["debug", "release"].map(|profile| format!("{{made}}/target/{profile}"));
+        let recipe = Recipe {
+            script,
+            path: path.to_vec(),
+            env: vec![("CARGO_TARGET_DIR".to_owned(), "{made}/target".to_owned())],
+            cwd: Some(project::below("src", &self.inside)),
+            shared: false,
+        };
+        let root = self.root.display();
+        let notes = vec![format!(
+            "each version is tried in a copy of `{root}`, built by `{build}`"
+        )];
+        (recipe, notes)
+    }
+}
+
+/// Returns the command that sets the version that a package asks for, and leaves all else.
+fn add(package: &str, dependency: &Value) -> String {
+    let mut command = format!("cargo add --quiet --package {}", quoted(package));
+    let mut flag = |flag: &str, value: Option<&str>| {
+        command = match value {
+            Some(value) => format!("{command} {flag} {}", quoted(value)),
+            None => format!("{command} {flag}"),
+        };
+    };
+    match dependency["kind"].as_str() {
+        Some("dev") => flag("--dev", None),
+        Some("build") => flag("--build", None),
+        _ => {}
+    }
+    for key in ["target", "rename", "registry"] {
+        // The registry is an address there; its name is only in the manifest.
+        if let Some(value) = dependency[key]
+            .as_str()
+            .filter(|value| !value.contains("://"))
+        {
+            flag(&format!("--{key}"), Some(value));
+        }
+    }
+    if dependency["optional"] == true {
+        flag("--optional", None);
+    }
+    if dependency["uses_default_features"] == false {
+        flag("--no-default-features", None);
+    }
+    let features = dependency["features"].as_array().into_iter().flatten();
+    for feature in features.filter_map(Value::as_str) {
+        flag("--features", Some(feature));
+    }
+    let name = dependency["name"].as_str().unwrap_or_default();
+    format!("{command} {}", quoted(&format!("{name}@={{variant}}")))
+}
+
+/// Lists the versions that the registry has.
+pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+    let name = &spec.name;
+    let folder = Folder::new().map_err(|source| Fault::Io {
+        path: std::env::temp_dir(),
+        source,
+    })?;
+    let manifest = folder.0.join("Cargo.toml");
+    let text = format!(
+        "[package]\nname = \"provoke-asks\"\nedition = \"2021\"\n[lib]\npath = \"lib.rs\"\n[dependencies]\n{name} = \"{NONE}\"\n[workspace]\n"
+    );
+    fs::write(&manifest, text).map_err(|source| Fault::Io {
+        path: manifest.clone(),
+        source,
+    })?;
+    let _ = fs::write(folder.0.join("lib.rs"), "");
+    let manifest = manifest.display().to_string();
+    let said = ask(
+        wanted,
+        "cargo",
+        &["generate-lockfile", "--manifest-path", &manifest],
+    )?;
+    let Some(kept) = kept(wanted, name) else {
+        if said.err.contains("no matching package") {
+            return unknown(spec, []);
+        }
+        return refused(
+            format!("cargo does not list {name}: {}", said.why()),
+            format!("does `cargo info {name}` work? {name}==A,B,C needs no list"),
+        );
+    };
+    let mut notes = Vec::new();
+    if !said.err.contains("candidate versions found") {
+        notes.push(format!(
+            "the registry does not answer ({}): versions are those known here",
+            said.why()
+        ));
+    }
+    let (versions, yanked) = entries(&kept);
+    if !yanked.is_empty() {
+        let yanked = some(&yanked);
+        notes.push(format!(
+            "left out: yanked ({yanked}); they can be named, {name}==A,B,C"
+        ));
+    }
+    Ok(Listing { versions, notes })
+}
+
+/// A folder for one question.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = since.unwrap_or_default().as_nanos();
+        let path = std::env::temp_dir().join(format!("provoke-{}-{now}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns what cargo keeps of a crate. Of several registries that have it, it is the one that was
+/// asked last.
+fn kept(wanted: &Wanted, name: &str) -> Option<String> {
+    let set = wanted.env.iter().find(|(name, _)| name == "CARGO_HOME");
+    let set = set.map(|(_, value)| PathBuf::from(value));
+    let home = set
+        .or_else(|| std::env::var_os("CARGO_HOME").map(PathBuf::from))
+        .or_else(|| Some(std::env::home_dir()?.join(".cargo")))?;
+    let indices = fs::read_dir(wanted.folder.join(home).join("registry/index")).ok()?;
+    let files = indices.filter_map(|index| {
+        let file = index.ok()?.path().join(".cache").join(place(name));
+        let age = fs::metadata(&file)
+            .and_then(|about| about.modified())
+            .ok()?;
+        Some((age, file))
+    });
+    let (_, file) = files.max()?;
+    Some(String::from_utf8_lossy(&fs::read(file).ok()?).into_owned())
+}
+
+/// Returns where the index has a crate.
+fn place(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    match name.len() {
+        1 | 2 => format!("{}/{name}", name.len()),
+        3 => format!("3/{}/{name}", &name[..1]),
+        _ => format!("{}/{}/{name}", &name[..2], &name[2..4]),
+    }
+}
+
+/// Returns the versions of a file of the index, and those that are yanked.
+fn entries(kept: &str) -> (Vec<String>, Vec<String>) {
+    let (mut versions, mut yanked) = (Vec::new(), Vec::new());
+    for entry in kept
+        .split(['\0', '\n'])
+        .filter(|entry| entry.starts_with('{'))
+    {
+        let entry: Value = serde_json::from_str(entry).unwrap_or_default();
+        if let Some(version) = entry["vers"].as_str() {
+            let list = if entry["yanked"] == true {
+                &mut yanked
+            } else {
+                &mut versions
+            };
+            list.push(version.to_owned());
+        }
+    }
+    (versions, yanked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_index_has_short_names_apart() {
+        for (name, at) in [
+            ("a", "1/a"),
+            ("ab", "2/ab"),
+            ("abc", "3/a/abc"),
+            ("itoa", "it/oa/itoa"),
+            ("SERDE_json", "se/rd/serde_json"),
+        ] {
+            assert_eq!(place(name), at);
+        }
+    }
+
+    #[test]
+    fn yanked_versions_are_apart() {
+        let kept = "\u{3}\u{2}\0\0\0etag: x\00.1.0\0{\"vers\":\"0.1.0\",\"yanked\":true}\00.2.0\0{\"vers\":\"0.2.0\",\"yanked\":false}\0";
+        let expected = (vec!["0.2.0".to_owned()], vec!["0.1.0".to_owned()]);
+        assert_eq!(entries(kept), expected);
+    }
+
+    #[test]
+    fn only_the_version_of_a_dependency_changes() {
+        let dependency = json!({
+            "name": "itoa", "kind": "dev", "rename": "numbers", "optional": false,
+            "uses_default_features": false, "features": ["i128"], "target": "cfg(unix)",
+            "registry": null,
+        });
+        assert_eq!(
+            add("mine", &dependency),
+            "cargo add --quiet --package 'mine' --dev --target 'cfg(unix)' --rename 'numbers' \
+             --no-default-features --features 'i128' 'itoa@={variant}'"
+        );
+    }
+}

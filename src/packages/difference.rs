@@ -1,0 +1,279 @@
+//! How two environments differ: packages as `pip freeze` writes them, or variables as `env` does.
+
+use super::requirements::{self, Role};
+use super::{Fault, refused};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a file lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Packages of Python.
+    Packages,
+    /// Variables of an environment.
+    Variables,
+}
+
+/// What one environment has otherwise than another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Of a package or of a variable.
+    pub name: String,
+    /// What it is in the first, if it is there: the lines of a package, the value of a variable.
+    pub from: Option<String>,
+    /// What it is in the second.
+    pub to: Option<String>,
+}
+
+/// Two environments side by side, each part by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// What is compared.
+    pub kind: Kind,
+    /// What both have: a name, and what it is.
+    pub common: Vec<(String, String)>,
+    /// What they do not both have.
+    pub differences: Vec<Difference>,
+}
+
+type Parts = BTreeMap<String, String>;
+
+/// Compares two files of the same kind.
+pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
+    let ((kind, mut old), (other, new)) = (read(from)?, read(to)?);
+    if kind != other {
+        let what = |kind| match kind {
+            Kind::Packages => "packages",
+            Kind::Variables => "variables",
+        };
+        return refused(
+            format!(
+                "`{}` lists {}, `{}` lists {}",
+                from.display(),
+                what(kind),
+                to.display(),
+                what(other)
+            ),
+            "compare two files of `pip freeze`, or two of `env -0`",
+        );
+    }
+    let (mut common, mut differences) = (Vec::new(), Vec::new());
+    for (name, to) in new {
+        match old.remove(&name) {
+            Some(from) if is_same(kind, &from, &to) => common.push((name, to)),
+            from => differences.push(Difference {
+                name,
+                from,
+                to: Some(to),
+            }),
+        }
+    }
+    differences.extend(old.into_iter().map(|(name, from)| Difference {
+        name,
+        from: Some(from),
+        to: None,
+    }));
+    differences.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Comparison {
+        kind,
+        common,
+        differences,
+    })
+}
+
+/// Says whether two texts ask for the same, in whichever spelling.
+fn is_same(kind: Kind, from: &str, to: &str) -> bool {
+    match kind {
+        Kind::Packages => from
+            .lines()
+            .map(requirements::plain)
+            .eq(to.lines().map(requirements::plain)),
+        Kind::Variables => from == to,
+    }
+}
+
+fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
+    let text = requirements::decoded(path, requirements::bytes(path)?)?;
+    let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let first = text.lines().find(|line| !blank(line));
+    let is_env = text.contains('\0') || first.is_some_and(|line| variable(line).is_some());
+    if is_env {
+        return Ok((Kind::Variables, variables(path, &text)?));
+    }
+    let mut parts = Parts::new();
+    for line in requirements::read(path, Path::new("."))? {
+        // What only holds others to a version is no part of what is there.
+        if line.role == Role::Constraint {
+            continue;
+        }
+        let text = line.text;
+        // One package may have a line for each of several platforms.
+        parts
+            .entry(line.name)
+            .and_modify(|lines| {
+                if !lines.split('\n').any(|line| line == text) {
+                    *lines = format!("{lines}\n{text}");
+                }
+            })
+            .or_insert(text);
+    }
+    Ok((Kind::Packages, parts))
+}
+
+/// Returns the name and the value that a line sets. Shells export functions, too, as variables
+/// whose names end so.
+fn variable(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let plain = name.strip_suffix("%%").unwrap_or(name);
+    let may = |sign: char| sign.is_ascii_alphanumeric() || "_.-".contains(sign);
+    let named = plain.starts_with(|sign: char| sign.is_ascii_alphabetic() || sign == '_')
+        && plain.chars().all(may);
+    (named && !is_version(value)).then_some((name, value))
+}
+
+/// Says whether a value is the rest of `name==1.0`.
+fn is_version(value: &str) -> bool {
+    let version = value.strip_prefix('=').map(str::trim_start);
+    version.is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
+}
+
+fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
+    let fault = |line: usize, text: &str, what: &'static str| Fault::Line {
+        path: path.to_owned(),
+        line,
+        column: 1,
+        what,
+        text: text.to_owned(),
+        hint: "a line is NAME=value; `env -0` also writes values of several lines unmistakably",
+    };
+    let mut parts = Parts::new();
+    if text.contains('\0') {
+        let mut line = 1;
+        for entry in text.split('\0').filter(|entry| !entry.trim().is_empty()) {
+            let set = entry.split_once('=').filter(|(name, _)| !name.is_empty());
+            let Some((name, value)) = set else {
+                let text = entry.lines().next().unwrap_or_default();
+                return Err(fault(line, text, "this sets no variable"));
+            };
+            parts.insert(name.to_owned(), value.to_owned());
+            line += entry.matches('\n').count();
+        }
+        return Ok(parts);
+    }
+    let mut last: Option<&mut String> = None;
+    for (index, line) in text.lines().enumerate() {
+        match (variable(line), &mut last) {
+            (Some((name, value)), _) => {
+                let slot = parts.entry(name.to_owned()).or_default();
+                value.clone_into(slot);
+                last = Some(slot);
+            }
+            (None, _)
+                if line
+                    .split_once('=')
+                    .is_some_and(|(_, rest)| is_version(rest)) =>
+            {
+                return Err(fault(index + 1, line, "a package among variables"));
+            }
+            (None, Some(value)) => {
+                value.push('\n');
+                value.push_str(line);
+            }
+            // Comments and empty lines before the first.
+            (None, None) => {}
+        }
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn compared(from: &str, to: &str) -> Result<Comparison, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+        fs::write(&old, from).unwrap();
+        fs::write(&new, to).unwrap();
+        let shown = |fault: Fault| {
+            fault
+                .to_string()
+                .replace(&format!("{}/", folder.path().display()), "")
+        };
+        differences(&old, &new).map_err(shown)
+    }
+
+    fn shown(comparison: &Comparison) -> Vec<String> {
+        let show = |difference: &Difference| {
+            let [from, to] =
+                [&difference.from, &difference.to].map(|side| side.as_deref().unwrap_or("-"));
+            format!("{}: {from} > {to}", difference.name)
+        };
+        comparison.differences.iter().map(show).collect()
+    }
+
+    #[test]
+    fn packages_are_compared_by_their_names_in_every_spelling() {
+        let from = "# old\nSix==1.15.0\nnumpy==1.0\nZope.Interface == 5\ngone==1\n\
+            x==1; python_version<'3'\nx==2; python_version>='3'\n";
+        let to = "zope_interface==5\nsix==1.16.0\nnumpy==1.0\nnew @ file:///w/new.whl\n\
+            x==1; python_version<'3'\nx==2; python_version>='3'\n";
+        let comparison = compared(from, to).unwrap();
+        assert_eq!(comparison.kind, Kind::Packages);
+        let names: Vec<_> = comparison
+            .common
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(names, ["numpy", "x", "zope-interface"]);
+        let expected = [
+            "gone: gone==1 > -",
+            "new: - > new @ file:///w/new.whl",
+            "six: Six==1.15.0 > six==1.16.0",
+        ];
+        assert_eq!(shown(&comparison), expected);
+    }
+
+    #[test]
+    fn variables_are_compared_with_values_of_several_lines() {
+        let from = "A=1\nBASH_FUNC_x%%=() {  echo\n}\nC=\nD=x=y\n";
+        let comparison = compared(from, "BASH_FUNC_x%%=() {  echo\n}\nA=2\nD=x=y\nE=5\n").unwrap();
+        assert_eq!(comparison.kind, Kind::Variables);
+        assert_eq!(shown(&comparison), ["A: 1 > 2", "C:  > -", "E: - > 5"]);
+        let common = ("BASH_FUNC_x%%".to_owned(), "() {  echo\n}".to_owned());
+        assert_eq!(
+            comparison.common,
+            [common, ("D".to_owned(), "x=y".to_owned())]
+        );
+        let comparison = compared("A=1\nB=2\0C=3\0", "A=1\nB=3\0C=3\0").unwrap();
+        assert_eq!(shown(&comparison), ["A: 1\nB=2 > 1\nB=3"]);
+    }
+
+    #[test]
+    fn files_that_mix_or_differ_in_kind_are_refused() {
+        let fault = compared("A=1\nsix==1.16\n", "A=1\n").unwrap_err();
+        assert_eq!(fault, "old:2:1: a package among variables: `six==1.16`");
+        let fault = compared("six==1.16\nA=1\n", "A=1\n").unwrap_err();
+        assert_eq!(fault, "old:2:2: no requirement has a single `=`: `A=1`");
+        let fault = compared("six==1.16\n", "A=1\n").unwrap_err();
+        assert_eq!(fault, "`old` lists packages, `new` lists variables");
+        let fault = compared("A=1\0nothing\0", "A=1\n").unwrap_err();
+        assert_eq!(fault, "old:1:1: this sets no variable: `nothing`");
+        assert!(compared("six==1\n\u{0}", "six==1\n").is_err());
+    }
+
+    #[test]
+    fn what_is_equal_has_no_differences_and_empty_is_no_packages() {
+        assert!(
+            compared("six==1\n", "six==1  # x\n")
+                .unwrap()
+                .differences
+                .is_empty()
+        );
+        assert_eq!(
+            shown(&compared("", "six==1\n").unwrap()),
+            ["six: - > six==1"]
+        );
+    }
+}

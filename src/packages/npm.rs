@@ -1,0 +1,118 @@
+//! Packages of Node: in a copy of the project around the trials, or in a folder of their own where
+//! there is none.
+
+use super::project;
+use super::script::{self, quoted};
+use super::spec::Spec;
+use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The line that says what went wrong: the first says only its code.
+const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
+
+/// Lists the versions that the registry has.
+pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+    let name = &spec.name;
+    let said = ask(wanted, "npm", &["view", name, "versions", "--json"])?;
+    let listed: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let versions: Vec<_> = match &listed {
+        Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
+        Value::String(version) => vec![version.as_str()],
+        _ => Vec::new(),
+    };
+    if said.fine && !versions.is_empty() {
+        return Ok(Listing {
+            versions: versions.into_iter().map(str::to_owned).collect(),
+            notes: Vec::new(),
+        });
+    }
+    let error = &listed["error"];
+    if error["code"] == "E404" {
+        let (_, manifest) = project(wanted.folder).unwrap_or_default();
+        return unknown(spec, dependencies(&manifest));
+    }
+    let why = error["summary"].as_str().filter(|why| !why.is_empty());
+    refused(
+        format!(
+            "npm does not list {name}: {}",
+            why.unwrap_or_else(|| said.why())
+        ),
+        format!("does `npm view {name} versions` work? {name}==A,B,C needs no list"),
+    )
+}
+
+/// Returns how a version is installed.
+pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+    let install = "npm install --no-audit --no-fund --loglevel=error";
+    let package = quoted(&format!("{}@{{variant}}", spec.name));
+    let folder = wanted
+        .folder
+        .canonicalize()
+        .unwrap_or_else(|_| wanted.folder.to_owned());
+    let Some((root, manifest)) = project(&folder) else {
+        // npm reads the settings of the folder that it installs into.
+        let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
+        let install = format!("{install} --no-save --prefix \"$PROVOKE_MADE\" {package}");
+        script += &script::run(&install, TELLING);
+        let recipe = Recipe {
+            script,
+            path: vec!["{made}/node_modules/.bin".to_owned()],
+            env: vec![before("NODE_PATH", vec!["{made}/node_modules".to_owned()])],
+            cwd: None,
+            shared: !folder.join(".npmrc").exists(),
+        };
+        let note = "there is no package.json: `require` finds each version by NODE_PATH, which `import` does not read";
+        return (recipe, vec![note.to_owned()]);
+    };
+    let inside = folder.strip_prefix(&root).unwrap_or(Path::new(""));
+    let mut script = project::copied(&root, inside);
+    script += &script::run(&format!("{install} {package}"), TELLING);
+    let cwd = project::below("src", inside);
+    let mut path = vec![format!("{{made}}/{cwd}/node_modules/.bin")];
+    if cwd != "src" {
+        path.push("{made}/src/node_modules/.bin".to_owned());
+    }
+    let mut notes = vec![format!(
+        "each version is tried in a copy of `{}`",
+        root.display()
+    )];
+    if !dependencies(&manifest).any(|name| name == spec.name) {
+        notes.push(format!(
+            "package.json does not ask for {}: what depends on it may bring another version of it",
+            spec.name
+        ));
+    }
+    let recipe = Recipe {
+        script,
+        path,
+        env: Vec::new(),
+        cwd: Some(cwd),
+        shared: false,
+    };
+    (recipe, notes)
+}
+
+/// Returns the folder of the project around a folder, and what it says of itself. A workspace is
+/// one project.
+fn project(folder: &Path) -> Option<(PathBuf, Value)> {
+    let read = |folder: &Path| {
+        let text = fs::read_to_string(folder.join("package.json")).ok()?;
+        Some((
+            folder.to_owned(),
+            serde_json::from_str(&text).unwrap_or_default(),
+        ))
+    };
+    let mut projects = folder.ancestors().filter_map(read);
+    let nearest = projects.next()?;
+    let above = projects.find(|(_, about): &(PathBuf, Value)| !about["workspaces"].is_null());
+    above.or(Some(nearest))
+}
+
+/// Returns the names of the packages that a project asks for.
+fn dependencies(manifest: &Value) -> impl Iterator<Item = String> {
+    let kinds = ["dependencies", "devDependencies", "optionalDependencies"].into_iter();
+    let names = kinds.filter_map(|kind| manifest[kind].as_object());
+    names.flat_map(|names| names.keys().cloned())
+}

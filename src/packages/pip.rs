@@ -1,0 +1,430 @@
+//! Packages of Python: `pip index versions` lists them; a virtual environment has one of them, with
+//! whatever else the program needs.
+
+use super::requirements::{self, Line, Role, normal};
+use super::script::{self, quoted};
+use super::spec::Spec;
+use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
+
+/// Prints which interpreter it is, its version, and that of its pip.
+const WHICH: &str = "
+import sys
+print(sys.executable)
+print(*sys.version_info[:3], sep='.')
+try:
+    import pip
+    print(pip.__version__)
+except ImportError:
+    pass
+";
+
+/// Settings of pip's that say where packages come from. uv has its own.
+const SOURCES: [&str; 4] = ["index-url", "extra-index-url", "find-links", "no-index"];
+
+/// An interpreter, and what installs for it.
+#[derive(Clone, Debug)]
+pub struct Pip<'a> {
+    wanted: Wanted<'a>,
+    /// The path of the interpreter: on the `PATH` of a trial, its name means another one.
+    python: String,
+    version: String,
+    /// The version of its pip, if it has one.
+    pip: Option<(u32, u32)>,
+    has_uv: bool,
+    /// pip is set to look elsewhere.
+    has_sources: bool,
+}
+
+/// What is installed besides the package.
+pub(super) struct Others {
+    requirements: Vec<Line>,
+    constraints: Vec<Line>,
+    /// Extras of the package that the requirements ask for.
+    extras: String,
+}
+
+impl<'a> Pip<'a> {
+    /// Asks the interpreter which it is, and looks for what installs.
+    pub fn find(wanted: &Wanted<'a>) -> Result<Self, Fault> {
+        let program = wanted.python.unwrap_or("python3");
+        let said = ask(wanted, program, &["-c", WHICH])?;
+        let mut lines = said.out.lines().map(str::to_owned);
+        let (true, Some(python), Some(version)) = (said.fine, lines.next(), lines.next()) else {
+            return refused(
+                format!("`{program}` is no Python that works: {}", said.why()),
+                format!("does `{program} -c 'import sys'` work there?"),
+            );
+        };
+        let pip = lines.next().and_then(|pip| {
+            let mut parts = pip.split('.').map_while(|part| part.parse().ok());
+            Some((parts.next()?, parts.next().unwrap_or(0)))
+        });
+        let has_uv = ask(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
+        if pip.is_none() && !has_uv {
+            return refused(
+                format!("`{python}` has no pip, and there is no uv"),
+                format!("`{python} -m ensurepip` brings the one; `pip install uv` the other"),
+            );
+        }
+        let settings = match pip {
+            Some(_) => ask(wanted, &python, &["-m", "pip", "config", "list"])?.out,
+            None => String::new(),
+        };
+        let has_sources = settings.lines().any(|line| {
+            let set = line
+                .split_once('=')
+                .filter(|(_, value)| !value.trim_matches('\'').is_empty());
+            set.is_some_and(|(name, _)| {
+                SOURCES
+                    .iter()
+                    .any(|source| name.ends_with(&format!(".{source}")))
+            })
+        });
+        Ok(Self {
+            wanted: *wanted,
+            python,
+            version,
+            pip,
+            has_uv,
+            has_sources,
+        })
+    }
+
+    /// Lists the versions of a package that can be installed for the interpreter.
+    pub(super) fn list(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
+        let mut args = match self.pip {
+            Some(_) => vec!["-m", "pip"],
+            None => vec!["tool", "run", "--quiet", "--python", &self.python, "pip"],
+        };
+        args.extend(["index", "versions", "--pre"]);
+        args.extend(["--disable-pip-version-check", "--no-input"]);
+        // Where the requirements look for packages, this one is looked for, too.
+        let flags = others
+            .requirements
+            .iter()
+            .filter(|line| line.role == Role::Flag);
+        let sources = flags.flat_map(|line| line.text.split([' ', '=']));
+        let sources: Vec<_> = sources.filter(|part| !part.is_empty()).collect();
+        let may = ["-i", "-f", "--trusted-host"];
+        let mut parts = sources.into_iter().peekable();
+        while let Some(part) = parts.next() {
+            let long = part
+                .strip_prefix("--")
+                .is_some_and(|name| SOURCES.contains(&name));
+            if long || may.contains(&part) {
+                args.push(part);
+                args.extend(parts.next_if(|next| !next.starts_with('-')));
+            }
+        }
+        args.push(&spec.name);
+        let program = if self.pip.is_some() {
+            &self.python
+        } else {
+            "uv"
+        };
+        let said = ask(&self.wanted, program, &args)?;
+        let listed = said
+            .out
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Available versions:"));
+        if let (true, Some(listed)) = (said.fine, listed) {
+            let versions = listed.split(',').map(|version| version.trim().to_owned());
+            return Ok(Listing {
+                versions: versions.filter(|version| !version.is_empty()).collect(),
+                notes: vec![format!(
+                    "pip lists what Python {} can install",
+                    self.version
+                )],
+            });
+        }
+        let no_answer = ["Retrying", "onnection", "Could not fetch"];
+        if said.err.contains("No matching distribution")
+            && !no_answer.iter().any(|words| said.err.contains(words))
+        {
+            let lines = others
+                .requirements
+                .iter()
+                .filter(|line| line.role == Role::Package);
+            return unknown(spec, lines.map(|line| line.name.clone()));
+        }
+        let old = self.pip.is_some_and(|pip| pip < (21, 2));
+        let hint = if old {
+            "`pip index` came with pip 21.2: `pip install --upgrade pip`".to_owned()
+        } else {
+            let name = &spec.name;
+            format!(
+                "does `{} -m pip index versions {name}` work? {name}==A,B,C needs no list",
+                self.python
+            )
+        };
+        refused(
+            format!("pip does not list {}: {}", spec.name, said.why()),
+            hint,
+        )
+    }
+
+    /// Returns how an environment with a version of a package is made, and notes about it.
+    pub(super) fn recipe(&self, spec: &Spec, others: &Others) -> (Recipe, Vec<String>) {
+        let extras = if spec.extras.is_empty() {
+            &others.extras
+        } else {
+            &spec.extras
+        };
+        let mut lines = others.requirements.clone();
+        lines.push(Line {
+            name: normal(&spec.name),
+            text: format!("{}{extras}=={{variant}}", spec.name),
+            role: Role::Package,
+        });
+        let mut notes = vec![format!(
+            "each version has a virtual environment, made by {}",
+            self.tool()
+        )];
+        if self.has_uv && self.has_sources && self.pip.is_some() {
+            let note = "uv is not used: pip is set to look elsewhere, and uv does not know where";
+            notes.push(note.to_owned());
+        }
+        (self.script(&lines, &others.constraints), notes)
+    }
+
+    /// Returns how an environment is made of lines as [`super::differences`] returns them.
+    pub fn environment(&self, lines: &[String]) -> Recipe {
+        let lines: Vec<_> = lines
+            .iter()
+            .flat_map(|lines| lines.lines())
+            .map(|text| {
+                let is_local = text.contains("file:") || text.starts_with(['/', '.']);
+                let is_local = is_local || text.starts_with("-e ") && !text.contains("://");
+                Line {
+                    name: text.to_owned(),
+                    text: text.to_owned(),
+                    role: if is_local { Role::Local } else { Role::Package },
+                }
+            })
+            .collect();
+        self.script(&lines, &[])
+    }
+
+    fn uses_uv(&self) -> bool {
+        self.has_uv && !(self.has_sources && self.pip.is_some())
+    }
+
+    fn tool(&self) -> &'static str {
+        if self.uses_uv() { "uv" } else { "pip" }
+    }
+
+    fn script(&self, lines: &[Line], constraints: &[Line]) -> Recipe {
+        let python = quoted(&self.python);
+        let inside = "\"$PROVOKE_MADE/bin/python\"";
+        // An interpreter that lacks `ensurepip`, as Debian's does, can still install into others.
+        let installs_elsewhere = self.pip >= Some((22, 3));
+        let made = "\"$PROVOKE_MADE\"";
+        let (make, install, telling) = if self.uses_uv() {
+            (
+                format!("uv venv --quiet --python {python} {made}"),
+                format!("uv pip install --quiet --python {inside}"),
+                "cause: |╰─▶ ",
+            )
+        } else {
+            let (flag, pip) = if installs_elsewhere {
+                (
+                    "--without-pip ",
+                    format!("{python} -m pip --python {inside}"),
+                )
+            } else {
+                ("", format!("{inside} -m pip"))
+            };
+            (
+                format!("{python} -m venv {flag}{made}"),
+                format!("{pip} install --disable-pip-version-check --no-input --quiet"),
+                "^ERROR: |× ",
+            )
+        };
+        let texts = |lines: &[Line]| {
+            lines
+                .iter()
+                .map(|line| line.text.clone())
+                .collect::<Vec<_>>()
+        };
+        let mut script = format!("{make} || exit\n");
+        script += &script::file("requirements.txt", &texts(lines));
+        let mut install = format!("{install} -r \"$PROVOKE_MADE/requirements.txt\"");
+        if !constraints.is_empty() {
+            script += &script::file("constraints.txt", &texts(constraints));
+            install += " -c \"$PROVOKE_MADE/constraints.txt\"";
+        }
+        script += &script::run(&install, telling);
+        let all = lines.iter().chain(constraints);
+        Recipe {
+            script,
+            path: vec!["{made}/bin".to_owned()],
+            env: vec![("VIRTUAL_ENV".to_owned(), "{made}".to_owned())],
+            cwd: None,
+            shared: all.into_iter().all(|line| line.role != Role::Local),
+        }
+    }
+}
+
+impl Others {
+    /// Reads the files of requirements and of constraints, but for what they say of the package.
+    pub(super) fn read(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+        let mut all = Vec::new();
+        if let Some(path) = wanted.requirements {
+            all.extend(requirements::read(
+                &wanted.folder.join(path),
+                wanted.folder,
+            )?);
+        }
+        if let Some(path) = wanted.constraints {
+            all.extend(requirements::read_constraints(
+                &wanted.folder.join(path),
+                wanted.folder,
+            )?);
+        }
+        let name = normal(&spec.name);
+        let own = all
+            .iter()
+            .find(|line| line.name == name && line.role == Role::Package);
+        let extras = own.and_then(|line| {
+            let (_, rest) = line.text.split_once('[')?;
+            Some(format!("[{}]", rest.split_once(']')?.0))
+        });
+        all.retain(|line| line.name != name && line.text != "--require-hashes");
+        for line in &mut all {
+            // The version that is tried has no hash, and either all have one or none.
+            if let Some(at) = line.text.find("--hash") {
+                line.text = line.text[..at].trim_end().to_owned();
+            }
+        }
+        let (constraints, requirements) = all
+            .into_iter()
+            .partition(|line| line.role == Role::Constraint);
+        Ok(Self {
+            requirements,
+            constraints,
+            extras: extras.unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages::Manager;
+    use std::fs;
+    use std::path::Path;
+
+    fn wanted<'a>(folder: &'a Path, spec: &'a str) -> Wanted<'a> {
+        Wanted {
+            manager: Manager::Pip,
+            spec,
+            folder,
+            env: &[],
+            requirements: None,
+            constraints: None,
+            python: None,
+            build: None,
+        }
+    }
+
+    fn pip(wanted: Wanted<'_>) -> Pip<'_> {
+        Pip {
+            wanted,
+            python: "/usr/bin/python3".to_owned(),
+            version: "3.11.2".to_owned(),
+            pip: Some((23, 0)),
+            has_uv: false,
+            has_sources: false,
+        }
+    }
+
+    fn script(files: [&str; 2], spec: &str) -> Recipe {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in ["r", "c"].iter().zip(files) {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let wanted = Wanted {
+            requirements: Some(Path::new("r")),
+            constraints: Some(Path::new("c")),
+            ..wanted(folder.path(), spec)
+        };
+        let spec = Spec::parse(Manager::Pip, spec).unwrap();
+        let others = Others::read(&wanted, &spec).unwrap();
+        pip(wanted).recipe(&spec, &others).0
+    }
+
+    #[test]
+    fn the_package_takes_the_place_of_its_own_pin() {
+        let files = [
+            "a==1 --hash=sha256:12\nTorch[cuda]==1.2\n-i https://host\n",
+            "torch<2\nb<3\n",
+        ];
+        let recipe = script(files, "torch==1.0,1.1");
+        assert!(
+            recipe
+                .script
+                .contains("\na==1\n-i https://host\ntorch[cuda]=={variant}\nPROVOKE_END\n")
+        );
+        assert!(
+            recipe
+                .script
+                .contains("<<'PROVOKE_END' || exit\nb<3\nPROVOKE_END\n")
+        );
+        assert!(recipe.shared);
+        let recipe = script(["torch[cuda]\n-e .\n", ""], "torch[x]");
+        assert!(recipe.script.contains("\ntorch[x]=={variant}\n"));
+        assert!(!recipe.script.contains("constraints.txt"));
+        assert!(!recipe.shared);
+    }
+
+    #[test]
+    fn what_is_there_installs() {
+        let wanted = wanted(Path::new("/"), "six");
+        let lines = ["six==1.16.0".to_owned()];
+        let script = |pip: &Pip| pip.environment(&lines).script;
+        let new = pip(wanted);
+        let without = "'/usr/bin/python3' -m venv --without-pip \"$PROVOKE_MADE\" || exit\n";
+        assert!(script(&new).starts_with(without));
+        let through = "'/usr/bin/python3' -m pip --python \"$PROVOKE_MADE/bin/python\" install ";
+        assert!(script(&new).contains(through));
+        let old = Pip {
+            pip: Some((20, 3)),
+            ..new.clone()
+        };
+        assert!(script(&old).starts_with("'/usr/bin/python3' -m venv \"$PROVOKE_MADE\" || exit\n"));
+        assert!(script(&old).contains("\n\"$PROVOKE_MADE/bin/python\" -m pip install "));
+        let uv = Pip {
+            has_uv: true,
+            ..new
+        };
+        assert!(
+            script(&uv)
+                .starts_with("uv venv --quiet --python '/usr/bin/python3' \"$PROVOKE_MADE\"")
+        );
+        assert!(
+            script(&uv)
+                .contains("uv pip install --quiet --python \"$PROVOKE_MADE/bin/python\" -r ")
+        );
+        // It would not find what pip is set to find.
+        let elsewhere = Pip {
+            has_sources: true,
+            ..uv
+        };
+        assert!(script(&elsewhere).contains("-m pip --python"));
+    }
+
+    #[test]
+    fn what_depends_on_a_folder_of_the_user_is_not_kept() {
+        let pip = pip(wanted(Path::new("/"), "six"));
+        for (line, shared) in [
+            ("six==1.16.0", true),
+            ("-e git+https://host/x#egg=x", true),
+            ("x @ https://host/x.whl", true),
+            ("x @ file:///w/x.whl", false),
+            ("-e /w/x", false),
+            ("/w/x.whl", false),
+        ] {
+            assert_eq!(pip.environment(&[line.to_owned()]).shared, shared, "{line}");
+        }
+    }
+}

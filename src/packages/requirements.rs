@@ -1,0 +1,350 @@
+//! Files of requirements, as pip reads them, with the files that they include.
+
+use super::Fault;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A package that anyone can get.
+    Package,
+    /// A package in a folder of the user's.
+    Local,
+    /// Versions that a package is held to, wherever it is wanted.
+    Constraint,
+    /// A flag, such as where packages are looked for.
+    Flag,
+}
+
+/// A line without its comment, in one piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The name of the package as all its spellings are compared; what has no name has its text.
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) role: Role,
+}
+
+/// Where a line came from.
+struct Place<'a> {
+    path: &'a Path,
+    line: usize,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn fault(&self, column: usize, what: &'static str, hint: &'static str) -> Fault {
+        Fault::Line {
+            path: self.path.to_owned(),
+            line: self.line,
+            column,
+            what,
+            text: self.text.to_owned(),
+            hint,
+        }
+    }
+}
+
+const HINT: &str = "a line is a requirement, such as `six==1.16.0`, or a flag of pip's";
+
+/// Reads a file; relative paths of packages begin at `folder`, as they do for pip.
+pub(super) fn read(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
+    let mut lines = Vec::new();
+    include(path, folder, false, &mut Vec::new(), &mut lines)?;
+    Ok(lines)
+}
+
+/// Reads a file of constraints.
+pub(super) fn read_constraints(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
+    let mut lines = Vec::new();
+    include(path, folder, true, &mut Vec::new(), &mut lines)?;
+    Ok(lines)
+}
+
+/// Returns a name as PEP 503 compares it.
+pub(super) fn normal(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Returns a line as all its spellings are compared.
+pub(super) fn plain(line: &str) -> String {
+    let end = line.find(|sign| !is_of_name(sign)).unwrap_or(line.len());
+    let rest = line[end..].chars().filter(|sign| !sign.is_whitespace());
+    normal(&line[..end]) + &rest.collect::<String>()
+}
+
+fn is_of_name(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || "._-".contains(sign)
+}
+
+/// Returns the contents of a file as text.
+pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+        let begin = bytes[..valid].iter().rposition(|byte| *byte == b'\n');
+        let begin = begin.map_or(0, |at| at + 1);
+        let text = String::from_utf8_lossy(&bytes[begin..]);
+        Fault::Line {
+            path: path.to_owned(),
+            line: bytes[..begin].iter().filter(|byte| **byte == b'\n').count() + 1,
+            column: String::from_utf8_lossy(&bytes[begin..valid])
+                .chars()
+                .count()
+                + 1,
+            what: "this is not text in UTF-8",
+            text: text.lines().next().unwrap_or_default().to_owned(),
+            hint: "`pip freeze` and `env` write such files",
+        }
+    })
+}
+
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Fault> {
+    fs::read(path).map_err(|source| Fault::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn include(
+    path: &Path,
+    folder: &Path,
+    is_constraint: bool,
+    within: &mut Vec<PathBuf>,
+    lines: &mut Vec<Line>,
+) -> Result<(), Fault> {
+    let text = decoded(path, bytes(path)?)?;
+    within.push(path.to_owned());
+    for (number, text) in logical(&text) {
+        let first = text.split('\n').next().unwrap_or_default();
+        let place = Place {
+            path,
+            line: number,
+            text: first,
+        };
+        let text = text.replace('\n', "");
+        let text = without_comment(&text);
+        if text.is_empty() {
+            continue;
+        }
+        let included = [("-r", "--requirement"), ("-c", "--constraint")]
+            .into_iter()
+            .find_map(|(short, long)| Some((short, flag(text, short, long)?)));
+        if let Some((short, file)) = included {
+            let file = path.parent().unwrap_or(Path::new(".")).join(file);
+            if within.contains(&file) {
+                let hint = "leave out the line that includes what it stands in";
+                return Err(place.fault(1, "a file includes itself", hint));
+            }
+            include(&file, folder, is_constraint || short == "-c", within, lines)?;
+            continue;
+        }
+        let mut line = parse(text, folder, &place)?;
+        if is_constraint && line.role != Role::Flag {
+            line.role = Role::Constraint;
+        }
+        lines.push(line);
+    }
+    within.pop();
+    Ok(())
+}
+
+/// Returns the lines with their numbers, those that a backslash continues in one piece.
+fn logical(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (index, line) in text.lines().enumerate() {
+        let (line, more) = match line.strip_suffix('\\') {
+            Some(line) if !line.trim_start().starts_with('#') => (line, true),
+            _ => (line, false),
+        };
+        match lines.last_mut() {
+            Some((_, before)) if goes_on => {
+                before.push('\n');
+                before.push_str(line);
+            }
+            _ => lines.push((index + 1, line.to_owned())),
+        }
+        goes_on = more;
+    }
+    lines
+}
+
+/// A comment begins at the beginning or after a space: `#egg=` of a URL is none.
+fn without_comment(line: &str) -> &str {
+    let mut begins = line.match_indices('#').map(|(at, _)| at);
+    let at = begins.find(|at| line[..*at].ends_with(char::is_whitespace) || *at == 0);
+    line[..at.unwrap_or(line.len())].trim()
+}
+
+/// Returns what stands after a flag: `-r x`, `-rx`, `--requirement x`, `--requirement=x`.
+fn flag<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
+    let value = match text.strip_prefix(long) {
+        Some(rest) if rest.starts_with([' ', '\t', '=']) => rest,
+        Some(_) => return None,
+        None => text
+            .strip_prefix(short)
+            .filter(|_| !text.starts_with("--"))?,
+    };
+    Some(value.trim_start_matches([' ', '\t', '=']))
+}
+
+fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
+    if let Some(what) = flag(text, "-e", "--editable") {
+        let egg = what.split_once("#egg=").map(|(_, egg)| egg);
+        let egg = egg.map(|egg| normal(egg.split(['&', '[']).next().unwrap_or(egg)));
+        let remote = what.contains("://") && !what.starts_with("file:");
+        let what = if what.contains("://") {
+            what.to_owned()
+        } else {
+            local(what, folder)
+        };
+        return Ok(Line {
+            name: egg.unwrap_or_else(|| what.clone()),
+            text: format!("-e {what}"),
+            role: if remote { Role::Package } else { Role::Local },
+        });
+    }
+    if text.starts_with('-') {
+        return Ok(Line {
+            name: text.to_owned(),
+            text: text.to_owned(),
+            role: Role::Flag,
+        });
+    }
+    let end = text.find(|sign| !is_of_name(sign)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = rest.trim_start();
+    let is_named = name.starts_with(|sign: char| sign.is_ascii_alphanumeric())
+        && (rest.is_empty()
+            || rest.starts_with(['[', '<', '>', '=', '!', '~', ';', '@', '(', '-']));
+    if is_named && !name.ends_with(".whl") {
+        let single = rest.starts_with('=') && !rest.starts_with("==");
+        if single {
+            // Counted in the line as it stands: it may be indented.
+            let before = place.text.find('=').unwrap_or_default();
+            let column = place.text[..before].chars().count() + 1;
+            return Err(place.fault(column, "no requirement has a single `=`", HINT));
+        }
+        let is_local = rest.starts_with('@') && rest.contains("file:");
+        return Ok(Line {
+            name: normal(name),
+            text: text.to_owned(),
+            role: if is_local { Role::Local } else { Role::Package },
+        });
+    }
+    let is_url = text.contains("://");
+    if is_url || text.contains('/') || text.starts_with('.') || name.ends_with(".whl") {
+        let text = if is_url {
+            text.to_owned()
+        } else {
+            local(text, folder)
+        };
+        let is_remote = is_url && !text.starts_with("file:");
+        return Ok(Line {
+            name: text.clone(),
+            text,
+            role: if is_remote {
+                Role::Package
+            } else {
+                Role::Local
+            },
+        });
+    }
+    let indent = place.text.len() - place.text.trim_start().len();
+    Err(place.fault(indent + end + 1, "this is no requirement", HINT))
+}
+
+/// Returns the path of a package, with what follows it in brackets, from anywhere.
+fn local(text: &str, folder: &Path) -> String {
+    let path = folder.join(text.strip_prefix("./").unwrap_or(text));
+    let path = std::path::absolute(&path).unwrap_or(path);
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(files: &[(&str, &str)]) -> Result<Vec<Line>, Fault> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        read(&folder.path().join(files[0].0), Path::new("/at"))
+    }
+
+    #[test]
+    fn every_kind_of_line_has_a_name_and_a_role() {
+        let text = "\u{feff}# comment\n\nSix_X.y == 1.16.0  # why\nrequests[socks,x]>=2 ; python_version < '3.9'\n\
+            -e git+https://host/x.git@v1#egg=Some_Thing\n-e ./mine[x]\nhttps://host/a.whl\n./b.whl\n\
+            pack @ file:///x/y\nother@https://host/x#sha256=1\n--extra-index-url https://host\n\
+            a==1 \\\n    --hash=sha256:12 \\\n    --hash=sha256:34\nbare\n";
+        let got = lines(&[("r", text)]).unwrap();
+        let got: Vec<_> = got
+            .iter()
+            .map(|line| (line.name.as_str(), line.role))
+            .collect();
+        let expected = [
+            ("six-x-y", Role::Package),
+            ("requests", Role::Package),
+            ("some-thing", Role::Package),
+            ("/at/mine[x]", Role::Local),
+            ("https://host/a.whl", Role::Package),
+            ("/at/b.whl", Role::Local),
+            ("pack", Role::Local),
+            ("other", Role::Package),
+            ("--extra-index-url https://host", Role::Flag),
+            ("a", Role::Package),
+            ("bare", Role::Package),
+        ];
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn files_that_are_included_are_part_of_it() {
+        let files = [
+            ("r", "a\n-r s\n--constraint=c\n"),
+            ("s", "b\n"),
+            ("c", "d<2\n"),
+        ];
+        let got = lines(&files).unwrap();
+        let got: Vec<_> = got
+            .iter()
+            .map(|line| (line.text.as_str(), line.role))
+            .collect();
+        let expected = [
+            ("a", Role::Package),
+            ("b", Role::Package),
+            ("d<2", Role::Constraint),
+        ];
+        assert_eq!(got, expected);
+        let fault = lines(&[("r", "a\n-r r\n")]).unwrap_err().to_string();
+        assert!(
+            fault.ends_with("r:2:1: a file includes itself: `-r r`"),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_requirement_is_shown_with_its_place() {
+        for (text, place) in [
+            (
+                "six==1\n  NAME=value\n",
+                "r:2:7: no requirement has a single `=`: `  NAME=value`",
+            ),
+            ("a b\n", "r:1:2: this is no requirement: `a b`"),
+            ("\"a\"\n", "r:1:1: this is no requirement: `\"a\"`"),
+        ] {
+            let fault = lines(&[("r", text)]).unwrap_err().to_string();
+            assert!(fault.ends_with(place), "{fault}");
+        }
+        let fault = decoded(Path::new("r"), b"a\nb\xff\n".to_vec()).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "r:2:2: this is not text in UTF-8: `b\u{fffd}`"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Pieces of scripts for `sh`.
+
+use std::path::Path;
+
+/// Ends a text in a script. It never stands alone on a line of a file of requirements.
+const END: &str = "PROVOKE_END";
+
+/// Returns a text as one word.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Returns a path as one word.
+pub(super) fn quoted_path(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+/// Returns lines that write a file into the folder that is made.
+pub(super) fn file(name: &str, lines: &[String]) -> String {
+    let lines = lines.join("\n");
+    format!("cat >\"$PROVOKE_MADE/{name}\" <<'{END}' || exit\n{lines}\n{END}\n")
+}
+
+/// Returns lines that run a command. When it fails, all that it said is shown, and last of all the
+/// line that says most: the first that matches an extended regular expression.
+pub(super) fn run(command: &str, telling: &str) -> String {
+    let telling = quoted(telling);
+    format!(
+        r#"log=$PROVOKE_MADE/provoke.log
+{{
+{command}
+}} >>"$log" 2>&1 || {{
+    cat "$log"
+    grep -m 1 -E {telling} "$log" | sed 's/^[^[:alnum:]]*//'
+    exit 1
+}}
+rm -f "$log"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn ran(script: &str) -> (bool, String, tempfile::TempDir) {
+        let made = tempfile::tempdir().unwrap();
+        let mut sh = Command::new("sh");
+        let done = sh.arg("-c").arg(script).env("PROVOKE_MADE", made.path());
+        let done = done.output().unwrap();
+        let out = String::from_utf8(done.stdout).unwrap();
+        (done.status.success(), out, made)
+    }
+
+    #[test]
+    fn a_command_that_fails_ends_with_what_says_most() {
+        let command = "echo one; echo '  × Error: two' >&2; echo Error: three; false";
+        let (fine, out, _) = ran(&run(command, "Error: "));
+        assert!(!fine);
+        assert_eq!(out, "one\n  × Error: two\nError: three\nError: two\n");
+        let (fine, out, _) = ran(&run("echo one; false", "Error: "));
+        assert_eq!((fine, out.as_str()), (false, "one\n"));
+    }
+
+    #[test]
+    fn a_command_that_succeeds_leaves_nothing_of_ours() {
+        let (fine, out, made) = ran(&run("echo one", "Error: "));
+        assert_eq!((fine, out.as_str()), (true, ""));
+        assert_eq!(made.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_is_written_letter_by_letter() {
+        let lines = ["a'b $HOME `id` \\".to_owned(), "c".to_owned()];
+        let (fine, _, made) = ran(&file("x", &lines));
+        assert!(fine);
+        let text = std::fs::read_to_string(made.path().join("x")).unwrap();
+        assert_eq!(text, "a'b $HOME `id` \\\nc\n");
+        let echo = format!("printf %s {}", quoted("a'b $HOME"));
+        assert_eq!(ran(&echo).1, "a'b $HOME");
+    }
+}

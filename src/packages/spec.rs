@@ -1,0 +1,321 @@
+//! What is asked for, `NAME[EXTRA]==A..B`, and which of the listed versions that are.
+
+use super::{Fault, Listing, Manager, refused};
+use std::cmp::Ordering;
+
+/// A package, and versions of it.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub(super) manager: Manager,
+    pub(super) name: String,
+    /// For pip: what stands in brackets, with them.
+    pub(super) extras: String,
+    pub(super) choice: Choice,
+}
+
+/// Which versions.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// All that are listed from one to another, both included.
+    Between(Option<String>, Option<String>),
+    /// Those.
+    Named(Vec<String>),
+}
+
+/// How many of several things are shown.
+const SHOWN: usize = 5;
+
+impl Spec {
+    pub(super) fn parse(manager: Manager, text: &str) -> Result<Self, Fault> {
+        let refuse = |what: &str| {
+            let tool = manager.name();
+            refused(
+                format!("`{text}` {what}"),
+                format!(
+                    "write NAME, NAME==A..B, NAME==A.. or NAME==A,B,C, as {tool} writes the versions"
+                ),
+            )
+        };
+        let (package, versions) = match text.split_once('=') {
+            Some((package, versions)) => (
+                package,
+                Some(versions.strip_prefix('=').unwrap_or(versions)),
+            ),
+            None => (text, None),
+        };
+        let package = package.trim();
+        let (name, extras) = match package.find('[') {
+            Some(at) if manager == Manager::Pip && package.ends_with(']') => package.split_at(at),
+            _ => (package, ""),
+        };
+        // They become words of a script, and arguments that must not look like flags.
+        let named = |name: &str, signs: &str| {
+            let may = |sign: char| sign.is_ascii_alphanumeric() || signs.contains(sign);
+            let begins = |sign: char| sign.is_ascii_alphanumeric() || sign == '@';
+            name.starts_with(begins) && name.chars().all(may)
+        };
+        let signs = match manager {
+            Manager::Npm => "@/._-~",
+            Manager::Apt => ".+-:",
+            Manager::Pip | Manager::Cargo => "._-",
+        };
+        let inside = extras.trim_matches(['[', ']']);
+        if !named(name, signs) || !(extras.is_empty() || named(inside, "._-, ")) {
+            return refuse("does not begin with the name of a package");
+        }
+        let version = |version: &str| {
+            let version = version.trim();
+            named(version, "._+-!~:").then(|| version.to_owned())
+        };
+        let choice = match versions.map(str::trim) {
+            None => Choice::Between(None, None),
+            Some(versions) => match versions.split_once("..") {
+                Some((first, last)) => {
+                    let end = |end: &str| match end.trim() {
+                        "" => Some(None),
+                        end => version(end).map(Some),
+                    };
+                    let (Some(first), Some(last)) = (end(first), end(last)) else {
+                        return refuse("has an end that is no version");
+                    };
+                    Choice::Between(first, last)
+                }
+                None => match versions.split(',').map(version).collect() {
+                    Some(versions) => Choice::Named(versions),
+                    None => return refuse("names something that is no version"),
+                },
+            },
+        };
+        Ok(Self {
+            manager,
+            name: name.to_owned(),
+            extras: extras.replace(' ', ""),
+            choice,
+        })
+    }
+
+    /// Returns those of the listed versions that are wanted, the oldest first.
+    pub(super) fn choose(&self, listing: Listing) -> Result<Listing, Fault> {
+        let Choice::Between(first, last) = &self.choice else {
+            return Ok(listing);
+        };
+        let (manager, name) = (self.manager, &self.name);
+        let compare = |a: &String, b: &String| manager.compare(a, b).then_with(|| a.cmp(b));
+        let mut all = listing.versions;
+        all.sort_by(compare);
+        all.dedup();
+        let ends = || [first, last].into_iter().flatten();
+        let has_pre = ends().any(|end| manager.is_pre(end));
+        let (pre, released): (Vec<_>, Vec<_>) = all
+            .iter()
+            .cloned()
+            .partition(|version| manager.is_pre(version));
+        let takes_pre = has_pre || released.is_empty();
+        for end in ends() {
+            if !all
+                .iter()
+                .any(|version| manager.compare(version, end) == Ordering::Equal)
+            {
+                let listed = if takes_pre { &all } else { &released };
+                return self.refuse_end(end, listed);
+            }
+        }
+        if let (Some(first), Some(last)) = (first, last)
+            && manager.compare(first, last) == Ordering::Greater
+        {
+            return refused(
+                format!("`{first}` of {name} comes after `{last}`: there is nothing between"),
+                format!("name the older one first: {name}=={last}..{first}"),
+            );
+        }
+        let inside = |version: &String| {
+            let after = |first: &String| manager.compare(version, first) != Ordering::Less;
+            let until = |last: &String| manager.compare(version, last) != Ordering::Greater;
+            first.as_ref().is_none_or(after) && last.as_ref().is_none_or(until)
+        };
+        let mut notes = listing.notes;
+        let left_out: Vec<_> = pre.into_iter().filter(|version| inside(version)).collect();
+        if !(takes_pre || left_out.is_empty()) {
+            notes.push(format!(
+                "left out: pre-releases ({}); an end that is one lets them in",
+                some(&left_out)
+            ));
+        }
+        let versions: Vec<_> = if takes_pre { all } else { released };
+        let versions: Vec<_> = versions.into_iter().filter(inside).collect();
+        if versions.is_empty() {
+            return refused(
+                format!("{} lists no version of {name}", manager.name()),
+                format!("name them, if you know some: {name}==A,B,C"),
+            );
+        }
+        Ok(Listing { versions, notes })
+    }
+
+    fn refuse_end(&self, end: &str, listed: &[String]) -> Result<Listing, Fault> {
+        let (tool, name) = (self.manager.name(), &self.name);
+        let at = listed.partition_point(|other| self.manager.compare(other, end) == Ordering::Less);
+        let from = at.saturating_sub(SHOWN / 2);
+        let near = listed[from..]
+            .iter()
+            .take(SHOWN - 1)
+            .cloned()
+            .collect::<Vec<_>>();
+        let near = if near.is_empty() {
+            format!("{tool} lists none")
+        } else {
+            format!("{tool} lists {} thereabouts", near.join(", "))
+        };
+        let other = match self.manager {
+            Manager::Pip => ", or which another interpreter can install,",
+            _ => "",
+        };
+        refused(
+            format!("{tool} lists no version `{end}` of {name}"),
+            format!("{near}; one that is not listed{other} can only be named: {name}==A,B,C"),
+        )
+    }
+}
+
+/// Returns the first of several things, and how many more there are.
+pub(super) fn some(all: &[String]) -> String {
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Returns the names that a few slips turn into this one, the nearest first.
+pub(super) fn near(name: &str, known: impl IntoIterator<Item = String>) -> String {
+    let slips = |other: &String| strsim::osa_distance(name, other);
+    let few = |other: &String| slips(other) <= name.len().max(other.len()) / 3;
+    let mut near: Vec<_> = known.into_iter().filter(few).collect();
+    near.sort_by_key(|other| (slips(other), other.clone()));
+    near.dedup();
+    near.truncate(3);
+    let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
+    near.join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Spec {
+        Spec::parse(Manager::Pip, text).unwrap_or_else(|fault| panic!("{text}: {fault}"))
+    }
+
+    fn between(first: &str, last: &str) -> Choice {
+        let end = |end: &str| Some(end.to_owned()).filter(|end| !end.is_empty());
+        Choice::Between(end(first), end(last))
+    }
+
+    fn chosen(text: &str, listed: &[&str]) -> Result<Listing, Fault> {
+        parsed(text).choose(Listing {
+            versions: listed.iter().map(ToString::to_string).collect(),
+            notes: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_range_may_be_open_and_a_list_keeps_its_order() {
+        assert_eq!(parsed("torch").choice, between("", ""));
+        assert_eq!(parsed("torch==..").choice, between("", ""));
+        assert_eq!(parsed("torch==1.0..1.4").choice, between("1.0", "1.4"));
+        assert_eq!(parsed("torch=1.0..").choice, between("1.0", ""));
+        assert_eq!(parsed("torch==..1.4").choice, between("", "1.4"));
+        let listed = Choice::Named(vec!["1.4".to_owned(), "1.0".to_owned()]);
+        assert_eq!(parsed("torch==1.4, 1.0").choice, listed);
+        let spec = parsed("torch[cuda, x]==1.0..");
+        assert_eq!(
+            (spec.name.as_str(), spec.extras.as_str()),
+            ("torch", "[cuda,x]")
+        );
+        assert_eq!(spec.choice, between("1.0", ""));
+    }
+
+    #[test]
+    fn what_could_be_taken_for_something_else_is_refused() {
+        for text in [
+            "",
+            "==1",
+            "-e",
+            "a b",
+            "a;b",
+            "torch>=1.0",
+            "torch==",
+            "torch==1,,2",
+            "torch==1..$(x)",
+            "torch==-r",
+            "torch[",
+            "torch[x;y]==1",
+            "a/b",
+            "torch=='1'..2",
+        ] {
+            let fault = Spec::parse(Manager::Pip, text).expect_err(text);
+            assert!(fault.hint().contains("NAME==A..B"), "{text}");
+        }
+        assert!(Spec::parse(Manager::Npm, "@scope/name==1.0.0..").is_ok());
+        assert!(Spec::parse(Manager::Apt, "libstdc++6:i386==1:2.0~rc-1..").is_ok());
+        assert!(Spec::parse(Manager::Cargo, "serde[derive]").is_err());
+    }
+
+    #[test]
+    fn versions_come_oldest_first_with_both_ends() {
+        let listed = ["1.10", "1.9", "1.0.0", "1.4", "1.9"];
+        assert_eq!(
+            chosen("x", &listed).unwrap().versions,
+            ["1.0.0", "1.4", "1.9", "1.10"]
+        );
+        assert_eq!(
+            chosen("x==1.0..1.9", &listed).unwrap().versions,
+            ["1.0.0", "1.4", "1.9"]
+        );
+        assert_eq!(
+            chosen("x==1.9..", &listed).unwrap().versions,
+            ["1.9", "1.10"]
+        );
+    }
+
+    #[test]
+    fn pre_releases_need_an_end_that_is_one() {
+        let listed = ["1.0", "1.1rc1", "1.1", "1.2.dev1"];
+        let some = chosen("x", &listed).unwrap();
+        assert_eq!(some.versions, ["1.0", "1.1"]);
+        assert!(
+            some.notes[0].contains("(1.1rc1, 1.2.dev1)"),
+            "{:?}",
+            some.notes
+        );
+        let some = chosen("x==1.1rc1..", &listed).unwrap();
+        assert_eq!(some.versions, ["1.1rc1", "1.1", "1.2.dev1"]);
+        assert!(some.notes.is_empty());
+        assert_eq!(
+            chosen("x", &["1.0a1", "1.0a2"]).unwrap().versions,
+            ["1.0a1", "1.0a2"]
+        );
+    }
+
+    #[test]
+    fn an_end_that_is_not_listed_is_refused_with_its_neighbours() {
+        let listed = ["1.0", "1.1", "1.2", "1.3", "2.0"];
+        let fault = chosen("x==1.0..1.15", &listed).err().unwrap();
+        assert_eq!(fault.to_string(), "pip lists no version `1.15` of x");
+        assert!(
+            fault.hint().contains("1.3, 2.0 thereabouts"),
+            "{}",
+            fault.hint()
+        );
+        let fault = chosen("x==1.2..1.0", &listed).err().unwrap();
+        assert!(fault.hint().contains("x==1.0..1.2"), "{}", fault.hint());
+        assert!(chosen("x", &[]).is_err());
+    }
+
+    #[test]
+    fn names_are_near_by_few_slips() {
+        let known = || ["numpy", "scipy", "nump", "torch"].map(str::to_owned);
+        assert_eq!(near("numpi", known()), "`nump` or `numpy`");
+        assert_eq!(near("zebra", known()), "");
+    }
+}

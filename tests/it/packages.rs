@@ -1,0 +1,404 @@
+//! Package tools answer, and what the recipes make runs: with the real tools. Those of Python and
+//! Rust need their registries; apt and npm have one made for them.
+
+use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, versions};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+fn wanted<'a>(manager: Manager, folder: &'a Path, spec: &'a str) -> Wanted<'a> {
+    Wanted {
+        manager,
+        spec,
+        folder,
+        env: &[],
+        requirements: None,
+        constraints: None,
+        python: None,
+        build: None,
+    }
+}
+
+fn found(wanted: &Wanted) -> Versions {
+    versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
+}
+
+fn refused(wanted: &Wanted) -> Fault {
+    versions(wanted).expect_err(wanted.spec)
+}
+
+/// An environment that a recipe made.
+struct Made {
+    folder: TempDir,
+    recipe: Recipe,
+    start: PathBuf,
+}
+
+/// Runs a recipe; when it fails, returns the last line of what it said.
+fn make(recipe: &Recipe, wanted: &Wanted, version: &str) -> Result<Made, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let script = recipe.script.replace("{variant}", version);
+    let mut sh = Command::new("sh");
+    sh.arg("-c").arg(format!("exec 2>&1\n{script}"));
+    sh.current_dir(wanted.folder)
+        .env("PROVOKE_MADE", folder.path());
+    sh.envs(wanted.env.iter().cloned());
+    let done = sh.output().unwrap();
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stdout);
+        return Err(said.lines().last().unwrap_or_default().to_owned());
+    }
+    Ok(Made {
+        folder,
+        recipe: recipe.clone(),
+        start: wanted.folder.to_owned(),
+    })
+}
+
+impl Made {
+    /// Runs a program as a trial would; returns what it says.
+    fn run(&self, command: &str) -> String {
+        let made = self.folder.path().display().to_string();
+        let filled = |text: &String| text.replace("{made}", &made);
+        let path: Vec<_> = self.recipe.path.iter().map(filled).collect();
+        let path = format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap());
+        let mut sh = Command::new("sh");
+        sh.arg("-c").arg(command).env("PATH", path);
+        for (name, value) in &self.recipe.env {
+            sh.env(name, filled(value));
+        }
+        sh.current_dir(match &self.recipe.cwd {
+            Some(cwd) => self.folder.path().join(cwd),
+            None => self.start.clone(),
+        });
+        let done = sh.output().unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        String::from_utf8_lossy(&said).trim_end().to_owned()
+    }
+}
+
+const SIX: &str = "import six, sys; print(six.__version__, sys.prefix)";
+
+#[test]
+fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let [requirements, constraints] = ["requirements.txt", "constraints.txt"].map(Path::new);
+    // Its own pin is the one that is tried; a constraint holds another package.
+    let text = "six==1.17.0\npython-dateutil # needs six\n";
+    fs::write(folder.path().join(requirements), text).unwrap();
+    fs::write(folder.path().join(constraints), "python_dateutil==2.8.2\n").unwrap();
+    let wanted = Wanted {
+        requirements: Some(requirements),
+        constraints: Some(constraints),
+        ..wanted(Manager::Pip, folder.path(), "six==1.13..1.16.0")
+    };
+    let found = found(&wanted);
+    assert_eq!(found.package, "six");
+    assert_eq!(found.versions, ["1.13.0", "1.14.0", "1.15.0", "1.16.0"]);
+    assert!(found.recipe.shared && found.recipe.cwd.is_none());
+    // No file of the user's is needed to make it.
+    fs::remove_file(folder.path().join(requirements)).unwrap();
+    let made = make(&found.recipe, &wanted, "1.15.0").unwrap();
+    let prefix = made.folder.path().display();
+    let command =
+        format!("python -c '{SIX}'; python3 -c 'import dateutil; print(dateutil.__version__)'");
+    assert_eq!(made.run(&command), format!("1.15.0 {prefix}\n2.8.2"));
+    let why = make(&found.recipe, &wanted, "0.0.1").err().unwrap();
+    assert!(why.contains("six==0.0.1"), "{why}");
+}
+
+#[test]
+fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let pip = |spec| wanted(Manager::Pip, folder.path(), spec);
+    // The second was yanked: no listing shows it.
+    let named = pip("attrs==22.1.0,21.1.0");
+    let found = found(&named);
+    assert_eq!(found.versions, ["22.1.0", "21.1.0"]);
+    let made = make(&found.recipe, &named, "21.1.0").unwrap();
+    assert_eq!(
+        made.run("python -c 'import attr; print(attr.__version__)'"),
+        "21.1.0"
+    );
+    let fault = refused(&pip("six==1.16.5.."));
+    assert_eq!(fault.to_string(), "pip lists no version `1.16.5` of six");
+    assert!(fault.hint().contains("1.16.0, 1.17.0"), "{}", fault.hint());
+    let nobody = Wanted {
+        python: Some("no-such-python"),
+        ..pip("six")
+    };
+    assert!(
+        refused(&nobody)
+            .to_string()
+            .starts_with("`no-such-python` cannot be run")
+    );
+}
+
+#[test]
+fn an_environment_is_made_of_the_lines_of_a_freeze() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = wanted(Manager::Pip, folder.path(), "");
+    let pip = Pip::find(&wanted).unwrap();
+    let recipe = pip.environment(&["six==1.16.0".to_owned()]);
+    let made = make(&recipe, &wanted, "").unwrap();
+    assert!(
+        made.run(&format!("python -c '{SIX}'"))
+            .starts_with("1.16.0 ")
+    );
+}
+
+#[test]
+fn uv_makes_the_environment_where_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path().join("tools");
+    let script = "python3 -m venv tools && tools/bin/pip install --quiet uv";
+    let mut sh = Command::new("sh");
+    assert!(
+        sh.args(["-c", script])
+            .current_dir(folder.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let path = format!("{}/bin:{}", tools.display(), std::env::var("PATH").unwrap());
+    // With other sources in pip's settings, uv is not used.
+    let env = [("PATH", path.as_str()), ("PIP_FIND_LINKS", "")];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let wanted = Wanted {
+        env: &env,
+        ..wanted(Manager::Pip, folder.path(), "six==1.15.0..1.16.0")
+    };
+    let found = found(&wanted);
+    assert!(
+        found.recipe.script.starts_with("uv venv"),
+        "{}",
+        found.recipe.script
+    );
+    let made = make(&found.recipe, &wanted, "1.15.0").unwrap();
+    assert!(
+        made.run(&format!("python -c '{SIX}'"))
+            .starts_with("1.15.0 ")
+    );
+    let why = make(&found.recipe, &wanted, "0.0.1").err().unwrap();
+    assert!(why.contains("six==0.0.1"), "{why}");
+}
+
+#[test]
+fn cargo_lists_versions_and_builds_a_copy_with_one() {
+    let top = tempfile::tempdir().unwrap();
+    let folder = top.path().join("member");
+    let files = [
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"member\"]\nresolver = \"2\"\n[workspace.dependencies]\nitoa = { version = \"1\", default-features = false }\n",
+        ),
+        (
+            "member/Cargo.toml",
+            "[package]\nname = \"shows\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nitoa.workspace = true\n",
+        ),
+        (
+            "member/src/main.rs",
+            "fn main() { println!(\"{}\", itoa::Buffer::new().format(7)); }\n",
+        ),
+    ];
+    for (name, text) in files {
+        let path = top.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let cargo = |spec| wanted(Manager::Cargo, &folder, spec);
+    let wanted = cargo("itoa==0.4.7..1.0.1");
+    let found = found(&wanted);
+    assert_eq!(found.versions, ["0.4.7", "0.4.8", "1.0.0", "1.0.1"]);
+    assert!(!found.recipe.shared);
+    assert_eq!(found.recipe.cwd.as_deref(), Some("src/member"));
+    // The one is admitted by the manifest, the other takes another.
+    for version in ["1.0.1", "0.4.8"] {
+        let made = make(&found.recipe, &wanted, version).unwrap();
+        assert_eq!(made.run("shows"), "7");
+        let lock = fs::read_to_string(made.folder.path().join("src/Cargo.lock")).unwrap();
+        assert!(
+            lock.contains(&format!("name = \"itoa\"\nversion = \"{version}\"")),
+            "{lock}"
+        );
+        assert!(made.run("cargo run --offline").starts_with("7\n"));
+        assert!(
+            made.run("cargo metadata --offline --no-deps")
+                .contains("\"uses_default_features\":false")
+        );
+    }
+    assert!(!top.path().join("Cargo.lock").exists());
+    let why = make(&found.recipe, &wanted, "1.0.999").err().unwrap();
+    assert!(why.starts_with("error: "), "{why}");
+    let fault = refused(&cargo("itao"));
+    assert_eq!(fault.hint(), "is it `itoa`?");
+    assert!(
+        refused(&cargo("itoa==1.0.999.."))
+            .hint()
+            .contains("can only be named")
+    );
+}
+
+/// Makes a repository of packages and settings of apt's that know nothing else.
+fn repository(folder: &Path, versions: &[&str]) -> [(String, String); 1] {
+    let all = "etc/apt.conf.d etc/preferences.d etc/sources.list.d state/lists/partial cache/archives/partial repo";
+    for name in all.split(' ') {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    let mut packages = String::new();
+    for (index, version) in versions.iter().enumerate() {
+        let tree = folder.join(index.to_string());
+        fs::create_dir_all(tree.join("DEBIAN")).unwrap();
+        fs::create_dir_all(tree.join("usr/bin")).unwrap();
+        let control = format!(
+            "Package: provoke-hello\nVersion: {version}\nArchitecture: all\nMaintainer: Nobody <nobody@example.org>\nDescription: says which it is\n"
+        );
+        fs::write(tree.join("DEBIAN/control"), &control).unwrap();
+        fs::write(
+            tree.join("usr/bin/provoke-hello"),
+            format!("#!/bin/sh\necho {version}\n"),
+        )
+        .unwrap();
+        let script = format!(
+            "chmod 755 {index}/usr/bin/* && dpkg-deb -b {index} repo/{index}.deb >/dev/null && stat -c %s repo/{index}.deb && sha256sum repo/{index}.deb"
+        );
+        let done = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(done.stdout).unwrap();
+        let mut words = said.split_whitespace();
+        let (size, sum) = (words.next().unwrap(), words.next().unwrap());
+        packages += &format!("{control}Filename: ./{index}.deb\nSize: {size}\nSHA256: {sum}\n\n");
+    }
+    fs::write(folder.join("repo/Packages"), packages).unwrap();
+    fs::write(folder.join("status"), "").unwrap();
+    let here = folder.display();
+    let source = format!("deb [trusted=yes] file:{here}/repo ./\n");
+    fs::write(folder.join("etc/sources.list"), source).unwrap();
+    let settings = format!(
+        "Dir::State \"{here}/state\";\nDir::State::status \"{here}/status\";\nDir::Cache \"{here}/cache\";\nDir::Etc \"{here}/etc\";\n"
+    );
+    let config = folder.join("apt.conf");
+    fs::write(&config, settings).unwrap();
+    let env = [("APT_CONFIG".to_owned(), config.display().to_string())];
+    let mut update = Command::new("apt-get");
+    update.args(["update", "-qq"]).envs(env.clone());
+    assert!(update.status().unwrap().success());
+    env
+}
+
+#[test]
+fn apt_lists_versions_and_unpacks_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = repository(
+        folder.path(),
+        &["1.0-2", "1:0.9", "1.1~rc1", "1.0-10", "1.1"],
+    );
+    let apt = |spec| Wanted {
+        env: &env,
+        ..wanted(Manager::Apt, folder.path(), spec)
+    };
+    let wanted = apt("provoke-hello==1.0-10..");
+    let found = found(&wanted);
+    assert_eq!(found.versions, ["1.0-10", "1.1~rc1", "1.1", "1:0.9"]);
+    assert!(found.recipe.shared);
+    for version in ["1.1~rc1", "1:0.9"] {
+        let made = make(&found.recipe, &wanted, version).unwrap();
+        assert_eq!(made.run("provoke-hello"), version);
+    }
+    let why = make(&found.recipe, &wanted, "7").err().unwrap();
+    assert_eq!(why, "E: Version '7' for 'provoke-hello' was not found");
+    assert_eq!(
+        refused(&apt("provoke-hallo")).hint(),
+        "is it `provoke-hello`?"
+    );
+    assert!(
+        refused(&apt("provoke-hello==1.0.."))
+            .hint()
+            .contains("1.0-2, 1.0-10")
+    );
+}
+
+/// A registry of Node's packages on this machine, which ends with its test.
+struct Registry {
+    server: Child,
+    settings: String,
+}
+
+const REGISTRY: &str = include_str!("packages/registry.py");
+
+impl Registry {
+    fn new() -> Self {
+        use std::io::{BufRead as _, BufReader};
+        let mut server = Command::new("python3");
+        let mut server = server
+            .args(["-c", REGISTRY])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        BufReader::new(server.stdout.as_mut().unwrap())
+            .read_line(&mut port)
+            .unwrap();
+        let settings = format!("registry=http://127.0.0.1:{}/\n", port.trim());
+        Self { server, settings }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn npm_lists_versions_and_installs_one() {
+    let registry = Registry::new();
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache").display().to_string();
+    let env = [("npm_config_cache".to_owned(), cache)];
+    let npm = |spec| Wanted {
+        env: &env,
+        ..wanted(Manager::Npm, folder.path(), spec)
+    };
+    fs::write(folder.path().join(".npmrc"), &registry.settings).unwrap();
+    let alone = npm("provoke-hello==1.1.0..");
+    let first = found(&alone);
+    assert_eq!(first.versions, ["1.1.0", "1.2.0", "1.10.0"]);
+    assert!(
+        first.notes.iter().any(|note| note.contains("(2.0.0-rc.1)")),
+        "{:?}",
+        first.notes
+    );
+    let made = make(&first.recipe, &alone, "1.1.0").unwrap();
+    let command = "provoke-hello; node -p 'require(\"provoke-hello\")'";
+    assert_eq!(made.run(command), "1.1.0\n1.1.0");
+    let why = make(&first.recipe, &alone, "7.0.0").err().unwrap();
+    assert_eq!(
+        why,
+        "npm error notarget No matching version found for provoke-hello@7.0.0."
+    );
+
+    // In a project, what stands in its own folder would win.
+    let text = r#"{"name": "mine", "devDependencies": {"provoke-hello": "^1.0.0"}}"#;
+    fs::write(folder.path().join("package.json"), text).unwrap();
+    fs::create_dir_all(folder.path().join("node_modules/provoke-hello")).unwrap();
+    fs::write(
+        folder.path().join("node_modules/provoke-hello/index.js"),
+        "module.exports = 'mine'",
+    )
+    .unwrap();
+    let project = npm("provoke-hello==2.0.0-rc.1,1.2.0");
+    let second = found(&project);
+    assert_eq!(second.recipe.cwd.as_deref(), Some("src"));
+    let made = make(&second.recipe, &project, "2.0.0-rc.1").unwrap();
+    assert_eq!(made.run(command), "2.0.0-rc.1\n2.0.0-rc.1");
+    assert_eq!(
+        refused(&npm("provoke-hallo")).hint(),
+        "is it `provoke-hello`?"
+    );
+}
