@@ -25,6 +25,7 @@
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | makes what a variant needs before its trials | model | thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
@@ -51,6 +52,7 @@ pub mod prepare;
 pub mod report;
 pub mod scenario;
 pub mod slot;
+pub mod source;
 pub mod state;
 pub mod stats;
 pub mod store;

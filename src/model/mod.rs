@@ -11,6 +11,7 @@ mod evidence;
 mod host;
 mod observation;
 mod outcome;
+mod piece;
 mod plan;
 mod question;
 mod rules;
@@ -27,6 +28,7 @@ pub use evidence::{
 pub use host::Host;
 pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
+pub use piece::{Piece, Pieces, Shell};
 pub use plan::{
     ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Git, Hooks, Keep, Limit,
     Plan, Resource, Role, Stop, Timeout, VariantPlan,

@@ -1,0 +1,283 @@
+//! Finds the imports and the statements of a program.
+//!
+//! The tree is walked once, without recursion: a sum of ten thousand terms is a tree that deep.
+//! On the way out of a statement it is known whether it held others; if not, it is a piece,
+//! else a shell around them.
+
+use super::imports::is_import;
+use super::language::Syntax;
+use super::lines::Lines;
+use super::{Fault, Grain, Language};
+use crate::model::{Pieces, Shell};
+use std::ops::Range;
+use tree_sitter::{Node, Parser, Tree, TreeCursor};
+
+/// Finds the imports or the statements of a program.
+pub(super) fn pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
+    let lines = Lines::new(text);
+    let fault = |at| Fault::Syntax {
+        language,
+        line: lines.number(at),
+        column: lines.column(at),
+        text: lines.shown_whole(at),
+    };
+    let tree = parse(language, text).ok_or_else(|| fault(0))?;
+    if let Some(at) = first_error(&tree) {
+        return Err(fault(at));
+    }
+    let walk = Walk {
+        language,
+        syntax: language.syntax(),
+        grain,
+        text,
+        lines: &lines,
+        found: Pieces::default(),
+        open: Vec::new(),
+    };
+    Ok(walk.run(&tree))
+}
+
+pub(super) fn parse(language: Language, text: &[u8]) -> Option<Tree> {
+    let mut parser = Parser::new();
+    parser.set_language(&language.grammar()).ok()?;
+    parser.parse(text, None)
+}
+
+/// Returns where the program stops being one.
+pub(super) fn first_error(tree: &Tree) -> Option<usize> {
+    let root = tree.root_node();
+    if !root.has_error() {
+        return None;
+    }
+    let mut at = root.start_byte();
+    let mut cursor = tree.walk();
+    // Down the first branch with errors; the last one on it is the closest to what is wrong.
+    loop {
+        let node = cursor.node();
+        if node.is_error() || node.is_missing() {
+            at = node.start_byte();
+        }
+        let mut more = cursor.goto_first_child();
+        while more && !wrong(cursor.node()) {
+            more = cursor.goto_next_sibling();
+        }
+        if !more {
+            return Some(at);
+        }
+    }
+}
+
+fn wrong(node: Node<'_>) -> bool {
+    node.has_error() || node.is_missing()
+}
+
+/// What a statement without braces is to the one that it belongs to.
+const BODIES: &[&str] = &["body", "consequence", "alternative"];
+
+/// How a node can be left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is one statement of a list.
+    Listed,
+    /// It is a body without braces: something must stand there.
+    Body,
+    /// It is no statement.
+    None,
+}
+
+/// A node on the way from the root to where the walk is.
+struct Open<'t> {
+    node: Node<'t>,
+    place: Place,
+    /// Its children are statements.
+    list: bool,
+    /// Where what goes with it begins.
+    start: usize,
+    /// The number of pieces before it.
+    first: usize,
+    /// The statements in it so far, from the first to the last.
+    statements: Option<Range<usize>>,
+    /// Some of them stay.
+    stays: bool,
+    /// Where what belongs to its next statement begins.
+    prefix: Option<usize>,
+}
+
+struct Walk<'a, 't> {
+    language: Language,
+    syntax: &'static Syntax,
+    grain: Grain,
+    text: &'a [u8],
+    lines: &'a Lines<'a>,
+    found: Pieces,
+    open: Vec<Open<'t>>,
+}
+
+impl<'t> Walk<'_, 't> {
+    fn run(mut self, tree: &'t Tree) -> Pieces {
+        let mut cursor = tree.walk();
+        loop {
+            self.enter(&cursor);
+            if cursor.goto_first_child() {
+                continue;
+            }
+            loop {
+                self.leave();
+                if cursor.goto_next_sibling() {
+                    break;
+                }
+                if !cursor.goto_parent() {
+                    // What was left last is what is around.
+                    self.found.shells.reverse();
+                    return self.found;
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, cursor: &TreeCursor<'t>) {
+        let node = cursor.node();
+        let field = cursor.field_name();
+        let place = self.place(node, field);
+        let mut start = node.start_byte();
+        let mut list = self.syntax.lists.contains(&node.kind());
+        if let Some(above) = self.open.last_mut() {
+            list |= above.list && self.syntax.inner_lists.contains(&node.kind());
+            if place == Place::Listed {
+                start = above.prefix.take().unwrap_or(start);
+            } else if above.list && is_prefix(self.syntax, node) {
+                above.prefix.get_or_insert(start);
+            }
+        }
+        self.open.push(Open {
+            node,
+            place,
+            list,
+            start,
+            first: self.found.pieces.len(),
+            statements: None,
+            stays: false,
+            prefix: None,
+        });
+    }
+
+    /// Says whether a node is a statement.
+    fn place(&self, node: Node<'_>, field: Option<&str>) -> Place {
+        let Some(above) = self.open.last() else {
+            return Place::None;
+        };
+        let Syntax {
+            fields,
+            others,
+            members: (lists, members),
+            prefixes,
+            bodies,
+            braces,
+            ..
+        } = self.syntax;
+        let kind = node.kind();
+        let is = |names: &[&str], name| names.contains(&name);
+        if !node.is_named() || node.is_extra() || self.text.get(node.byte_range()) == Some(b";") {
+            return Place::None;
+        }
+        if above.list {
+            let apart = field.is_some_and(|field| is(fields, field));
+            let named =
+                self.language == Language::Julia && names_something(above.node, node, self.text);
+            if apart || named || is(others, kind) || is(prefixes, kind) {
+                return Place::None;
+            }
+            return Place::Listed;
+        }
+        let above_kind = above.node.kind();
+        if is(lists, above_kind) && is(members, kind) {
+            return Place::Listed;
+        }
+        // A statement that is part of an expression of R has a value that somebody wants.
+        let of_statement = above.place != Place::None || above_kind == "else_clause";
+        let body = field.is_none_or(|field| is(BODIES, field));
+        if is(bodies, above_kind) && of_statement && body && !is(&[braces, "else_clause"], kind) {
+            return Place::Body;
+        }
+        Place::None
+    }
+
+    fn leave(&mut self) {
+        let Some(done) = self.open.pop() else { return };
+        self.close_list(&done);
+        if done.place == Place::None {
+            return;
+        }
+        let span = done.start..self.end(done.node);
+        if let Some(above) = self.open.last_mut() {
+            let first = above
+                .statements
+                .as_ref()
+                .map_or(span.start, |all| all.start);
+            above.statements = Some(first..span.end);
+        }
+        let inside = done.first..self.found.pieces.len();
+        let goes = match self.grain {
+            Grain::Imports => is_import(self.language, done.node, self.text),
+            Grain::Statements | Grain::Lines => true,
+        };
+        if !goes {
+            if let Some(above) = self.open.last_mut() {
+                above.stays = true;
+            }
+            return;
+        }
+        let end = span.end;
+        let (span, instead) = match done.place {
+            Place::Body => (span, "{}".to_owned()),
+            _ => (self.lines.around(span, self.syntax.comment), String::new()),
+        };
+        if inside.is_empty() {
+            let mut piece = self.lines.piece(span, done.node.start_byte(), end);
+            piece.instead = instead;
+            self.found.pieces.push(piece);
+        } else {
+            self.found.shells.push(Shell {
+                pieces: inside,
+                span,
+                instead,
+            });
+        }
+    }
+
+    /// Sees to it that something stands in a list that must not be empty.
+    fn close_list(&mut self, list: &Open<'_>) {
+        if let Some((kind, instead)) = self.syntax.hollow
+            && list.node.kind() == kind
+            && !list.stays
+            && let Some(span) = &list.statements
+        {
+            self.found.shells.push(Shell {
+                pieces: list.first..self.found.pieces.len(),
+                span: span.clone(),
+                instead: instead.to_owned(),
+            });
+        }
+    }
+
+    /// Returns where a node ends, without the line end that some have.
+    fn end(&self, node: Node<'_>) -> usize {
+        let all = self.text.get(node.byte_range()).unwrap_or_default();
+        node.start_byte() + all.trim_ascii_end().len()
+    }
+}
+
+/// Says whether a node belongs to the statement that follows it.
+fn is_prefix(syntax: &Syntax, node: Node<'_>) -> bool {
+    syntax.prefixes.contains(&node.kind())
+        // A comment of Rust that documents must have something to document.
+        || node.is_extra() && node.child_by_field_name("outer").is_some()
+}
+
+/// Says whether a node of Julia is the name in `catch e`, or one in `let x, y`: these stand on
+/// the first line of what they belong to.
+fn names_something(above: Node<'_>, node: Node<'_>, text: &[u8]) -> bool {
+    let before = text.get(above.start_byte()..node.start_byte());
+    matches!(above.kind(), "catch_clause" | "let_statement")
+        && before.is_some_and(|before| !before.contains(&b'\n') && !before.contains(&b';'))
+}

@@ -1,0 +1,116 @@
+//! Which statements are imports.
+
+use super::Language;
+use tree_sitter::Node;
+
+/// Functions of R that make a package known.
+const ATTACH: &[&str] = &["library", "require", "requireNamespace", "loadNamespace"];
+/// Functions of R that keep another one quiet.
+const QUIET: &[&str] = &[
+    "suppressPackageStartupMessages",
+    "suppressMessages",
+    "suppressWarnings",
+    "invisible",
+];
+
+/// Says whether a statement is an import.
+pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) -> bool {
+    let kind = statement.kind();
+    match language {
+        // `from __future__` is another kind: it changes the language, and must stay first.
+        Language::Python => matches!(kind, "import_statement" | "import_from_statement"),
+        Language::JavaScript | Language::TypeScript | Language::Tsx => match kind {
+            "import_statement" => true,
+            "export_statement" => statement.child_by_field_name("source").is_some(),
+            "expression_statement" => named(statement, 0).is_some_and(|what| loads(what, text)),
+            "lexical_declaration" | "variable_declaration" => {
+                let mut cursor = statement.walk();
+                statement.named_children(&mut cursor).all(|one| {
+                    one.is_extra()
+                        || one
+                            .child_by_field_name("value")
+                            .is_some_and(|value| loads(value, text))
+                })
+            }
+            _ => false,
+        },
+        Language::Rust => matches!(kind, "use_declaration" | "extern_crate_declaration"),
+        Language::C => kind == "preproc_include",
+        // The grammar knows no modules: `import x;` is `x` of the type `import` to it.
+        Language::Cpp => {
+            kind == "preproc_include"
+                || matches!(kind, "declaration" | "expression_statement")
+                    && words(statement, text).starts_with(b"import")
+                    && words(statement, text)
+                        .get(b"import".len())
+                        .is_some_and(|next| matches!(next, b' ' | b'\t' | b'<'))
+        }
+        Language::R => attaches(statement, text),
+        Language::Julia => match kind {
+            "import_statement" | "using_statement" => true,
+            // `@everywhere using X`
+            "macrocall_expression" => last(statement)
+                .and_then(last)
+                .is_some_and(|what| matches!(what.kind(), "import_statement" | "using_statement")),
+            _ => false,
+        },
+    }
+}
+
+fn words<'a>(node: Node<'_>, text: &'a [u8]) -> &'a [u8] {
+    text.get(node.byte_range()).unwrap_or_default()
+}
+
+fn named(node: Node<'_>, index: u32) -> Option<Node<'_>> {
+    node.named_child(index)
+}
+
+fn last(node: Node<'_>) -> Option<Node<'_>> {
+    let count = u32::try_from(node.named_child_count()).ok()?;
+    named(node, count.checked_sub(1)?)
+}
+
+/// Says whether an expression of JavaScript is a module, or something of it.
+fn loads(mut what: Node<'_>, text: &[u8]) -> bool {
+    loop {
+        let inner = match what.kind() {
+            "call_expression" => {
+                return what.child_by_field_name("function").is_some_and(|called| {
+                    called.kind() == "import" || words(called, text) == b"require"
+                });
+            }
+            "member_expression" => what.child_by_field_name("object"),
+            "await_expression"
+            | "parenthesized_expression"
+            | "as_expression"
+            | "non_null_expression" => named(what, 0),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => what = inner,
+            None => return false,
+        }
+    }
+}
+
+/// Says whether an expression of R does nothing but make a package known.
+fn attaches(mut what: Node<'_>, text: &[u8]) -> bool {
+    while what.kind() == "call" {
+        let called = what.child_by_field_name("function");
+        let name = called.map_or(&[][..], |called| words(called, text));
+        let name = name.strip_prefix(b"base::").unwrap_or(name);
+        if ATTACH.iter().any(|one| one.as_bytes() == name) {
+            return true;
+        }
+        let inner = what
+            .child_by_field_name("arguments")
+            .filter(|_| QUIET.iter().any(|one| one.as_bytes() == name))
+            .and_then(|arguments| named(arguments, 0))
+            .and_then(|argument| argument.child_by_field_name("value"));
+        match inner {
+            Some(inner) => what = inner,
+            None => return false,
+        }
+    }
+    false
+}

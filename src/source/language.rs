@@ -1,0 +1,275 @@
+//! The languages: how each is known, and what in its tree is a statement.
+
+use std::path::Path;
+use tree_sitter::Language as Grammar;
+
+/// A language whose statements are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Python.
+    Python,
+    /// JavaScript, with JSX.
+    JavaScript,
+    /// TypeScript.
+    TypeScript,
+    /// TypeScript with JSX.
+    Tsx,
+    /// Rust.
+    Rust,
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// R.
+    R,
+    /// Julia.
+    Julia,
+}
+
+const EXTENSIONS: &[(Language, &[&str])] = &[
+    (Language::Python, &["py", "pyi"]),
+    (Language::JavaScript, &["js", "mjs", "cjs", "jsx"]),
+    (Language::TypeScript, &["ts", "mts", "cts"]),
+    (Language::Tsx, &["tsx"]),
+    (Language::Rust, &["rs"]),
+    (Language::C, &["c", "h"]),
+    (Language::Cpp, &["cc", "cpp", "cxx", "hpp", "hh"]),
+    (Language::R, &["r", "R"]),
+    (Language::Julia, &["jl"]),
+];
+
+/// Programs that a script without an extension names in its first line.
+const INTERPRETERS: &[(Language, &str)] = &[
+    (Language::Python, "python"),
+    (Language::JavaScript, "node"),
+    (Language::R, "Rscript"),
+    (Language::Julia, "julia"),
+];
+
+/// Returns the known extensions, for people.
+pub(super) fn known() -> String {
+    let all = EXTENSIONS.iter().flat_map(|(_, extensions)| *extensions);
+    let all: Vec<String> = all.map(|extension| format!(".{extension}")).collect();
+    all.join(", ")
+}
+
+impl Language {
+    /// Returns the language of a file: by its extension, or without one by its first line.
+    pub fn of(path: &Path, text: &[u8]) -> Option<Self> {
+        match path.extension() {
+            Some(extension) => {
+                let mut known = EXTENSIONS.iter();
+                let found = known.find(|(_, all)| all.iter().any(|one| extension == *one));
+                found.map(|(language, _)| *language)
+            }
+            None => of_script(text),
+        }
+    }
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "Python",
+            Self::JavaScript => "JavaScript",
+            Self::TypeScript => "TypeScript",
+            Self::Tsx => "TSX",
+            Self::Rust => "Rust",
+            Self::C => "C",
+            Self::Cpp => "C++",
+            Self::R => "R",
+            Self::Julia => "Julia",
+        }
+    }
+
+    pub(super) fn grammar(self) -> Grammar {
+        match self {
+            Self::Python => tree_sitter_python::LANGUAGE.into(),
+            Self::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+            Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+            Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
+            Self::Rust => tree_sitter_rust::LANGUAGE.into(),
+            Self::C => tree_sitter_c::LANGUAGE.into(),
+            Self::Cpp => tree_sitter_cpp::LANGUAGE.into(),
+            Self::R => tree_sitter_r::LANGUAGE.into(),
+            Self::Julia => tree_sitter_julia::LANGUAGE.into(),
+        }
+    }
+
+    pub(super) fn syntax(self) -> &'static Syntax {
+        match self {
+            Self::Python => &PYTHON,
+            Self::JavaScript | Self::TypeScript | Self::Tsx => &JAVASCRIPT,
+            Self::Rust => &RUST,
+            Self::C | Self::Cpp => &C,
+            Self::R => &R,
+            Self::Julia => &JULIA,
+        }
+    }
+}
+
+/// Returns the language of a script, by the program that its first line names.
+fn of_script(text: &[u8]) -> Option<Language> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line.strip_prefix(b"#!")?).ok()?;
+    let mut words = line
+        .split_whitespace()
+        .map(|word| word.rsplit('/').next().unwrap_or(word));
+    // `env` is followed by the program, perhaps after flags and variables.
+    let program =
+        words.find(|word| *word != "env" && !word.starts_with('-') && !word.contains('='))?;
+    let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let mut known = INTERPRETERS.iter();
+    let found = known.find(|(_, name)| program.strip_prefix(name).is_some_and(version));
+    found.map(|(language, _)| *language)
+}
+
+/// What in the tree of a language is a statement. Words are names of its grammar, but for
+/// those of the source itself in `hollow` and `comment`.
+pub(super) struct Syntax {
+    /// Nodes that list statements.
+    pub(super) lists: &'static [&'static str],
+    /// Nodes that list statements where they stand in such a list themselves.
+    pub(super) inner_lists: &'static [&'static str],
+    /// Fields of lists that are no statements.
+    pub(super) fields: &'static [&'static str],
+    /// Children of lists that are no statements.
+    pub(super) others: &'static [&'static str],
+    /// Nodes that list much, and what of it is a statement.
+    pub(super) members: (&'static [&'static str], &'static [&'static str]),
+    /// What belongs to the statement that follows it in a list.
+    pub(super) prefixes: &'static [&'static str],
+    /// Nodes whose statements may stand without braces, and the braces.
+    pub(super) bodies: &'static [&'static str],
+    pub(super) braces: &'static str,
+    /// The list that must not be empty, and what stands in it then.
+    pub(super) hollow: Option<(&'static str, &'static str)>,
+    /// How a comment begins that ends with its line.
+    pub(super) comment: &'static [u8],
+}
+
+const NONE: Syntax = Syntax {
+    lists: &[],
+    inner_lists: &[],
+    fields: &[],
+    others: &[],
+    members: (&[], &[]),
+    prefixes: &[],
+    bodies: &[],
+    braces: "",
+    hollow: None,
+    comment: b"#",
+};
+
+const PYTHON: Syntax = Syntax {
+    lists: &["module", "block"],
+    hollow: Some(("block", "pass")),
+    ..NONE
+};
+
+const JAVASCRIPT: Syntax = Syntax {
+    lists: &[
+        "program",
+        "statement_block",
+        "class_body",
+        "switch_body",
+        "switch_case",
+        "switch_default",
+    ],
+    fields: &["value"],
+    others: &["hash_bang_line"],
+    prefixes: &["decorator"],
+    bodies: &[
+        "if_statement",
+        "else_clause",
+        "for_statement",
+        "for_in_statement",
+        "while_statement",
+        "do_statement",
+        "with_statement",
+    ],
+    braces: "statement_block",
+    comment: b"//",
+    ..NONE
+};
+
+const RUST: Syntax = Syntax {
+    lists: &["source_file", "declaration_list", "block"],
+    others: &["shebang", "inner_attribute_item", "label"],
+    prefixes: &["attribute_item"],
+    comment: b"//",
+    ..NONE
+};
+
+const C: Syntax = Syntax {
+    lists: &["translation_unit", "declaration_list", "compound_statement"],
+    inner_lists: &[
+        "case_statement",
+        "preproc_if",
+        "preproc_ifdef",
+        "preproc_elif",
+        "preproc_elifdef",
+        "preproc_else",
+    ],
+    fields: &["name", "condition", "value", "alternative"],
+    // A class goes with the bodies of its functions; its fields do not go one by one.
+    members: (
+        &["field_declaration_list"],
+        &["function_definition", "template_declaration"],
+    ),
+    bodies: &[
+        "if_statement",
+        "else_clause",
+        "for_statement",
+        "for_range_loop",
+        "while_statement",
+        "do_statement",
+    ],
+    braces: "compound_statement",
+    comment: b"//",
+    ..NONE
+};
+
+const R: Syntax = Syntax {
+    lists: &["program", "braced_expression"],
+    fields: &["open", "close"],
+    bodies: &[
+        "if_statement",
+        "for_statement",
+        "while_statement",
+        "repeat_statement",
+    ],
+    braces: "braced_expression",
+    ..NONE
+};
+
+const JULIA: Syntax = Syntax {
+    lists: &[
+        "source_file",
+        "module_definition",
+        "function_definition",
+        "macro_definition",
+        "compound_statement",
+        "quote_statement",
+        "let_statement",
+        "do_clause",
+        "if_statement",
+        "elseif_clause",
+        "else_clause",
+        "for_statement",
+        "while_statement",
+        "try_statement",
+        "catch_clause",
+        "finally_clause",
+    ],
+    fields: &["name", "condition", "alternative"],
+    others: &[
+        "signature",
+        "argument_list",
+        "for_binding",
+        "let_binding",
+        "catch_clause",
+        "else_clause",
+        "finally_clause",
+    ],
+    ..NONE
+};

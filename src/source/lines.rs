@@ -1,0 +1,124 @@
+//! The lines of a file, and which of them something has for itself.
+
+use crate::model::{Piece, Pieces};
+use std::ops::Range;
+
+/// How many characters of a line people are shown.
+const SHOWN: usize = 100;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// A text with the places of its lines.
+pub(super) struct Lines<'a> {
+    text: &'a [u8],
+    /// Where each begins; one after the other, never none.
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        // The mark at the beginning is of the file, not of its first line.
+        let first = if text.starts_with(BOM) { BOM.len() } else { 0 };
+        let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let starts = std::iter::once(first).chain(ends.map(|(end, _)| end + 1));
+        Self {
+            text,
+            starts: starts.collect(),
+        }
+    }
+
+    /// Returns the index of the line in which a byte is.
+    fn index(&self, at: usize) -> usize {
+        let after = self.starts.partition_point(|start| *start <= at);
+        after.saturating_sub(1)
+    }
+
+    /// Returns the bytes of a line, with its end.
+    fn span(&self, index: usize) -> Range<usize> {
+        let end = self.starts.get(index + 1).copied();
+        self.starts[index]..end.unwrap_or(self.text.len())
+    }
+
+    /// Returns the number of the line in which a byte is, from 1.
+    pub(super) fn number(&self, at: usize) -> u32 {
+        u32::try_from(self.index(at) + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the column of a byte in characters, from 1.
+    pub(super) fn column(&self, at: usize) -> u32 {
+        let start = self.starts[self.index(at)];
+        let before = String::from_utf8_lossy(&self.text[start.min(at)..at]);
+        u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Returns what people are shown of the line from a byte on.
+    pub(super) fn shown(&self, at: usize) -> String {
+        let line = self.span(self.index(at));
+        let line = String::from_utf8_lossy(&self.text[at.min(line.end)..line.end]);
+        let line = line.trim();
+        match line.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.to_owned(),
+        }
+    }
+
+    /// Returns what people are shown of the whole line in which a byte is.
+    pub(super) fn shown_whole(&self, at: usize) -> String {
+        self.shown(self.starts[self.index(at)])
+    }
+
+    /// Returns a piece that is these bytes, of which those from `head` on name it.
+    pub(super) fn piece(&self, span: Range<usize>, head: usize, end: usize) -> Piece {
+        Piece {
+            line: self.number(head),
+            last_line: self.number(end.saturating_sub(1).max(head)),
+            text: self.shown(head),
+            span,
+            instead: String::new(),
+        }
+    }
+
+    /// Returns the bytes that go with a statement: the mark that ends it, and its whole lines
+    /// where nothing else stands on them but a comment on it; else the blanks up to what
+    /// follows it on its line.
+    pub(super) fn around(&self, statement: Range<usize>, comment: &[u8]) -> Range<usize> {
+        let Range { start, mut end } = statement;
+        let line = self.starts[self.index(start)].min(start);
+        let mut next = self.after_blanks(end);
+        if self.text.get(next) == Some(&b';') {
+            end = next + 1;
+            next = self.after_blanks(end);
+        }
+        let next_line = self.span(self.index(end)).end.max(next);
+        let rest = &self.text[next..next_line];
+        let nothing_follows = rest.trim_ascii().is_empty()
+            // In Julia, such a comment may go on.
+            || rest.starts_with(comment) && !rest.starts_with(b"#=");
+        let nothing_before = self.text[line..start].trim_ascii().is_empty();
+        match (nothing_before, nothing_follows) {
+            (true, true) => line..next_line,
+            (false, true) => start..end,
+            (_, false) => start..next,
+        }
+    }
+
+    fn after_blanks(&self, at: usize) -> usize {
+        let rest = &self.text[at.min(self.text.len())..];
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+        at + rest.iter().take_while(blank).count()
+    }
+}
+
+/// Finds the lines that are not empty.
+pub(super) fn pieces(text: &[u8]) -> Pieces {
+    let lines = Lines::new(text);
+    let spans = (0..lines.starts.len()).map(|index| lines.span(index));
+    let full = spans.filter(|span| !text[span.clone()].trim_ascii().is_empty());
+    let pieces = full.map(|span| {
+        let (head, end) = (span.start, span.end);
+        lines.piece(span, head, end)
+    });
+    Pieces {
+        pieces: pieces.collect(),
+        shells: Vec::new(),
+    }
+}

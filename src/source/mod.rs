@@ -1,0 +1,92 @@
+//! The pieces of a source file that can be left out.
+//!
+//! Whoever looks for the part of a program that makes it crash leaves out the rest, and what is
+//! left must still be a program: a block of Python is never empty, a function without
+//! statements is not worth keeping, an attribute belongs to what stands below it. All that is
+//! decided once, here. What comes out is plain data, ranges of bytes; who makes a variant of
+//! the file, perhaps days later, [cuts](without) them out and needs no parser.
+
+mod cut;
+mod find;
+mod imports;
+mod language;
+mod lines;
+mod patch;
+
+pub use cut::without;
+pub use language::Language;
+pub use patch::patch;
+
+use crate::model::Pieces;
+use std::path::Path;
+
+/// How large the pieces are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// Every import.
+    Imports,
+    /// Every statement that holds no other; what holds statements goes with the last of them.
+    Statements,
+    /// Every line that is not empty, of any file.
+    Lines,
+}
+
+/// Why a file has no pieces.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Nobody knows what language it is in.
+    #[error(
+        "the language of the file is not known by its name; known are {}",
+        language::known()
+    )]
+    Language,
+    /// It is not a program of its language, or one that the parser does not understand.
+    #[error("this is not understood as {}: `{text}`", language.name())]
+    Syntax {
+        /// The language that its name says.
+        language: Language,
+        /// From 1.
+        line: u32,
+        /// In characters, from 1.
+        column: u32,
+        /// The line.
+        text: String,
+    },
+    /// There is nothing to leave out.
+    #[error("there are no {} in the file", match .0 {
+        Grain::Imports => "imports",
+        Grain::Statements => "statements",
+        Grain::Lines => "lines",
+    })]
+    Nothing(Grain),
+}
+
+impl Fault {
+    /// Returns the way out.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Language | Self::Syntax { .. } => {
+                "leave out lines: any file has some, and no parser is needed"
+            }
+            Self::Nothing(_) => "name a file that has some",
+        }
+    }
+}
+
+/// Finds the pieces of a file.
+pub fn pieces(path: &Path, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
+    let found = match grain {
+        Grain::Lines => lines::pieces(text),
+        Grain::Imports | Grain::Statements => {
+            let language = Language::of(path, text).ok_or(Fault::Language)?;
+            find::pieces(language, text, grain)?
+        }
+    };
+    if found.pieces.is_empty() {
+        return Err(Fault::Nothing(grain));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

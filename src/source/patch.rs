@@ -1,0 +1,59 @@
+//! What was left out, as a patch.
+
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+
+/// Lines that are shown around a change.
+const CONTEXT: usize = 3;
+
+/// Returns the way from one text to another as a unified diff, byte for byte, for `git apply`
+/// and `patch -p1`. The name is one from the top of the tree, and holds no line end. Texts that
+/// are the same have none.
+pub fn patch(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+    let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect();
+    let (old, new): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new));
+    let changes = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let hunks = group_diff_ops(changes, CONTEXT);
+    let mut out = Vec::new();
+    if !hunks.is_empty() {
+        // Where a name has spaces, a tab says where it ends.
+        let end = if name.contains(' ') { "\t" } else { "" };
+        let head = format!("--- a/{name}{end}\n+++ b/{name}{end}\n");
+        out.extend_from_slice(head.as_bytes());
+    }
+    for hunk in hunks {
+        if let (Some(first), Some(last)) = (hunk.first(), hunk.last()) {
+            let before = range(first.old_range().start, last.old_range().end);
+            let after = range(first.new_range().start, last.new_range().end);
+            out.extend_from_slice(format!("@@ -{before} +{after} @@\n").as_bytes());
+        }
+        for change in hunk {
+            write_change(&mut out, change, &old, &new);
+        }
+    }
+    out
+}
+
+fn write_change(out: &mut Vec<u8>, change: DiffOp, old: &[&[u8]], new: &[&[u8]]) {
+    let (tag, before, after) = change.as_tag_tuple();
+    if tag == DiffTag::Equal {
+        return write_lines(out, b' ', &old[before]);
+    }
+    write_lines(out, b'-', &old[before]);
+    write_lines(out, b'+', &new[after]);
+}
+
+fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
+    for line in lines {
+        out.push(mark);
+        out.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            out.extend_from_slice(b"\n\\ No newline at end of file\n");
+        }
+    }
+}
+
+/// Returns lines as a hunk's head names them: no lines are named by the one before them.
+fn range(start: usize, end: usize) -> String {
+    let first = if start == end { start } else { start + 1 };
+    format!("{first},{}", end - start)
+}
