@@ -237,12 +237,21 @@ impl<'t> Walk<'_, 't> {
             piece.instead = instead;
             self.found.pieces.push(piece);
         } else {
-            self.found.shells.push(Shell {
-                pieces: inside,
-                span,
-                instead,
-            });
+            self.wrap(inside, span, instead);
         }
+    }
+
+    /// Puts a shell around pieces. One inside around the same pieces would go with it.
+    fn wrap(&mut self, pieces: Range<usize>, span: Range<usize>, instead: String) {
+        let shells = &mut self.found.shells;
+        while shells.last().is_some_and(|inner| inner.pieces == pieces) {
+            shells.pop();
+        }
+        shells.push(Shell {
+            pieces,
+            span,
+            instead,
+        });
     }
 
     /// Sees to it that something stands in a list that must not be empty.
@@ -252,11 +261,8 @@ impl<'t> Walk<'_, 't> {
             && !list.stays
             && let Some(span) = &list.statements
         {
-            self.found.shells.push(Shell {
-                pieces: list.first..self.found.pieces.len(),
-                span: span.clone(),
-                instead: instead.to_owned(),
-            });
+            let pieces = list.first..self.found.pieces.len();
+            self.wrap(pieces, span.clone(), instead.to_owned());
         }
     }
 

@@ -77,7 +77,8 @@ async def q(u, *, v=1):
     import r
     with s as t:
         import u
-    return await (yield)
+    await u
+    return
 
 class V(W):
     x: int = 1
@@ -360,47 +361,450 @@ fn the_language_is_known_by_the_name_or_by_the_first_line() {
 }
 
 #[test]
-fn every_import_is_a_piece_and_nothing_else() {
-    for (name, expected) in [(
-        "tricky.py",
-        "import os, sys  # two|import a as b; import c; x = 1|import c; x = 1|from d import (|import h|import i; import j|import j|import k|from l import *|import m|import n|import o;|import p|import r|import u|import aa|import bb|import dd",
-    )] {
-        let text = PROGRAMS.iter().find(|(one, _)| *one == name).unwrap().1;
-        assert_eq!(names(name, text, Grain::Imports).join("|"), expected);
+fn every_import_goes_and_nothing_else() {
+    for (name, text, expected) in [
+        // Python
+        ("a.py", "import a\nimport a.b as c\nx\n", "x\n"),
+        (
+            "a.py",
+            "from a import (\n    b,\n    c as d,\n)\nfrom . import *\nx\n",
+            "x\n",
+        ),
+        (
+            "a.py",
+            "from __future__ import a\nimport b\n",
+            "from __future__ import a\n",
+        ),
+        ("a.py", "import a; x = 1; import b # c\n", "x = 1;  # c\n"),
+        ("a.py", "import a # why\n# stays\nx\n", "# stays\nx\n"),
+        (
+            "a.py",
+            "def f():\n    import a\n    import b\n    # c\n",
+            "def f():\n    pass\n    # c\n",
+        ),
+        (
+            "a.py",
+            "def f():\n    \"\"\"d\"\"\"\n    import a\n",
+            "def f():\n    \"\"\"d\"\"\"\n",
+        ),
+        ("a.py", "if x: import y", "if x: pass"),
+        ("a.py", "if x: import y; import z # c\n", "if x: pass # c\n"),
+        (
+            "a.py",
+            "if x:\n\timport y;\nelse: import z;\n",
+            "if x:\n\tpass;\nelse: pass;\n",
+        ),
+        (
+            "a.py",
+            "try:\n    import a\nexcept ImportError:\n    a = None\nfinally: import b\n",
+            "try:\n    pass\nexcept ImportError:\n    a = None\nfinally: pass\n",
+        ),
+        ("a.py", "\u{feff}import a\nx\n", "\u{feff}x\n"),
+        ("a.py", "x\r\nimport a\r\ny\r\nimport b", "x\r\ny\r\n"),
+        (
+            "a.py",
+            "s = \"\"\"\nimport no\n\"\"\"; import a\n",
+            "s = \"\"\"\nimport no\n\"\"\"; \n",
+        ),
+        // JavaScript
+        (
+            "a.js",
+            "import a from 'a'\nimport {\n  b\n} from 'b'; // c\nimport 'd';x",
+            "x",
+        ),
+        (
+            "a.js",
+            "export * from 'a';\nexport { b } from 'b'\nexport { c }",
+            "export { c }",
+        ),
+        (
+            "a.js",
+            "const a = require('a'), { b } = require('b').c;\nlet d\n",
+            "let d\n",
+        ),
+        ("a.js", "var a = require('a'), b = 1", ""),
+        (
+            "a.js",
+            "require('a');\nconst b = await import('b')\nx\n",
+            "x\n",
+        ),
+        (
+            "a.js",
+            "let a = (await import('a')).b, c = f(require('c'))\nimport 'x'",
+            "let a = (await import('a')).b, c = f(require('c'))\n",
+        ),
+        (
+            "a.js",
+            "if (x) require('a'); else y()",
+            "if (x) {} else y()",
+        ),
+        (
+            "a.js",
+            "if (x) y()\nelse require('a')\n",
+            "if (x) y()\nelse {}\n",
+        ),
+        (
+            "a.js",
+            "function f() { const a = require('a'); return a }",
+            "function f() { return a }",
+        ),
+        // TypeScript
+        (
+            "a.ts",
+            "import type { A } from 'a'\nimport b = require('b');\nlet c: A\n",
+            "let c: A\n",
+        ),
+        (
+            "a.ts",
+            "declare module 'a' {\n  import b from 'b'\n}\n",
+            "declare module 'a' {\n}\n",
+        ),
+        (
+            "a.tsx",
+            "import 'a'\nconst x = <a></a>\n",
+            "const x = <a></a>\n",
+        ),
+        // Rust
+        (
+            "a.rs",
+            "use a;\npub use b::{\n    c,\n    d,\n};\nmod e;\n",
+            "mod e;\n",
+        ),
+        (
+            "a.rs",
+            "#[cfg(a)]\n#[b]\nuse c;\n#[d]\nextern crate e;\nfn f() { use g; h() }",
+            "fn f() { h() }",
+        ),
+        (
+            "a.rs",
+            "/// Why.\npub use a;\n// stays\nstruct B;\n",
+            "// stays\nstruct B;\n",
+        ),
+        ("a.rs", "m! { use a; }\nuse b;\n", "m! { use a; }\n"),
+        // C and C++
+        (
+            "a.c",
+            "#include <a.h>\n  #  include \"b.h\" // c\nint d;\n",
+            "int d;\n",
+        ),
+        (
+            "a.c",
+            "#ifdef A\n#include <a.h>\n#else\n#include <b.h>\n#endif\n",
+            "#ifdef A\n#else\n#endif\n",
+        ),
+        (
+            "a.cpp",
+            "#include <a>\r\nimport b;\r\nimport <c>;\r\nusing namespace d;\r\n",
+            "using namespace d;\r\n",
+        ),
+        // R
+        (
+            "a.R",
+            "library(a); require('b')\nbase::loadNamespace(\"c\")\nd\n",
+            "\nd\n",
+        ),
+        (
+            "a.R",
+            "suppressPackageStartupMessages(library(a))\nsource('b')\n",
+            "source('b')\n",
+        ),
+        (
+            "a.R",
+            "suppressWarnings({\n  library(a)\n  library(b)\n})\n",
+            "suppressWarnings({\n})\n",
+        ),
+        (
+            "a.R",
+            "if (x) library(a) else library(b)\n",
+            "if (x) {} else {}\n",
+        ),
+        (
+            "a.R",
+            "if (!require(a)) b()\nlibrary(c)\n",
+            "if (!require(a)) b()\n",
+        ),
+        // Julia
+        (
+            "a.jl",
+            "using A, B\nimport C: d, e\ninclude(\"f\")\n",
+            "include(\"f\")\n",
+        ),
+        (
+            "a.jl",
+            "module A\nusing B; import C\n@everywhere using D\nend\n",
+            "module A\n\nend\n",
+        ),
+        (
+            "a.jl",
+            "if a\n  using B\nelse import C end\n",
+            "if a\nelse end\n",
+        ),
+    ] {
+        if expected.is_empty() {
+            let none = pieces(Path::new(name), text.as_bytes(), Grain::Imports);
+            assert_eq!(none, Err(Fault::Nothing(Grain::Imports)), "{text}");
+        } else {
+            assert_eq!(left(name, text, Grain::Imports, &[]), expected, "{text}");
+        }
     }
 }
 
 #[test]
-fn dump() {
-    for (name, text) in PROGRAMS {
-        for grain in [Grain::Imports, Grain::Statements] {
-            let found = pieces(Path::new(name), text.as_bytes(), grain);
-            match found {
-                Err(fault) => println!("{name} {grain:?} {fault:?}"),
-                Ok(found) => {
-                    println!("== {name} {grain:?}");
-                    for piece in &found.pieces {
-                        println!(
-                            "{:?}{}",
-                            String::from_utf8_lossy(&text.as_bytes()[piece.span.clone()]),
-                            if piece.instead.is_empty() { "" } else { " {}" }
-                        );
-                    }
-                    for shell in &found.shells {
-                        println!(
-                            "  {:?} {:?} -> {:?}",
-                            shell.pieces,
-                            text[shell.span.clone()]
-                                .chars()
-                                .take(40)
-                                .collect::<String>(),
-                            shell.instead
-                        );
-                    }
-                }
-            }
+fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
+    for (name, text, kept, expected) in [
+        (
+            "a.py",
+            "a\nif b:\n    c\n    d\ne\n",
+            &[1][..],
+            "if b:\n    c\n",
+        ),
+        (
+            "a.py",
+            "if a:\n    b\nelse:\n    c # d\n",
+            &[0],
+            "if a:\n    b\nelse:\n    pass # d\n",
+        ),
+        (
+            "a.py",
+            "@a\n@b\ndef c():\n    'd'\n    for e in f: g\nh\n",
+            &[2],
+            "h\n",
+        ),
+        (
+            "a.py",
+            "class A:\n    def b(self): return 1\n    c = 2\n",
+            &[0],
+            "class A:\n    def b(self): return 1\n",
+        ),
+        (
+            "a.py",
+            "match a:\n    case 1: b\n    case 2: c\n",
+            &[1],
+            "match a:\n    case 2: c\n",
+        ),
+        ("a.py", "if a: b; c; d\n", &[1], "if a: c; \n"),
+        (
+            "a.js",
+            "a()\nf(() => {\n  b()\n  c()\n})\n",
+            &[1],
+            "f(() => {\n  b()\n})\n",
+        ),
+        (
+            "a.js",
+            "class A { b = 1; c() { d(); e() } }",
+            &[0],
+            "class A { b = 1; }",
+        ),
+        (
+            "a.js",
+            "switch (a) { case 1: b(); case 2: c() }",
+            &[1],
+            "switch (a) { case 2: c() }",
+        ),
+        (
+            "a.js",
+            "for (;;) if (a) b(); else c()",
+            &[1],
+            "for (;;) if (a) {} else c()",
+        ),
+        (
+            "a.rs",
+            "fn f() -> u8 { g(); 1 }\n#[a]\nfn h() { i!() }\n",
+            &[0],
+            "fn f() -> u8 { g(); }\n",
+        ),
+        (
+            "a.rs",
+            "struct A;\nimpl B for A { fn c() {} fn d() {} }",
+            &[2],
+            "impl B for A { fn d() {} }",
+        ),
+        (
+            "a.rs",
+            "fn f() { match a { B => { c(); } D => { e } } g }",
+            &[1],
+            "fn f() { match a { B => { } D => { e } } }",
+        ),
+        (
+            "a.c",
+            "#ifdef A\n#define B\n#endif\nint main() { if (c) d(); return 0; }\n",
+            &[2],
+            "int main() { return 0; }\n",
+        ),
+        (
+            "a.c",
+            "#if A\nint b;\n#else\nint c;\n#endif\nint d;\n",
+            &[0],
+            "#if A\nint b;\n#else\n#endif\n",
+        ),
+        (
+            "a.cpp",
+            "class A { int a; void b() { c(); } };\nint d;\n",
+            &[1],
+            "int d;\n",
+        ),
+        (
+            "a.R",
+            "f <- function(x) {\n  a; b\n  if (c) d else e\n}\n",
+            &[3],
+            "f <- function(x) {\n  \n  if (c) {} else e\n}\n",
+        ),
+        (
+            "a.jl",
+            "function f(x)\n    a\n    try b catch e; c end\nend\n",
+            &[2],
+            "function f(x)\n    try catch e; c end\nend\n",
+        ),
+    ] {
+        assert_eq!(
+            left(name, text, Grain::Statements, kept),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn any_file_has_lines() {
+    let text = b"\xef\xbb\xbf\xff one\r\n\r\n \t\n\ntwo\nthree";
+    let pieces = found("any", text, Grain::Lines);
+    let lines = pieces
+        .pieces
+        .iter()
+        .map(|one| (one.line, one.last_line, &*one.text));
+    let expected = [(1, 1, "\u{fffd} one"), (5, 5, "two"), (6, 6, "three")];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+    let left = |kept: usize| without(text, &pieces, &|piece| piece == kept);
+    assert_eq!(left(1), b"\xef\xbb\xbf\r\n \t\n\ntwo\n");
+    assert_eq!(left(9), b"\xef\xbb\xbf\r\n \t\n\n");
+}
+
+#[test]
+fn a_piece_says_where_it_is_and_how_it_begins() {
+    let text = format!(
+        "x();\n#[a]\nuse b::{{\n    c,\n}};\nlet d = \"{}\";\n",
+        "é".repeat(200)
+    );
+    let pieces = found("a.rs", &text, Grain::Statements).pieces;
+    let said = pieces
+        .iter()
+        .map(|one| (one.line, one.last_line, one.text.chars().count()));
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [(1, 1, 4), (3, 5, 8), (6, 6, 101)]
+    );
+}
+
+#[test]
+fn what_cannot_be_left_out_is_explained() {
+    let fault = |name: &str, text: &str| {
+        pieces(Path::new(name), text.as_bytes(), Grain::Statements).unwrap_err()
+    };
+    assert!(fault("a.txt", "x").to_string().contains(".py, .pyi, .js"));
+    assert_eq!(
+        fault("a.py", "# nothing\n"),
+        Fault::Nothing(Grain::Statements)
+    );
+    assert_eq!(
+        pieces(Path::new("a"), b"\n\n", Grain::Lines),
+        Err(Fault::Nothing(Grain::Lines))
+    );
+    for (name, text, at) in [
+        ("a.py", "x = 1\nélan = = 2\n", (2, 8, "élan = = 2")),
+        ("a.py", "def f(:\n    pass\n", (1, 7, "def f(:")),
+        ("a.rs", "fn f() {\n    g()\n", (1, 1, "fn f() {")),
+        ("a.c", "int f() {\n  return 1\n}\n", (2, 11, "return 1")),
+        ("a.js", "let a = {;\n", (1, 10, "let a = {;")),
+    ] {
+        let Fault::Syntax {
+            line,
+            column,
+            text: shown,
+            ..
+        } = fault(name, text)
+        else {
+            panic!("{name}: {text}");
+        };
+        assert_eq!((line, column, &*shown), at, "{name}: {text}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_stay_as_they_are() {
+    for (name, text, expected) in [
+        (
+            "a.py",
+            &b"# \xe9\ns = '\xe9'\nimport b\n"[..],
+            &b"# \xe9\ns = '\xe9'\n"[..],
+        ),
+        (
+            "a.js",
+            b"// \xe9\nlet s = '\xe9'\nimport 'b'\n",
+            b"// \xe9\nlet s = '\xe9'\n",
+        ),
+        (
+            "a.ts",
+            b"// \xe9\nlet s = `\xe9`\nimport 'b'\n",
+            b"// \xe9\nlet s = `\xe9`\n",
+        ),
+        (
+            "a.rs",
+            b"// \xe9\nconst S: &str = \"\xe9\";\nuse b;\n",
+            b"// \xe9\nconst S: &str = \"\xe9\";\n",
+        ),
+        (
+            "a.c",
+            b"/* \xe9 */\nchar *s = \"\xe9\";\n#include <b>\n",
+            b"/* \xe9 */\nchar *s = \"\xe9\";\n",
+        ),
+        (
+            "a.cpp",
+            b"// \xe9\nauto s = \"\xe9\";\n#include <b>\n",
+            b"// \xe9\nauto s = \"\xe9\";\n",
+        ),
+        (
+            "a.R",
+            b"# \xe9\ns <- '\xe9'\nlibrary(b)\n",
+            b"# \xe9\ns <- '\xe9'\n",
+        ),
+        (
+            "a.jl",
+            b"# \xe9\ns = \"\xe9\"\nusing B\n",
+            b"# \xe9\ns = \"\xe9\"\n",
+        ),
+    ] {
+        let pieces = found(name, text, Grain::Imports);
+        assert_eq!(without(text, &pieces, &|_| false), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_deep_tree_is_walked() {
+    let sum = format!("x = {}1\nimport a\n", "1 + ".repeat(20_000));
+    assert_eq!(names("a.py", &sum, Grain::Imports), ["import a"]);
+}
+
+#[test]
+fn python_takes_what_is_left() {
+    let (name, text) = PROGRAMS[0];
+    let mut programs = Vec::new();
+    for grain in [Grain::Imports, Grain::Statements] {
+        let pieces = found(name, text, grain);
+        for seed in 0..40 {
+            let left = without(text.as_bytes(), &pieces, &|piece| {
+                (piece * 7 + seed * 13 + piece * piece * seed) % 5 < seed % 5
+            });
+            programs.push(String::from_utf8(left).unwrap());
         }
     }
+    let check = "import json, sys\nfor one in json.load(sys.stdin): compile(one, one, 'exec')";
+    let mut python = Command::new("python3")
+        .args(["-c", check])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    serde_json::to_writer(python.stdin.take().unwrap(), &programs).unwrap();
+    assert!(python.wait().unwrap().success());
 }
 
 fn some() -> impl Strategy<Value = (usize, Vec<bool>)> {
@@ -419,5 +823,85 @@ proptest! {
         let pieces = found(name, &text, grain);
         let left = without(text.as_bytes(), &pieces, &|piece| kept[piece % kept.len()]);
         prop_assert!(valid(name, &left), "{name}: {}", String::from_utf8_lossy(&left));
+    }
+}
+
+#[test]
+fn with_everything_kept_a_file_is_as_it_was() {
+    for (name, text) in PROGRAMS {
+        for grain in [Grain::Imports, Grain::Statements, Grain::Lines] {
+            let pieces = found(name, text, grain);
+            assert_eq!(
+                without(text.as_bytes(), &pieces, &|_| true),
+                text.as_bytes()
+            );
+            let json = serde_json::to_string(&pieces).unwrap();
+            assert_eq!(serde_json::from_str::<Pieces>(&json).unwrap(), pieces);
+        }
+    }
+}
+
+/// Applies a patch with git to a file of this name.
+fn applied(name: &str, old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, old).unwrap();
+    std::fs::write(folder.path().join("patch"), patch).unwrap();
+    let git = Command::new("git")
+        .args(["-c", "core.autocrlf=false", "apply", "patch"])
+        .current_dir(&folder)
+        .env("GIT_CEILING_DIRECTORIES", folder.path())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    git.success().then(|| std::fs::read(&file).unwrap())
+}
+
+#[test]
+fn the_same_has_no_patch() {
+    assert_eq!(patch("a", b"b\n", b"b\n"), b"");
+}
+
+#[test]
+fn an_emptied_file_stays() {
+    let (full, empty) = (b"a\nb", b"");
+    for (old, new) in [(&full[..], &empty[..]), (empty, full)] {
+        assert_eq!(applied("c", old, &patch("c", old, new)).unwrap(), new);
+    }
+}
+
+#[test]
+fn a_patch_is_made_of_lines_as_they_are() {
+    let said = patch("a/b c.py", b"1\r\n\xff\n3", b"1\r\n2");
+    let expected = b"--- a/a/b c.py\t\n+++ b/a/b c.py\t\n@@ -1,3 +1,2 @@\n 1\r\n-\xff\n-3\n\\ No newline at end of file\n+2\n\\ No newline at end of file\n";
+    assert_eq!(said, expected, "{}", String::from_utf8_lossy(&said));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn git_applies_a_patch(
+        lines in prop::collection::vec((0..6_usize, any::<bool>()), 1..40),
+        cut: bool,
+        name in "[a-zé]{1,3}(/[a-z]{1,3} [a-z]{1,3})?",
+    ) {
+        const LINES: [&[u8]; 6] = [b"a\n", b"b\r\n", b"\xff\xfe\n", b"\n", b"- a\n", b"\\ No\n"];
+        let text = |kept: bool| {
+            let lines = lines.iter().filter(|(_, one)| kept || *one);
+            let text = lines.flat_map(|(line, _)| LINES[*line]).copied();
+            text.collect::<Vec<u8>>()
+        };
+        let (mut old, new) = (text(true), text(false));
+        if cut {
+            old.pop();
+        }
+        for (old, new) in [(&old, &new), (&new, &old)] {
+            let patch = patch(&name, old, new);
+            if !patch.is_empty() {
+                let result = applied(&name, old, &patch);
+                prop_assert_eq!(result.as_ref(), Some(new), "{}", String::from_utf8_lossy(&patch));
+            }
+        }
     }
 }
