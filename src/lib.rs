@@ -25,12 +25,13 @@
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
-//! | `prepare` | makes what a variant needs before its trials | model | thiserror |
+//! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
+//! | `prepare` | makes what a variant needs before its trials | model, source | thiserror |
 //! | `packages` | which versions of a package there are, and how an environment with one is made | | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle | tokio, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare | tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |

@@ -2,6 +2,7 @@
 
 use super::error::refusal;
 use crate::model::{Choices, Known, Make, Place, Source, Text, Thing, What};
+use crate::packages::{self, Difference, Fault, Kind, Manager, Pip, Recipe, Wanted};
 use crate::prepare::{self, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
 use crate::source::{self, Grain};
@@ -11,6 +12,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+/// Environments that are made at once, unless told: to install is mostly to wait.
+const MAKERS: u32 = 2;
 
 /// Returns what is searched; nothing where the scenario says all of it.
 pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
@@ -26,9 +30,19 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
         (Some(Ask::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
         }
-        (Some(Ask::Reduce), None) => match &scenario.files {
-            Some(files) => Some(of_files(&base.join(files), &folder)?),
-            None => None,
+        (Some(Ask::Reduce), None) => match (&scenario.files, &scenario.from, &scenario.to) {
+            (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
+            (None, Some(from), Some(to)) => {
+                Some(of_differences(scenario, &base.join(from), &base.join(to), &folder)?)
+            }
+            (None, Some(_), None) | (None, None, Some(_)) => {
+                return Err(refuse(
+                    "from",
+                    "there is only one environment",
+                    "give the one that does not fail as `from`, and the one that does as `to`",
+                ));
+            }
+            (None, None, None) => None,
         },
         _ => None,
     };
@@ -49,15 +63,27 @@ fn in_order(
     base: &Path,
     folder: &Path,
 ) -> Result<Option<Searched>, Refusal> {
-    let (mut searched, sizes) = match &scenario.git {
-        Some(range) => {
+    let packages = [
+        ("pip", &scenario.pip, Manager::Pip),
+        ("cargo", &scenario.cargo, Manager::Cargo),
+        ("apt", &scenario.apt, Manager::Apt),
+        ("npm", &scenario.npm, Manager::Npm),
+    ];
+    let mut packages = packages
+        .into_iter()
+        .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
+    let (mut searched, sizes) = match (&scenario.git, packages.next()) {
+        (Some(range), _) => {
             let line = prepare::line(folder, range).map_err(refusal)?;
             commits(scenario, line, folder)
         }
-        None if scenario.prior.is_some() || scenario.log.is_some() => {
+        (None, Some((field, spec, manager))) => {
+            (versions(scenario, field, spec, manager, base, folder)?, Vec::new())
+        }
+        (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
         }
-        None => return Ok(None),
+        (None, None) => return Ok(None),
     };
     let places: BTreeMap<String, usize> = searched
         .choices
@@ -108,6 +134,126 @@ fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64
         ..Searched::from(Choices::Places(places))
     };
     (searched, sizes)
+}
+
+/// Puts why a package tool has no answer into the words of a scenario.
+fn faulty(field: &str, fault: &Fault) -> Refusal {
+    let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
+    refuse(field, format!("{fault}{why}"), fault.hint())
+}
+
+/// Returns the versions of a package.
+fn versions(
+    scenario: &Scenario,
+    field: &str,
+    spec: &str,
+    manager: Manager,
+    base: &Path,
+    folder: &Path,
+) -> Result<Searched, Refusal> {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
+    let (requirements, constraints) = (path(&scenario.requirements), path(&scenario.constraints));
+    let wanted = Wanted {
+        manager,
+        spec,
+        folder,
+        env: &[],
+        requirements: requirements.as_deref(),
+        constraints: constraints.as_deref(),
+        python: scenario.python.as_deref(),
+        build: scenario.build.as_deref(),
+    };
+    let found = packages::versions(&wanted).map_err(|fault| faulty(field, &fault))?;
+    for note in &found.notes {
+        term::say(&format!("note: {note}"));
+    }
+    let place = |name: String| Place {
+        name,
+        about: None,
+    };
+    let places = found.versions.into_iter().map(place).collect();
+    Ok(in_environments(found.recipe, Choices::Places(places), folder))
+}
+
+/// Says that each variant has an environment of its own.
+fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched {
+    let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Searched {
+        make: Some(Make {
+            folder: "".into(),
+            copy: None,
+            script: Some(recipe.script.into()),
+            cwd: cwd.as_path().into(),
+            shared: recipe.shared,
+        }),
+        moved: recipe.cwd.map(|to| (cwd, to)),
+        path: recipe.path,
+        env: recipe.env,
+        makers: Some(MAKERS),
+        ..Searched::from(choices)
+    }
+}
+
+/// Returns what one environment has otherwise than another.
+fn of_differences(
+    scenario: &Scenario,
+    from: &Path,
+    to: &Path,
+    folder: &Path,
+) -> Result<Searched, Refusal> {
+    let found = packages::differences(from, to).map_err(|fault| faulty("from", &fault))?;
+    let text = |text: &Option<String>| text.as_ref().map(Text::from);
+    let thing = |one: &Difference| {
+        let (from, to) = (text(&one.from), text(&one.to));
+        let what = match found.kind {
+            Kind::Packages => What::Text(to, from),
+            Kind::Variables => What::Variable(one.name.as_str().into(), to, from),
+        };
+        Thing {
+            name: difference(found.kind, one),
+            at: None,
+            what,
+        }
+    };
+    let things = Choices::Things(found.differences.iter().map(thing).collect());
+    if found.kind == Kind::Variables {
+        let env = found.common.into_iter();
+        return Ok(Searched {
+            env: env.collect(),
+            ..Searched::from(things)
+        });
+    }
+    let wanted = Wanted {
+        manager: Manager::Pip,
+        spec: "",
+        folder,
+        env: &[],
+        requirements: None,
+        constraints: None,
+        python: scenario.python.as_deref(),
+        build: None,
+    };
+    let pip = Pip::find(&wanted).map_err(|fault| faulty("from", &fault))?;
+    let lines = found.common.into_iter().map(|(_, line)| line);
+    let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
+    Ok(in_environments(pip.environment(&lines), things, folder))
+}
+
+/// Returns what a difference is called: `numpy 1.16 to 1.21`.
+fn difference(kind: Kind, one: &Difference) -> String {
+    let said = |text: &String| match kind {
+        Kind::Packages => {
+            let version = text.strip_prefix(&one.name);
+            version.unwrap_or(text).trim_start_matches('=').to_owned()
+        }
+        Kind::Variables => text.clone(),
+    };
+    let name = &one.name;
+    match (one.from.as_ref().map(said), one.to.as_ref().map(said)) {
+        (Some(from), Some(to)) => format!("{name} {from} -> {to}"),
+        (None, Some(to)) => format!("{name} {to}"),
+        (_, None) => format!("no {name}"),
+    }
 }
 
 /// Reads a file of lines that each begin with the name of a place.
