@@ -162,6 +162,9 @@ pub(super) struct BisectFlags {
     /// Shell command in the folder of each commit or crate, before its first trial; if it fails, that one is left out
     #[arg(long, value_name = "CMD", help_heading = ASKED)]
     build: Option<String>,
+    /// The first is bad, the last one good: search the last that fails, before the fix
+    #[arg(long, help_heading = ASKED)]
+    fixed: bool,
     /// How likely each place is it: a file with a place and a weight a line, or `size` of commits [default: all alike]
     #[arg(long, value_name = "FILE|size", help_heading = ASKED)]
     prior: Option<String>,
@@ -280,6 +283,7 @@ impl BisectFlags {
         }
         scenario.requirements = self.requirements.or(scenario.requirements.take());
         scenario.build = self.build.or(scenario.build.take());
+        scenario.fixed = self.fixed.then_some(true).or(scenario.fixed);
         scenario.prior = self.prior.or(scenario.prior.take());
         scenario.log = self.log.or(scenario.log.take());
         self.search.overlay(scenario);

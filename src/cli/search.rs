@@ -186,7 +186,7 @@ fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched 
             cwd: cwd.as_path().into(),
             shared: recipe.shared,
         }),
-        moved: recipe.cwd.map(|to| (cwd, to)),
+        moved: recipe.cwd.map(|to| (cwd, format!("{{made}}/{to}"))),
         path: recipe.path,
         env: recipe.env,
         makers: Some(MAKERS),

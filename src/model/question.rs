@@ -25,6 +25,9 @@ pub struct Search {
     /// A good variant never fails: another failure is told from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
+    /// The list began with what fails: what is searched is the last that does, before a fix.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fixed: bool,
     /// Trials of the variant that fails, after which it is given up that it ever does.
     pub reproduce: u64,
 }

@@ -20,6 +20,7 @@ impl Scenario {
         self.check_fields_of(ask)?;
         let search = || Search {
             clean: self.clean.unwrap_or(false),
+            fixed: self.fixed.unwrap_or(false),
             reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
         };
         match ask {
@@ -56,6 +57,7 @@ impl Scenario {
             ("image", self.image.is_some()),
             ("requirements", self.requirements.is_some()),
             ("build", self.build.is_some()),
+            ("fixed", self.fixed.is_some()),
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),
         ];

@@ -65,6 +65,24 @@ impl From<Choices> for Searched {
     }
 }
 
+impl Searched {
+    /// Turns a list round of which the first is bad: then the first is good, as everywhere else.
+    fn reverse(&mut self) {
+        if let Choices::Places(places) = &mut self.choices {
+            places.reverse();
+            let last = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_sub(1);
+            for known in &mut self.known {
+                known.place = last - known.place.min(last);
+            }
+        }
+        // It is the fix that is likely or not: the place before the one that fails, this way round.
+        self.weights.reverse();
+        if !self.weights.is_empty() {
+            self.weights.rotate_right(1);
+        }
+    }
+}
+
 impl Scenario {
     /// True where variants are made as they are chosen.
     pub(super) fn is_a_search(&self) -> bool {
@@ -96,10 +114,13 @@ impl Scenario {
             Vec::new(),
             &around.base,
         )?;
-        let searched = match &around.searched {
+        let mut searched = match &around.searched {
             Some(searched) => searched.clone(),
             None => self.listed(&variant, around)?.into(),
         };
+        if self.fixed == Some(true) {
+            searched.reverse();
+        }
         let mut template = variant;
         move_to(&mut template, &searched, around)?;
         template.make = searched.make;

@@ -21,6 +21,8 @@ pub struct Bisection {
     /// The first that fails; several, where none of those between them could be tried. Empty
     /// until it is known.
     pub culprits: Vec<String>,
+    /// The first that does not fail any more, where a fix was searched; null otherwise.
+    pub after_fix: Option<String>,
     /// How likely it is that it is one of these.
     pub probability: f64,
     /// The fewest places that hold it at this confidence, the likeliest first.
@@ -86,9 +88,12 @@ impl Bisection {
             _ => Vec::new(),
         };
         let credible = search.known.credible_set(1.0 - alpha).into_iter();
+        let fix = group.first.checked_sub(1).filter(|_| is_fixed(state));
+        let fix = fix.filter(|_| !culprits.is_empty()).map(name);
         let mut new = Self {
             sentence: String::new(),
             culprits,
+            after_fix: fix,
             probability: group.mass,
             credible: credible
                 .filter(|place| *place <= newest)
@@ -99,9 +104,10 @@ impl Bisection {
             local: local(state, &search),
             contradiction: search.known.contradiction().map(|found| {
                 format!(
-                    "{} seems bad and {}, which comes later, good",
+                    "{} seems bad and {}, which comes {}, good",
                     name(found.fails),
-                    name(found.passes)
+                    name(found.passes),
+                    if is_fixed(state) { "earlier" } else { "later" }
                 )
             }),
             error_rate: alpha,
@@ -117,19 +123,27 @@ impl Bisection {
         let answer = match (Bisect.verdict(state), search.verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::percent(self.probability);
-                match self.culprits.as_slice() {
-                    [one] => format!(
-                        "{one}{} is the first that fails ({certain} %)",
-                        self.about(one)
+                let end = end(state);
+                match (self.culprits.as_slice(), &self.after_fix) {
+                    ([one], Some(fix)) => format!(
+                        "{one}{} is the last that fails, {fix}{} the first that does not ({certain} %)",
+                        self.about(one),
+                        self.about(fix)
                     ),
-                    all => format!(
-                        "the first that fails is one of {} ({certain} %): those between could not be tried",
+                    ([one], None) => {
+                        format!("{one}{} is the {end} that fails ({certain} %)", self.about(one))
+                    }
+                    (all, _) => format!(
+                        "the {end} that fails is one of {} ({certain} %): between them nothing could be tried",
                         all.join(", ")
                     ),
                 }
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
-                format!("{first}, the good end, fails as {last} does: begin earlier")
+                format!(
+                    "the ends agree: {first}, the good end, fails as {last} does; begin {}",
+                    if is_fixed(state) { "later" } else { "earlier" }
+                )
             }
             (Verdict::NotThere, _) if tried.failures == 0 => {
                 let trials = tried.trials();
@@ -184,10 +198,11 @@ impl Bisection {
                 "not confirmed by their own trials alone"
             };
             lines.push(format!(
-                "{} failed {}, {} before it {}: p = {}, {said}",
+                "{} failed {}, {} {} it {}: p = {}, {said}",
                 local.culprit,
                 counts(&local.culprit),
                 local.before,
+                if self.after_fix.is_some() { "after" } else { "before" },
                 counts(&local.before),
                 words::number(local.p_value)
             ));
@@ -200,6 +215,15 @@ impl Bisection {
         }
         lines
     }
+}
+
+fn is_fixed(state: &State) -> bool {
+    state.plan.question.search().is_some_and(|asked| asked.fixed)
+}
+
+/// Returns which one is searched of those that fail, in the order of the user's list.
+fn end(state: &State) -> &'static str {
+    if is_fixed(state) { "last" } else { "first" }
 }
 
 fn places(state: &State) -> &[Place] {
@@ -269,11 +293,12 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
 
 /// Says before the start what is searched.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
-    let (first, last) = ends(state);
-    vec![format!(
-        "{} after {}, which is good, to {}, which is bad; first until {last} has failed three times",
-        words::plural(places(state).len() as u64 - 1, "place"),
-        words::sanitize(first),
-        words::sanitize(last)
-    )]
+    let (good, bad) = ends(state);
+    let count = words::plural(places(state).len() as u64 - 1, "place");
+    let (good, bad) = (words::sanitize(good), words::sanitize(bad));
+    vec![if is_fixed(state) {
+        format!("{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed three times")
+    } else {
+        format!("{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed three times")
+    }]
 }
