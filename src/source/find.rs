@@ -22,7 +22,9 @@ pub(super) fn pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pi
         text: lines.shown_whole(at),
     };
     let tree = parse(language, text).ok_or_else(|| fault(0))?;
-    if let Some(at) = first_error(&tree) {
+    if !(grain == Grain::Imports && language.has_macros())
+        && let Some(at) = first_error(&tree)
+    {
         return Err(fault(at));
     }
     let walk = Walk {
@@ -170,6 +172,7 @@ impl<'t> Walk<'_, 't> {
             fields,
             others,
             members: (lists, members),
+            anywhere,
             prefixes,
             bodies,
             braces,
@@ -190,7 +193,7 @@ impl<'t> Walk<'_, 't> {
             return Place::Listed;
         }
         let above_kind = above.node.kind();
-        if is(lists, above_kind) && is(members, kind) {
+        if is(anywhere, kind) || is(lists, above_kind) && is(members, kind) {
             return Place::Listed;
         }
         // A statement that is part of an expression of R has a value that somebody wants.

@@ -81,6 +81,12 @@ impl Language {
         }
     }
 
+    /// Says whether macros may turn what is no program into one. No parser that does not run
+    /// them can say what is wrong; it still knows the imports.
+    pub(super) fn has_macros(self) -> bool {
+        matches!(self, Self::C | Self::Cpp)
+    }
+
     pub(super) fn grammar(self) -> Grammar {
         match self {
             Self::Python => tree_sitter_python::LANGUAGE.into(),
@@ -136,6 +142,8 @@ pub(super) struct Syntax {
     pub(super) others: &'static [&'static str],
     /// Nodes that list much, and what of it is a statement.
     pub(super) members: (&'static [&'static str], &'static [&'static str]),
+    /// What is a statement wherever it stands: a line by itself.
+    pub(super) anywhere: &'static [&'static str],
     /// What belongs to the statement that follows it in a list.
     pub(super) prefixes: &'static [&'static str],
     /// Nodes whose statements may stand without braces, and the braces.
@@ -153,6 +161,7 @@ const NONE: Syntax = Syntax {
     fields: &[],
     others: &[],
     members: (&[], &[]),
+    anywhere: &[],
     prefixes: &[],
     bodies: &[],
     braces: "",
@@ -216,6 +225,7 @@ const C: Syntax = Syntax {
         &["field_declaration_list"],
         &["function_definition", "template_declaration"],
     ),
+    anywhere: &["preproc_include"],
     bodies: &[
         "if_statement",
         "else_clause",
