@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn yanked_versions_are_apart() {
-        let kept = "\u{3}\u{2}\0\0\0etag: x\00.1.0\0{\"vers\":\"0.1.0\",\"yanked\":true}\00.2.0\0{\"vers\":\"0.2.0\",\"yanked\":false}\0";
+        let kept = "\u{3}\u{2}\0\0\0etag: x\0v0.1.0\0{\"vers\":\"0.1.0\",\"yanked\":true}\0v0.2.0\0{\"vers\":\"0.2.0\",\"yanked\":false}\0";
         let expected = (vec!["0.2.0".to_owned()], vec!["0.1.0".to_owned()]);
         assert_eq!(entries(kept), expected);
     }

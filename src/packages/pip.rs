@@ -29,7 +29,7 @@ pub struct Pip<'a> {
     python: String,
     version: String,
     /// The version of its pip, if it has one.
-    pip: Option<(u32, u32)>,
+    installer: Option<(u32, u32)>,
     has_uv: bool,
     /// pip is set to look elsewhere.
     has_sources: bool,
@@ -55,18 +55,18 @@ impl<'a> Pip<'a> {
                 format!("does `{program} -c 'import sys'` work there?"),
             );
         };
-        let pip = lines.next().and_then(|pip| {
+        let installer = lines.next().and_then(|pip| {
             let mut parts = pip.split('.').map_while(|part| part.parse().ok());
             Some((parts.next()?, parts.next().unwrap_or(0)))
         });
         let has_uv = ask(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
-        if pip.is_none() && !has_uv {
+        if installer.is_none() && !has_uv {
             return refused(
                 format!("`{python}` has no pip, and there is no uv"),
                 format!("`{python} -m ensurepip` brings the one; `pip install uv` the other"),
             );
         }
-        let settings = match pip {
+        let settings = match installer {
             Some(_) => ask(wanted, &python, &["-m", "pip", "config", "list"])?.out,
             None => String::new(),
         };
@@ -84,7 +84,7 @@ impl<'a> Pip<'a> {
             wanted: *wanted,
             python,
             version,
-            pip,
+            installer,
             has_uv,
             has_sources,
         })
@@ -92,7 +92,7 @@ impl<'a> Pip<'a> {
 
     /// Lists the versions of a package that can be installed for the interpreter.
     pub(super) fn list(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
-        let mut args = match self.pip {
+        let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
             None => vec!["tool", "run", "--quiet", "--python", &self.python, "pip"],
         };
@@ -117,7 +117,7 @@ impl<'a> Pip<'a> {
             }
         }
         args.push(&spec.name);
-        let program = if self.pip.is_some() {
+        let program = if self.installer.is_some() {
             &self.python
         } else {
             "uv"
@@ -147,7 +147,7 @@ impl<'a> Pip<'a> {
                 .filter(|line| line.role == Role::Package);
             return unknown(spec, lines.map(|line| line.name.clone()));
         }
-        let old = self.pip.is_some_and(|pip| pip < (21, 2));
+        let old = self.installer.is_some_and(|pip| pip < (21, 2));
         let hint = if old {
             "`pip index` came with pip 21.2: `pip install --upgrade pip`".to_owned()
         } else {
@@ -180,7 +180,7 @@ impl<'a> Pip<'a> {
             "each version has a virtual environment, made by {}",
             self.tool()
         )];
-        if self.has_uv && self.has_sources && self.pip.is_some() {
+        if self.has_uv && self.has_sources && self.installer.is_some() {
             let note = "uv is not used: pip is set to look elsewhere, and uv does not know where";
             notes.push(note.to_owned());
         }
@@ -206,7 +206,7 @@ impl<'a> Pip<'a> {
     }
 
     fn uses_uv(&self) -> bool {
-        self.has_uv && !(self.has_sources && self.pip.is_some())
+        self.has_uv && !(self.has_sources && self.installer.is_some())
     }
 
     fn tool(&self) -> &'static str {
@@ -217,7 +217,7 @@ impl<'a> Pip<'a> {
         let python = quoted(&self.python);
         let inside = "\"$PROVOKE_MADE/bin/python\"";
         // An interpreter that lacks `ensurepip`, as Debian's does, can still install into others.
-        let installs_elsewhere = self.pip >= Some((22, 3));
+        let installs_elsewhere = self.installer >= Some((22, 3));
         let made = "\"$PROVOKE_MADE\"";
         let (make, install, telling) = if self.uses_uv() {
             (
@@ -332,7 +332,7 @@ mod tests {
             wanted,
             python: "/usr/bin/python3".to_owned(),
             version: "3.11.2".to_owned(),
-            pip: Some((23, 0)),
+            installer: Some((23, 0)),
             has_uv: false,
             has_sources: false,
         }
@@ -388,7 +388,7 @@ mod tests {
         let through = "'/usr/bin/python3' -m pip --python \"$PROVOKE_MADE/bin/python\" install ";
         assert!(script(&new).contains(through));
         let old = Pip {
-            pip: Some((20, 3)),
+            installer: Some((20, 3)),
             ..new.clone()
         };
         assert!(script(&old).starts_with("'/usr/bin/python3' -m venv \"$PROVOKE_MADE\" || exit\n"));

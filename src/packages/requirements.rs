@@ -88,7 +88,7 @@ pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
         let text = String::from_utf8_lossy(&bytes[begin..]);
         Fault::Line {
             path: path.to_owned(),
-            line: bytes[..begin].iter().filter(|byte| **byte == b'\n').count() + 1,
+            line: String::from_utf8_lossy(&bytes[..begin]).lines().count() + 1,
             column: String::from_utf8_lossy(&bytes[begin..valid])
                 .chars()
                 .count()
@@ -220,7 +220,11 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
     let is_named = name.starts_with(|sign: char| sign.is_ascii_alphanumeric())
         && (rest.is_empty()
             || rest.starts_with(['[', '<', '>', '=', '!', '~', ';', '@', '(', '-']));
-    if is_named && !name.ends_with(".whl") {
+    let path = text.split_whitespace().next().unwrap_or(text);
+    let is_wheel = Path::new(path)
+        .extension()
+        .is_some_and(|kind| kind == "whl");
+    if is_named && !is_wheel {
         let single = rest.starts_with('=') && !rest.starts_with("==");
         if single {
             // Counted in the line as it stands: it may be indented.
@@ -236,7 +240,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
         });
     }
     let is_url = text.contains("://");
-    if is_url || text.contains('/') || text.starts_with('.') || name.ends_with(".whl") {
+    if is_url || text.contains('/') || text.starts_with('.') || is_wheel {
         let text = if is_url {
             text.to_owned()
         } else {

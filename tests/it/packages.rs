@@ -271,7 +271,8 @@ fn repository(folder: &Path, versions: &[&str]) -> [(String, String); 1] {
         let said = String::from_utf8(done.stdout).unwrap();
         let mut words = said.split_whitespace();
         let (size, sum) = (words.next().unwrap(), words.next().unwrap());
-        packages += &format!("{control}Filename: ./{index}.deb\nSize: {size}\nSHA256: {sum}\n\n");
+        let file = format!("Filename: ./{index}.deb\nSize: {size}\nSHA256: {sum}\n\n");
+        packages.extend([control, file]);
     }
     fs::write(folder.join("repo/Packages"), packages).unwrap();
     fs::write(folder.join("status"), "").unwrap();
