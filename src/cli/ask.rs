@@ -80,8 +80,8 @@ pub(super) struct ReduceFlags {
     #[arg(long, value_name = "DIR", help_heading = ASKED)]
     files: Option<PathBuf>,
     /// Arguments of the command
-    #[arg(long, help_heading = ASKED)]
-    args: bool,
+    #[arg(long = "args", visible_alias = "arguments", help_heading = ASKED)]
+    arguments: bool,
     /// Variables of the environment
     #[arg(long, help_heading = ASKED)]
     variables: bool,
@@ -295,7 +295,7 @@ impl ReduceFlags {
         let files = [&self.imports, &self.statements, &self.lines];
         let typed = files.into_iter().any(|files| !files.is_empty())
             || self.files.is_some()
-            || self.args
+            || self.arguments
             || self.variables
             || !self.set.is_empty()
             || self.from.is_some();
@@ -304,7 +304,7 @@ impl ReduceFlags {
             scenario.statements = self.statements;
             scenario.lines = self.lines;
             scenario.files = self.files;
-            scenario.args = self.args.then_some(true);
+            scenario.arguments = self.arguments.then_some(true);
             scenario.variables = self.variables.then_some(true);
             scenario.set = self.set;
             scenario.from = self.from;

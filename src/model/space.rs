@@ -391,7 +391,7 @@ mod tests {
         let make = Make {
             folder: "/made".into(),
             copy: None,
-            script: Some("install {variant}{lines}".into()),
+            script: Some("install {variant}".into()),
             cwd: "/".into(),
             shared: false,
         };
@@ -460,7 +460,8 @@ mod tests {
         assert_eq!(command(&space, &[0, 2]), "run|a|c|x=a c");
         assert_eq!(command(&space, &[]), "run|x=");
         // What follows from the script alone has the same folder wherever it is the same.
-        space.template.make.as_mut().unwrap().shared = true;
+        let make = space.template.make.as_mut().unwrap();
+        (make.script, make.shared) = (Some("install {lines}".into()), true);
         let folder = |kept: &[u32]| {
             let variant = space.variant(&Choice::Set(Subset(kept.to_vec())));
             variant.make.unwrap().folder

@@ -102,7 +102,7 @@ pub struct Scenario {
     /// To reduce: a folder of which files are left out.
     pub files: Option<PathBuf>,
     /// To reduce: arguments of the command are left out.
-    pub args: Option<bool>,
+    pub arguments: Option<bool>,
     /// To reduce: variables of the environment are left out.
     pub variables: Option<bool>,
     /// To reduce: any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line.

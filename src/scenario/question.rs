@@ -66,7 +66,7 @@ impl Scenario {
             ("statements", !self.statements.is_empty()),
             ("lines", !self.lines.is_empty()),
             ("files", self.files.is_some()),
-            ("args", self.args.is_some()),
+            ("arguments", self.arguments.is_some()),
             ("variables", self.variables.is_some()),
             ("set", !self.set.is_empty()),
             ("from", self.from.is_some()),

@@ -158,7 +158,7 @@ impl Scenario {
                 ("statements", !self.statements.is_empty()),
                 ("lines", !self.lines.is_empty()),
                 ("files", self.files.is_some()),
-                ("args", self.args == Some(true)),
+                ("arguments", self.arguments == Some(true)),
                 ("variables", self.variables == Some(true)),
                 ("set", !self.set.is_empty()),
                 ("from", self.from.is_some() || self.to.is_some()),
@@ -231,7 +231,7 @@ impl Scenario {
         }
         let things = if !self.set.is_empty() {
             self.items(variant)?
-        } else if self.args == Some(true) {
+        } else if self.arguments == Some(true) {
             self.words(variant)?
         } else {
             variables(variant, around)
@@ -273,7 +273,7 @@ impl Scenario {
         if main.is_none_or(|_| self.shell.is_some()) {
             return Err(refuse(
                 "the words of a line for the shell cannot be left out",
-                &["args"],
+                &["arguments"],
                 "give the command as words: -- ./program argument",
             ));
         }

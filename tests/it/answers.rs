@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan, Question,
+    Baseline, Choice, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan, Question,
     Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
 };
 use provoke::policy::{
@@ -21,6 +21,9 @@ use crate::loop_and_fold::{begin, hash, plan};
 
 const ALPHA: f64 = 0.05;
 const RATES: [f64; 3] = [0.5, 0.1, 0.03];
+
+/// Things of a set without which nothing fails.
+const NEEDED: [u32; 2] = [1, 4];
 
 /// In which order trials that run side by side end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,9 +66,17 @@ impl World {
         }
     }
 
-    fn outcome(&self, trial: &Trial) -> Outcome {
-        let fails = self.rates[trial.variant.index()];
-        let drawn = uniform(hash(self.seed, trial.id.0), u64::from(trial.variant.0));
+    fn outcome(&self, state: &State, trial: &Trial) -> Outcome {
+        let (fails, salt) = match &state.plan.variant(trial.variant).choice {
+            None => (self.rates[trial.variant.index()], trial.variant.0),
+            Some(Choice::Place(place)) => (self.rates[*place as usize], *place),
+            // Whatever was chosen before it.
+            Some(Choice::Set(kept)) => {
+                let fails = NEEDED.iter().all(|thing| kept.holds(*thing));
+                (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
+            }
+        };
+        let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
         match self.void {
             _ if drawn < fails => Outcome::Fail(Box::new(failure(1))),
             _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
@@ -99,10 +110,12 @@ impl World {
         };
         while !state.decided {
             while running.len() < self.lanes
-                && let Some(trial) = next(state, policy)
+                && let Some(next) = next(state, policy)
             {
-                running.insert(trial.id, self.outcome(&trial));
-                happens(state, Event::TrialStarted(trial));
+                if let Event::TrialStarted(trial) = &next {
+                    running.insert(trial.id, self.outcome(state, trial));
+                }
+                happens(state, next);
             }
             let ended = self.next_to_end(&running);
             let ended = ended.expect("where nothing runs, the question is answered");
@@ -125,21 +138,23 @@ impl World {
     }
 }
 
-fn next(state: &State, policy: &dyn policy::Policy) -> Option<Trial> {
+fn next(state: &State, policy: &dyn policy::Policy) -> Option<Event> {
     if let Some(again) = state.to_repeat() {
-        return Some(again.clone());
+        return Some(Event::TrialStarted(again.clone()));
     }
-    let Step::Launch(variant) = policy.next(state) else {
-        return None;
+    let variant = match policy.next(state) {
+        Step::Launch(variant) => variant,
+        Step::Choose(choice) => return Some(Event::VariantChosen(choice)),
+        _ => return None,
     };
-    Some(Trial {
+    Some(Event::TrialStarted(Trial {
         id: state.next_id(),
         variant,
         lane: Lane(0),
         seed: 0,
         timeout: Duration::from_secs(1),
         capture: false,
-    })
+    }))
 }
 
 /// Returns a number in [0, 1).
@@ -514,7 +529,7 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
 }
 
 /// A run of each question, that is not over at once.
-fn questions() -> [(Plan, Vec<f64>); 6] {
+fn questions() -> [(Plan, Vec<f64>); 8] {
     [
         (fixed_side(3, 30), vec![0.0]),
         (fixed_side(3, 30), vec![0.02]),
@@ -525,10 +540,12 @@ fn questions() -> [(Plan, Vec<f64>); 6] {
         ),
         (compare("different", 2, "runs = 60"), vec![0.3, 0.0]),
         (compare("different", 3, "runs = 40"), vec![0.2, 0.2, 0.6]),
+        search(8, 5, 0.6),
+        reduction(6, 0.6),
     ]
 }
 
-static QUESTIONS: LazyLock<[(Plan, Vec<f64>); 6]> = LazyLock::new(questions);
+static QUESTIONS: LazyLock<[(Plan, Vec<f64>); 8]> = LazyLock::new(questions);
 
 /// Asserts that a run which is cut after so many events and resumed ends as it would have.
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
@@ -572,7 +589,7 @@ proptest! {
     #[test]
     fn any_run_that_is_cut_anywhere_ends_as_it_would_have(
         seed in any::<u64>(),
-        question in 0..6_usize,
+        question in 0..8_usize,
         lanes in 1..9_usize,
         order in prop_oneof![
             Just(Order::Random),
@@ -597,6 +614,36 @@ fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
         plan(&format!("ask = 'bisect'\nrange = '0..{places}'")),
         rates.collect(),
     )
+}
+
+/// Of so many things two are needed, and with them it fails at one rate.
+fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
+    let names: Vec<String> = (0..things).map(|thing| format!("'{thing}'")).collect();
+    let set = names.join(", ");
+    let text = format!("ask = 'reduce'\nset = [{set}]\nenv.SET = '{{set}}'");
+    (plan(&text), vec![rate])
+}
+
+#[test]
+fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
+    const FEW: u32 = 30;
+    for (setting, most) in [(SETTINGS[0], 100.0), (SETTINGS[3], 150.0)] {
+        let (mut wrong, mut trials) = (0, 0);
+        for seed in 0..u64::from(FEW) {
+            let (plan, rates) = reduction(8, 0.5);
+            let state = World::new(seed, &rates, setting).of(&plan);
+            assert_eq!(verdict(&state), Verdict::Found);
+            let mut found = state.reduction.as_ref().unwrap().answer().needed.concat();
+            found.sort_unstable();
+            let needed = NEEDED.map(|thing| usize::try_from(thing).unwrap());
+            wrong += u32::from(found != needed);
+            let all = state.tallies().map(|(_, tally)| tally.trials());
+            trials += u32::try_from(all.sum::<u64>()).unwrap();
+        }
+        let mean = f64::from(trials) / f64::from(FEW);
+        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
+        assert!(mean <= most, "{setting:?}: {mean}");
+    }
 }
 
 /// That the engine of the search keeps its promise is shown with it; here, that it is asked in

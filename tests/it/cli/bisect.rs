@@ -75,7 +75,7 @@ fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
     let (verdict, culprits, code) = told(&all);
     assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
     assert_eq!(culprits, json!(["v6", "v7"]), "{}", all.1);
-    assert!(all.1.stdout.contains("could not be tried"), "{}", all.1);
+    assert!(all.1.stdout.contains("nothing could be tried"), "{}", all.1);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_fails_at_the_good_end_too_is_said() {
     let sandbox = Sandbox::new();
     let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
     assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
-    let wanted = "1, the good end, fails as 9 does: begin earlier";
+    let wanted = "the ends agree: 1, the good end, fails as 9 does; begin earlier";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
 
@@ -244,7 +244,7 @@ fn a_wrong_history_is_explained() {
     };
     insta::assert_snapshot!(said("v1"), @"
     ------- stderr -------
-    error: `v1` are not two commits
+    error: `v1` does not say two commits
 
     hint: write GOOD..BAD, such as v1.2..main
     [exit status: Some(2)]
@@ -282,7 +282,7 @@ fn a_wrong_search_is_explained() {
     ------- stderr -------
     error: there is nothing to search
 
-    hint: say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, or --git v1.0..main
+    hint: say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, --git v1.0..main, or --pip PACKAGE
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--over", "a"]), @"
@@ -306,9 +306,9 @@ fn a_wrong_search_is_explained() {
     ");
     insta::assert_snapshot!(said(&["--over", "a,b", "--range", "1..2"]), @"
     ------- stderr -------
-    error: there are both a list and a range
+    error: `over` and `range` are both given
 
-    hint: give one of the two
+    hint: search one of them, and then the other
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--range", "9..1"]), @"
