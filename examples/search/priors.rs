@@ -1,5 +1,7 @@
 //! Weights for the culprits: right ones, and wrong ones.
 
+use provoke::stats::search::hedged;
+
 use super::bisect::{cell, searched, setup};
 use super::chance::{Chance, means};
 
@@ -20,7 +22,7 @@ pub(crate) fn weights(trials: u64) {
     ] {
         for deviation in [1.0, 2.0, 3.0] {
             let (truth, setup) = (cell(n, p, q), setup(clean, 0.0));
-            let one = |right: bool, given: bool| {
+            let one = |right: bool, told: fn(&[f64]) -> Option<Vec<f64>>| {
                 let [runs, wrong, ..] = means(0, trials, |chance| {
                     let weights = heavy_tailed(n, deviation, chance);
                     let drawn = if right {
@@ -28,16 +30,20 @@ pub(crate) fn weights(trials: u64) {
                     } else {
                         chance.below(n)
                     };
-                    let weights = given.then_some(&weights[..]);
-                    searched(&truth, &setup, weights, 1 + drawn, chance)
+                    let weights = told(&weights);
+                    searched(&truth, &setup, weights.as_deref(), 1 + drawn, chance)
                 });
                 format!("{runs:>6.1} {wrong:.3}")
             };
+            let trusted = |weights: &[f64]| Some(weights.to_vec());
+            let half = |weights: &[f64]| Some(hedged(weights));
             println!(
-                "clean {clean:<5} n {n:>4} p {p:<3} q {q:<4} deviation {deviation}: even weights {}; right {}; wrong {} ({trials} trials)",
-                one(true, false),
-                one(true, true),
-                one(false, true),
+                "clean {clean:<5} n {n:>4} p {p:<3} q {q:<4} deviation {deviation}: even weights {}; right, trusted {}, hedged {}; wrong, trusted {}, hedged {} ({trials} trials)",
+                one(true, |_| None),
+                one(true, trusted),
+                one(true, half),
+                one(false, trusted),
+                one(false, half),
             );
         }
     }
