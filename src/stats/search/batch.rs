@@ -36,7 +36,7 @@ pub struct Slots<'a> {
 }
 
 /// Returns a number in [0, 1) that depends on nothing but these.
-fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
+pub(super) fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
     let mut x = seed ^ (world << 48) ^ slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2 {
         x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
