@@ -534,9 +534,17 @@ mod tests {
 
     #[test]
     fn things_that_no_set_tells_apart_come_as_a_group() {
-        let up_to = |n: usize| (0..n).collect::<Vec<_>>();
-        let search = reduce(8, &[&up_to(3), &up_to(4)], |set| set.contains(&3));
+        let mut sets: Vec<&[usize]> = vec![&[0, 1, 2], &[0, 1, 2, 3]];
+        sets.extend([&[2][..], &[3], &[4], &[2, 3], &[2, 4], &[3, 4]]);
+        let search = reduce(8, &sets, |set| set.contains(&3));
         assert_eq!(search.answer().needed, [vec![2, 3, 4]]);
+        assert!(search.answer().open.is_empty());
+    }
+
+    #[test]
+    fn another_order_takes_a_group_apart() {
+        let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
+        assert_eq!(search.answer().needed, [vec![3]]);
     }
 
     #[test]
