@@ -1,19 +1,22 @@
 //! What to run in several slots at once.
 //!
-//! The outcomes of runs in flight are unknown, so a few worlds are imagined in each of which they
-//! have one, drawn from what is known. A slot goes to the version that tells most about the culprit on
-//! average over the worlds, then each world draws its outcome too. This spreads the slots over several
-//! versions as long as that is worth more than many runs of one.
+//! The outcomes of runs in flight are unknown, so a few worlds are imagined, each with a culprit and
+//! rates drawn from what is known, and in each of them the runs have outcomes. A slot goes to the version
+//! that tells most about the culprit on average over the worlds, then it has an outcome in each, too. This
+//! spreads the slots over several versions as long as that is worth more than many runs of one.
 
 use std::ops::Range;
 
-use super::posterior::{Bisection, Rows, dot, sum};
+use super::super::convert::real;
+use super::posterior::{Bisection, Rows, sum};
 use super::query::{LITTLE, NOTHING, Outlook};
 use super::stop::{Lacks, Stop};
 
 const WORLDS: u64 = 4;
 /// Cells with less probability than this are not carried into the worlds.
 const IMPROBABLE: f64 = 1e-6;
+/// Outcomes that are multiplied before the products are kept away from zero.
+const TOGETHER: usize = 32;
 /// Halvings of a range of shares: enough for the version next to the best.
 const HALVINGS: u32 = 24;
 
@@ -33,7 +36,7 @@ pub struct Slots<'a> {
 }
 
 /// Returns a number in [0, 1) that depends on nothing but these.
-fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
+pub(super) fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
     let mut x = seed ^ (world << 48) ^ slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2 {
         x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -41,7 +44,7 @@ fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         x ^= x >> 31;
     }
-    super::super::convert::real(x >> 11) / 9_007_199_254_740_992.0
+    real(x >> 11) / 9_007_199_254_740_992.0
 }
 
 impl Bisection {
@@ -61,9 +64,8 @@ impl Bisection {
             }
         };
         let mut worlds = Worlds::new(self, cells, slots.seed);
-        for &version in slots.in_flight.iter().chain(&chosen) {
-            worlds.imagine(version);
-        }
+        worlds.imagine(slots.in_flight);
+        worlds.imagine(&chosen);
         let mut built = slots.built.to_vec();
         let mut builds = slots.builds;
         while chosen.len() < slots.free {
@@ -71,7 +73,7 @@ impl Bisection {
             let Some(version) = worlds.best(among) else {
                 break;
             };
-            worlds.imagine(version);
+            worlds.imagine(&[version]);
             if !built.contains(&version) {
                 built.push(version);
                 builds -= 1;
@@ -82,9 +84,17 @@ impl Bisection {
     }
 }
 
+/// A culprit and rates that may be the true ones, and what would be known after its outcomes.
+struct World {
+    culprit: usize,
+    p: f64,
+    q: f64,
+    rows: Rows,
+}
+
 struct Worlds<'a> {
     search: &'a Bisection,
-    rows: Vec<Rows>,
+    all: Vec<World>,
     outlooks: Vec<Outlook>,
     seed: u64,
     imagined: u64,
@@ -96,9 +106,10 @@ impl<'a> Worlds<'a> {
         let total: f64 = masses[cells.clone()].iter().sum();
         let kept: Vec<usize> = cells.filter(|&i| masses[i] >= IMPROBABLE * total).collect();
         let rows = search.rows.only(&kept);
+        let all = (0..WORLDS).map(|i| World::new(search, &rows, i, seed));
         Self {
             search,
-            rows: vec![rows; usize::try_from(WORLDS).unwrap_or(1)],
+            all: all.collect(),
             outlooks: Vec::new(),
             seed,
             imagined: 0,
@@ -106,13 +117,19 @@ impl<'a> Worlds<'a> {
     }
 
     fn look(&mut self) {
-        let outlook = |rows: &Rows| Outlook::new(rows, &self.search.before, &(0..rows.width()), 1);
-        self.outlooks = self.rows.iter().map(outlook).collect();
+        let before = &self.search.before;
+        let outlook = |world: &World| Outlook::of_runs(&world.rows, before);
+        self.outlooks = self.all.iter().map(outlook).collect();
+    }
+
+    /// Returns what all worlds have in common: the versions that divide the segments.
+    fn rows(&self) -> &Rows {
+        &self.all[0].rows
     }
 
     /// Returns the segment of a version and the share of its prior at or below it.
     fn place(&self, version: usize) -> (usize, f64) {
-        let rows = &self.rows[0];
+        let rows = self.rows();
         let segment = rows.segment_of(version);
         let hypotheses = rows.hypotheses(segment);
         let all = self.search.weight(&hypotheses);
@@ -121,30 +138,21 @@ impl<'a> Worlds<'a> {
         (segment, share)
     }
 
-    /// Gives a run of the version an outcome in each world.
-    fn imagine(&mut self, version: usize) {
-        let (at, share) = self.place(version);
-        for (i, rows) in (0..).zip(&mut self.rows) {
-            let grid = &rows.grid;
-            let (mut all, mut fails) = (0.0, 0.0);
-            for segment in 0..rows.segments() {
-                let prior = self.search.weight(&rows.hypotheses(segment));
-                let row = rows.row(segment);
-                all += prior * sum(row);
-                if segment <= at {
-                    let share = if segment == at { share } else { 1.0 };
-                    fails += prior * share * dot(row, grid.bad_rates());
-                }
-                if segment >= at {
-                    let share = if segment == at { 1.0 - share } else { 1.0 };
-                    fails += prior * share * dot(row, grid.good_rates());
-                }
+    /// Gives runs of these versions an outcome in each world.
+    fn imagine(&mut self, versions: &[usize]) {
+        for versions in versions.chunks(TOGETHER) {
+            for (i, world) in (0..).zip(&mut self.all) {
+                let runs = (self.imagined..).zip(versions).map(|(run, &version)| {
+                    let bad = version >= world.culprit;
+                    let rate = if bad { world.p } else { world.q };
+                    (version, drawn(self.seed, i, run) < rate)
+                });
+                let runs: Vec<(usize, bool)> = runs.collect();
+                world.rows.observe_all(&runs);
+                world.rows.refresh();
             }
-            let failed = drawn(self.seed, i, self.imagined) * all < fails;
-            rows.observe(version, failed);
-            rows.refresh();
+            self.imagined += versions.len() as u64;
         }
-        self.imagined += 1;
     }
 
     fn gain(&self, version: usize) -> f64 {
@@ -175,7 +183,7 @@ impl<'a> Worlds<'a> {
             }
             return best.1;
         }
-        let rows = &this.rows[0];
+        let rows = this.rows();
         let mut most = 0.0;
         for segment in 0..rows.segments() {
             let hypotheses = rows.hypotheses(segment);
@@ -230,6 +238,43 @@ impl<'a> Worlds<'a> {
         }
         Some(low)
     }
+}
+
+impl World {
+    fn new(search: &Bisection, rows: &Rows, i: u64, seed: u64) -> Self {
+        let of_segment = |s: usize| search.weight(&rows.hypotheses(s)) * sum(rows.row(s));
+        let masses = (0..rows.segments()).map(of_segment);
+        // Each world has its own share of the probability, lest all be alike.
+        let share = (real(i) + drawn(seed, i, u64::MAX)) / real(WORLDS);
+        let segment = at(masses, share);
+        let hypotheses = rows.hypotheses(segment);
+        let within = drawn(seed, i, u64::MAX - 1) * search.weight(&hypotheses);
+        let sums = &search.before[hypotheses.start + 1..=hypotheses.end];
+        let reached = search.before[hypotheses.start] + within;
+        let culprit = hypotheses.start + sums.partition_point(|&sum| sum <= reached);
+        let row = rows.row(segment).iter().copied();
+        let cell = at(row, drawn(seed, i, u64::MAX - 2));
+        Self {
+            culprit,
+            p: rows.grid.bad_rates()[cell],
+            q: rows.grid.good_rates()[cell],
+            rows: rows.clone(),
+        }
+    }
+}
+
+/// Returns the place at which the weights up to it reach this share of all.
+fn at(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usize {
+    let mut left = share * weights.clone().sum::<f64>();
+    let mut last = 0;
+    for (i, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
+        left -= weight;
+        last = i;
+        if left < 0.0 {
+            break;
+        }
+    }
+    last
 }
 
 #[cfg(test)]

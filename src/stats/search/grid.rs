@@ -14,6 +14,8 @@ const HIGHEST_RATE: f64 = 0.97;
 const ALWAYS: f64 = 0.1;
 /// The prior probability that good versions never fail this way.
 const NO_BACKGROUND: f64 = 0.5;
+/// From this share of the failure rate on a background is hard to tell from it.
+const CLOSE: f64 = 0.25;
 const BACKGROUNDS: [f64; 5] = [0.001, 0.003, 0.01, 0.03, 0.1];
 
 /// What is taken for possible before the first run.
@@ -47,14 +49,22 @@ pub struct Cell {
     pub weight: f64,
 }
 
+impl Cell {
+    /// Returns the background as a share of the failure rate.
+    fn closeness(&self) -> f64 {
+        self.q / self.p
+    }
+}
+
 /// The chance that a block of each length shows a failure.
 pub(super) type Blocks = [f64; BLOCKS.len()];
 
-/// All cells, those without background first, and the tables that queries are priced by.
+/// All cells, by background as a share of the failure rate, and the tables that queries are priced by.
 #[derive(Debug, Clone)]
 pub struct Grid {
     cells: Vec<Cell>,
     with_background: usize,
+    close: usize,
     p: Vec<f64>,
     q: Vec<f64>,
     bad: Vec<Blocks>,
@@ -110,12 +120,13 @@ impl Grid {
 
     /// Returns the grid of these cells, whatever their order and the sum of their weights.
     pub(super) fn of(mut cells: Vec<Cell>) -> Self {
-        cells.sort_by_key(|cell| cell.q > 0.0);
+        cells.sort_by(|a, b| a.closeness().total_cmp(&b.closeness()));
         let total: f64 = cells.iter().map(|cell| cell.weight).sum();
         for cell in &mut cells {
             cell.weight /= total;
         }
         Self {
+            close: cells.partition_point(|cell| cell.closeness() < CLOSE),
             with_background: cells.partition_point(|cell| cell.q <= 0.0),
             p: cells.iter().map(|cell| cell.p).collect(),
             q: cells.iter().map(|cell| cell.q).collect(),
@@ -132,6 +143,11 @@ impl Grid {
     /// Returns the cells in which good versions fail as well.
     pub(super) fn background(&self) -> Range<usize> {
         self.with_background..self.cells.len()
+    }
+
+    /// Returns those of them in which good versions fail hardly less than bad ones.
+    pub(super) fn close(&self) -> Range<usize> {
+        self.close..self.cells.len()
     }
 
     /// Returns the rate of bad versions in each cell.

@@ -7,6 +7,7 @@
 //! | `query` | what to run next: the most information for its price |
 //! | `batch` | the same for many slots at once |
 //! | `stop` | when it is over: [`Stop`], [`Verdict`] |
+//! | `hedge` | weights of culprits that may be wrong |
 //! | `contradiction` | whether there is one boundary at all |
 //! | `reduce` | repeated bisection for the smallest set: [`Reduction`] |
 //! | `capacity` | how many runs it will take |
@@ -54,6 +55,7 @@ mod batch;
 mod capacity;
 mod contradiction;
 mod grid;
+mod hedge;
 mod posterior;
 mod query;
 mod reduce;
@@ -63,6 +65,7 @@ pub use batch::Slots;
 pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
 pub use grid::{Cell, Grid, Model};
+pub use hedge::hedged;
 pub use posterior::{Bisection, Tested};
 pub use query::{Costs, Query};
 pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};

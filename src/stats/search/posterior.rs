@@ -22,18 +22,23 @@ pub struct Tested {
     pub runs: u64,
 }
 
-/// Returns the sum of products, in four lanes that the compiler can keep side by side.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; 4];
-    let (a, b) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest = a.remainder().iter().zip(b.remainder());
-    let rest: f64 = rest.map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for i in 0..4 {
-            lanes[i] += a[i] * b[i];
+/// Returns the sum of some values, and their sums of products with two others, in four lanes that the
+/// compiler can keep side by side.
+pub(super) fn sums(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
+    let mut lanes = [[0.0; 4]; 3];
+    let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
+        for (i, ((value, a), b)) in values.iter().zip(a).zip(b).enumerate() {
+            lanes[0][i] += value;
+            lanes[1][i] += value * a;
+            lanes[2][i] += value * b;
         }
+    };
+    let (values, a, b) = (values.chunks_exact(4), a.chunks_exact(4), b.chunks_exact(4));
+    add(values.remainder(), a.remainder(), b.remainder());
+    for ((values, a), b) in values.zip(a).zip(b) {
+        add(values, a, b);
     }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+    lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
 }
 
 /// Returns the sum, in four lanes.
@@ -65,6 +70,19 @@ pub(super) struct Rows {
 
 fn outcome(rate: f64, failed: bool) -> f64 {
     if failed { rate } else { 1.0 - rate }
+}
+
+/// Multiplies with the chance of an outcome in each cell.
+fn multiply(factors: &mut [f64], rates: &[f64], failed: bool) {
+    for (factor, rate) in factors.iter_mut().zip(rates) {
+        *factor *= outcome(*rate, failed);
+    }
+}
+
+fn times(values: &mut [f64], factors: &[f64]) {
+    for (value, factor) in values.iter_mut().zip(factors) {
+        *value *= factor;
+    }
 }
 
 /// Returns k ln x, where nothing of something impossible is nothing.
@@ -168,6 +186,45 @@ impl Rows {
         }
     }
 
+    /// Takes several runs into account at the price of one.
+    pub(super) fn observe_all(&mut self, runs: &[(usize, bool)]) {
+        if let &[(version, failed)] = runs {
+            return self.observe(version, failed);
+        }
+        for &(version, failed) in runs {
+            self.count(version, u64::from(failed), 1);
+        }
+        let grid = Arc::clone(&self.grid);
+        let width = self.width();
+        let mut sorted = runs.to_vec();
+        sorted.sort_unstable();
+        // A version's runs say of the segments up to its own that it is bad, and of the rest that it is
+        // good: so the factors grow from segment to segment, from either end.
+        let (mut good, mut bad) = (vec![1.0; width], vec![1.0; width]);
+        let mut from = 0;
+        for segment in 0..self.segments() {
+            let passed = self.hypotheses(segment).start;
+            while let Some((_, failed)) = sorted.get(from).filter(|run| run.0 < passed) {
+                multiply(&mut good, grid.good_rates(), *failed);
+                from += 1;
+            }
+            times(&mut self.values[segment * width..][..width], &good);
+        }
+        let mut to = sorted.len();
+        for segment in (0..self.segments()).rev() {
+            let first = self.hypotheses(segment).start;
+            while let Some((_, failed)) = to
+                .checked_sub(1)
+                .map(|i| sorted[i])
+                .filter(|run| run.0 >= first)
+            {
+                multiply(&mut bad, grid.bad_rates(), failed);
+                to -= 1;
+            }
+            times(&mut self.values[segment * width..][..width], &bad);
+        }
+    }
+
     /// Adds runs without touching the likelihoods.
     fn count(&mut self, version: usize, failures: u64, runs: u64) {
         let at = self.split(version);
@@ -253,6 +310,8 @@ pub struct Bisection {
 impl Bisection {
     /// Returns a search over the versions 0..=n, with a weight for each culprit 1..=n, even if none
     /// are given.
+    ///
+    /// Weights are taken at their word; those that may be wrong are for [`hedged`](super::hedged) first.
     pub fn new(n: usize, model: &Model, weights: Option<&[f64]>) -> Self {
         let even = vec![1.0; n];
         let weights = weights.unwrap_or(&even);
@@ -441,6 +500,27 @@ mod tests {
         near(&one.posterior(), &at_once.posterior());
         assert_eq!(one.counts(8), (1, 3));
         assert_eq!(one.counts(9), (0, 0));
+    }
+
+    #[test]
+    fn runs_taken_together_count_as_one_by_one() {
+        let runs = [
+            (9, true),
+            (3, false),
+            (9, false),
+            (16, true),
+            (12, true),
+            (3, false),
+        ];
+        let mut one = Bisection::new(16, &Model::default(), None);
+        one.observe(9, false);
+        let mut together = one.clone();
+        for (version, failed) in runs {
+            one.rows.observe(version, failed);
+        }
+        together.rows.observe_all(&runs);
+        assert_eq!(one.tested(), together.tested());
+        near(&one.rows.values, &together.rows.values);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
-use super::posterior::{Bisection, Rows, dot, sum};
+use super::posterior::{Bisection, Rows, sum, sums};
 
 /// What a query costs, in any unit.
 #[derive(Debug, Clone, Copy)]
@@ -109,10 +109,10 @@ impl Sum {
 }
 
 /// What a segment expects of a version, by block.
-struct Expected {
+struct Expected<const BLOCKS: usize> {
     mass: f64,
-    bad: Vec<Sum>,
-    good: Vec<Sum>,
+    bad: [Sum; BLOCKS],
+    good: [Sum; BLOCKS],
 }
 
 /// The gain of blocks of one length inside a segment, as a function of the share of the segment's
@@ -168,38 +168,53 @@ pub(super) struct Outlook {
 }
 
 impl Outlook {
-    /// Returns the gains by the cells of a range, for the first so many block lengths.
-    pub(super) fn new(rows: &Rows, before: &[f64], cells: &Range<usize>, blocks: usize) -> Self {
-        let priors: Vec<f64> = (0..rows.segments())
-            .map(|s| {
-                let hypotheses = rows.hypotheses(s);
-                before[hypotheses.end] - before[hypotheses.start]
-            })
-            .collect();
-        let mass = |s: usize| priors[s] * sum(&rows.row(s)[cells.clone()]);
-        let mass: Vec<f64> = (0..rows.segments()).map(mass).collect();
-        let total: f64 = mass.iter().sum();
+    /// Returns the gains of blocks of all lengths by the cells of a range.
+    pub(super) fn new(rows: &Rows, before: &[f64], cells: &Range<usize>) -> Self {
         let grid = &rows.grid;
-        let bad = (
-            &grid.bad_rates()[cells.clone()],
-            &grid.bad_blocks()[cells.clone()],
-        );
-        let good = (
-            &grid.good_rates()[cells.clone()],
-            &grid.good_blocks()[cells.clone()],
-        );
-        let expected: Vec<Expected> = (0..rows.segments())
-            .map(|s| {
-                let (prior, mass) = (priors[s] / total, mass[s] / total);
-                let row = &rows.row(s)[cells.clone()];
-                let sums = |tables| to_sums(&fails(row, tables, blocks), prior, mass, blocks);
-                Expected {
-                    mass,
-                    bad: sums(bad),
-                    good: sums(good),
-                }
-            })
-            .collect();
+        let bad = &grid.bad_blocks()[cells.clone()];
+        let good = &grid.good_blocks()[cells.clone()];
+        let segments = (0..rows.segments()).map(|s| {
+            let row = &rows.row(s)[cells.clone()];
+            (sum(row), fails(row, bad), fails(row, good))
+        });
+        Self::of(&segments.collect::<Vec<_>>(), rows, before)
+    }
+
+    /// Returns the gains of single runs by all cells.
+    pub(super) fn of_runs(rows: &Rows, before: &[f64]) -> Self {
+        let (bad, good) = (rows.grid.bad_rates(), rows.grid.good_rates());
+        let segments = (0..rows.segments()).map(|s| {
+            let [mass, bad, good] = sums(rows.row(s), bad, good);
+            (mass, [bad], [good])
+        });
+        Self::of(&segments.collect::<Vec<_>>(), rows, before)
+    }
+
+    /// Returns the gains from the sums of each segment's row: its mass, and its failures by block if the
+    /// version is bad, and if it is good.
+    fn of<const BLOCKS: usize>(
+        segments: &[(f64, [f64; BLOCKS], [f64; BLOCKS])],
+        rows: &Rows,
+        before: &[f64],
+    ) -> Self {
+        let blocks = BLOCKS;
+        let prior = |s: usize| {
+            let hypotheses = rows.hypotheses(s);
+            before[hypotheses.end] - before[hypotheses.start]
+        };
+        let priors: Vec<f64> = (0..segments.len()).map(prior).collect();
+        let masses = priors.iter().zip(segments);
+        let total: f64 = masses.map(|(prior, segment)| prior * segment.0).sum();
+        let expected = priors.iter().zip(segments).map(|(prior, segment)| {
+            let (prior, mass) = (prior / total, prior * segment.0 / total);
+            let sums = |fails: &[f64; BLOCKS]| fails.map(|fails| Sum::new(prior * fails, mass));
+            Expected {
+                mass,
+                bad: sums(&segment.1),
+                good: sums(&segment.2),
+            }
+        });
+        let expected: Vec<Expected<BLOCKS>> = expected.collect();
         let mut above = vec![Sum::default(); blocks];
         for segment in &expected {
             for (sum, good) in above.iter_mut().zip(&segment.good) {
@@ -238,12 +253,8 @@ impl Outlook {
 }
 
 /// Returns the failing part of each block, summed over the cells of a row.
-fn fails(row: &[f64], (rates, table): (&[f64], &[Blocks]), blocks: usize) -> Blocks {
+fn fails(row: &[f64], table: &[Blocks]) -> Blocks {
     let mut sums = [0.0; BLOCKS.len()];
-    if blocks == 1 {
-        sums[0] = dot(row, rates);
-        return sums;
-    }
     for (value, fails) in row.iter().zip(table) {
         for (sum, fails) in sums.iter_mut().zip(fails) {
             *sum += value * fails;
@@ -252,17 +263,12 @@ fn fails(row: &[f64], (rates, table): (&[f64], &[Blocks]), blocks: usize) -> Blo
     sums
 }
 
-fn to_sums(fails: &Blocks, prior: f64, mass: f64, blocks: usize) -> Vec<Sum> {
-    let sums = fails[..blocks].iter();
-    sums.map(|fails| Sum::new(prior * fails, mass)).collect()
-}
-
 impl Bisection {
     /// Returns the information of a block about the culprit, in nats; `block` is an index into
     /// the powers of two from 1 to 256.
     pub fn gain(&self, version: usize, block: usize) -> f64 {
         let cells = 0..self.rows.width();
-        let outlook = Outlook::new(&self.rows, &self.before, &cells, BLOCKS.len());
+        let outlook = Outlook::new(&self.rows, &self.before, &cells);
         let segment = self.rows.segment_of(version);
         let share = self.share(segment, version);
         outlook.inside(segment, block).gain(share)
@@ -296,7 +302,7 @@ impl Bisection {
 
     /// Returns the query that is best among these cells.
     pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
-        let outlook = Outlook::new(&self.rows, &self.before, cells, BLOCKS.len());
+        let outlook = Outlook::new(&self.rows, &self.before, cells);
         let mut best = Best::default();
         let special = costs.current.iter().chain(costs.built);
         let special = special.filter(|v| **v <= self.newest && !self.untestable.contains(v));

@@ -10,13 +10,18 @@
 //! found must fail alone, and must be clean without any one of its parts by the exact rule of
 //! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
 //! with that part last.
+//!
+//! Where sets cannot be run, as where one thing needs another, things come as a group that no prefix tells apart.
+//! Other prefixes may: so the search begins anew within the set found, in other orders, until that has helped in
+//! none of the last few.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed};
-use super::batch::Slots;
+use super::batch::{Slots, drawn};
 use super::grid::{Cell, Grid, Model};
 use super::posterior::Bisection;
 use super::query::Costs;
@@ -24,6 +29,9 @@ use super::stop::{Stop, Verdict};
 
 /// The sizes of the set that the prior reckons with.
 const SIZES: u32 = 8;
+
+/// Other orders that are tried in a row without a gain.
+const ORDERS: u64 = 3;
 
 /// Returns the prior of the shortest failing prefix having length 0, 1, ..., `remaining`.
 ///
@@ -114,6 +122,11 @@ pub struct Reduction {
     untestable: Vec<Vec<usize>>,
     phase: Phase,
     restarts: usize,
+    /// What is known already while another order is tried.
+    settled: Option<Vec<Vec<usize>>>,
+    /// Other orders tried, and how many of them in a row without a gain.
+    orders: u64,
+    in_vain: u64,
 }
 
 impl Reduction {
@@ -144,6 +157,9 @@ impl Reduction {
             untestable: Vec::new(),
             phase: Phase::Searching,
             restarts: 0,
+            settled: None,
+            orders: 0,
+            in_vain: 0,
         }
     }
 
@@ -365,44 +381,90 @@ impl Reduction {
                 self.begin_stage(true);
                 self.advance();
             }
-            _ if self.missing().is_empty() => self.phase = Phase::Over,
+            _ if self.missing().is_empty() => self.end(),
             _ => {}
         }
     }
 
+    /// Ends the search, unless another order may take a group apart.
+    fn end(&mut self) {
+        if let Some(before) = self.settled.take() {
+            if unsettled(&before) <= unsettled(&self.found) {
+                self.found = before;
+                self.in_vain += 1;
+            } else {
+                self.in_vain = 0;
+            }
+        }
+        if self.found.iter().all(|group| group.len() == 1) || self.in_vain == ORDERS {
+            self.phase = Phase::Over;
+            return;
+        }
+        self.orders += 1;
+        self.order = self.found.concat();
+        let place = |thing: &usize| drawn(0, self.orders, *thing as u64);
+        self.order.sort_by(|a, b| place(a).total_cmp(&place(b)));
+        self.settled = Some(std::mem::take(&mut self.found));
+        self.stage += 1;
+        self.phase = Phase::Searching;
+        self.begin_stage(true);
+        self.advance();
+    }
+
+    /// Returns the search as it was before it went to look for a better answer.
+    fn as_settled(&self) -> Cow<'_, Self> {
+        let Some(found) = &self.settled else {
+            return Cow::Borrowed(self);
+        };
+        Cow::Owned(Self {
+            found: found.clone(),
+            settled: None,
+            phase: Phase::Checking,
+            ..self.clone()
+        })
+    }
+
     /// Tells whether the set is found; what is left is the end check.
     pub fn is_found(&self) -> bool {
-        self.phase != Phase::Searching
+        self.settled.is_some() || self.phase != Phase::Searching
     }
 
     /// Returns what is known of the smallest set.
     pub fn answer(&self) -> Answer {
-        let alone = self.count(&self.prefix(0));
-        let needed = clean_runs_needed(alone.failures, alone.runs, self.level());
+        let this = self.as_settled();
+        let alone = this.count(&this.prefix(0));
+        let needed = clean_runs_needed(alone.failures, alone.runs, this.level());
         let is_open = |group: &usize| {
-            let count = self.count(&self.without(*group));
+            let count = this.count(&this.without(*group));
             match (count.failures, needed) {
                 (0, Some(needed)) => count.runs < needed,
                 (0, None) => true,
-                _ => self.clean || self.improbable(count, true) > self.level(),
+                _ => this.clean || this.improbable(count, true) > this.level(),
             }
         };
         Answer {
-            sufficient: self.is_found() && alone.failures > 0,
-            open: (0..self.found.len()).filter(is_open).collect(),
-            needed: self.found.clone(),
+            sufficient: this.is_found() && alone.failures > 0,
+            open: (0..this.found.len()).filter(is_open).collect(),
+            needed: this.found.clone(),
         }
     }
 
     /// Returns how often the set found fails, and everything together; each interval
     /// holds at all moments with probability 1 - alpha/2, so both do with 1 - alpha.
     pub fn rates(&self, alpha: f64) -> Rates {
+        let this = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
         Rates {
             of_all: interval(self.baseline),
-            of_found: interval(self.count(&self.prefix(0))),
+            of_found: interval(this.count(&this.prefix(0))),
         }
     }
+}
+
+/// Returns how far from settled an answer is: by the things it has, then by those not told apart.
+fn unsettled(found: &[Vec<usize>]) -> (usize, usize) {
+    let things: usize = found.iter().map(Vec::len).sum();
+    (things, things - found.len())
 }
 
 /// Returns the prior of a stage as that of a bisection: nothing is for "no prefix fails".
@@ -472,9 +534,17 @@ mod tests {
 
     #[test]
     fn things_that_no_set_tells_apart_come_as_a_group() {
-        let up_to = |n: usize| (0..n).collect::<Vec<_>>();
-        let search = reduce(8, &[&up_to(3), &up_to(4)], |set| set.contains(&3));
+        let mut sets: Vec<&[usize]> = vec![&[0, 1, 2], &[0, 1, 2, 3]];
+        sets.extend([&[2][..], &[3], &[4], &[2, 3], &[2, 4], &[3, 4]]);
+        let search = reduce(8, &sets, |set| set.contains(&3));
         assert_eq!(search.answer().needed, [vec![2, 3, 4]]);
+        assert!(search.answer().open.is_empty());
+    }
+
+    #[test]
+    fn another_order_takes_a_group_apart() {
+        let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
+        assert_eq!(search.answer().needed, [vec![3]]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Searches with a known answer: how often they are wrong, and what they cost.
 
 use provoke::stats::search::{
-    Bisection, Channel, Costs, Count, Model, Reduction, Slots, Stop, Verdict, bisect_runs,
+    Answer, Bisection, Channel, Costs, Count, Model, Reduction, Slots, Stop, Verdict, bisect_runs,
+    hedged,
 };
 
 use super::chance::Chance;
@@ -86,7 +87,7 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
         cell(64, true, 0.5, 0.0, 80, 23.6),
         cell(8, false, 0.5, 0.01, 80, 21.3),
         cell(64, false, 1.0, 0.01, 60, 7.6),
-        cell(64, false, 0.5, 0.0, 60, 31.7),
+        cell(64, false, 0.5, 0.0, 60, 30.9),
     ]) {
         let mut chance = Chance::new(seed);
         let (mut runs, mut wrong) = (0.0, 0);
@@ -188,6 +189,126 @@ fn many_slots_take_few_rounds() {
         rounds <= 6 * 30 && wrong <= 3,
         "{rounds} rounds, {runs} runs, {wrong} wrong"
     );
+}
+
+/// Returns the mean runs and the wrong answers of searches with these weights, where the culprit
+/// is drawn from those.
+fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
+    let mut chance = Chance::new(73);
+    let n = real.len();
+    let trials = 80;
+    let (mut runs, mut wrong) = (0.0, 0);
+    for _ in 0..trials {
+        let mut left = chance.uniform() * real.iter().sum::<f64>();
+        let reached = real.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        let culprit = 1 + reached.unwrap_or(n - 1);
+        let model = Model {
+            clean: true,
+            ..Model::default()
+        };
+        let mut search = Bisection::new(n, &model, told);
+        search.observe_many(n, 5, chance.runs_until_failures(5, 0.5));
+        let rate = |v: usize| if v >= culprit { 0.5 } else { 0.0 };
+        let ending = finish(&mut search, &Stop::at(0.05), culprit, &mut chance, rate);
+        runs += ending.runs;
+        wrong += u32::from(ending.wrong);
+    }
+    (runs / f64::from(trials), wrong)
+}
+
+#[test]
+fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_wrong() {
+    // A few hold most of the weight, as where commits differ in size.
+    let weights: Vec<f64> = (0..64_u32)
+        .map(|i| f64::from(37 * i % 64 + 1).powi(-3))
+        .collect();
+    let even = vec![1.0; 64];
+    let hedged = hedged(&weights);
+    let (usual, _) = weighted(None, &even);
+    let (right, _) = weighted(Some(&hedged), &weights);
+    let (wrong, of_them) = weighted(Some(&hedged), &even);
+    let (_, trusted) = weighted(Some(&weights), &even);
+    assert!(right < 0.75 * usual, "{right} of {usual}");
+    assert!(wrong < 1.25 * usual, "{wrong} of {usual}");
+    assert!(of_them <= 6 && trusted >= 8, "{of_them}, {trusted}; {usual} {right} {wrong}");
+}
+
+/// Returns the mean runs and the answers of reductions to the end, where sets that lack a needed
+/// thing fail at rate `q` and some sets are refused.
+fn reduced(
+    n: usize,
+    needed: &[usize],
+    (p, q): (f64, f64),
+    refuses: impl Fn(&[usize], u64) -> bool,
+) -> (f64, Vec<Answer>) {
+    let mut chance = Chance::new(74);
+    let trials = 60;
+    let mut runs = 0.0;
+    let mut answers = Vec::new();
+    for trial in 0..trials {
+        let baseline = Count {
+            failures: 5,
+            runs: chance.runs_until_failures(5, p),
+        };
+        let clean = q <= 0.0;
+        let mut search = Reduction::new((0..n).collect(), clean, baseline, 0.05);
+        while let Some(set) = search.next() {
+            if refuses(&set, trial) {
+                search.untestable(&set);
+                continue;
+            }
+            let bad = needed.iter().all(|thing| set.contains(thing));
+            search.observe(&set, chance.fails(if bad { p } else { q }));
+            runs += 1.0;
+            assert!(runs < 1e5, "a reduction without an end");
+        }
+        answers.push(search.answer());
+    }
+    (runs / f64::from(u32::try_from(trials).unwrap()), answers)
+}
+
+#[test]
+fn a_reduction_stands_a_background() {
+    for (n, needed, p, mean) in [(8, vec![5], 0.5, 38.0), (32, vec![3, 20], 0.5, 95.0)] {
+        let (runs, answers) = reduced(n, &needed, (p, 0.01), |_, _| false);
+        let wrong = answers.iter().filter(|answer| {
+            let mut found = answer.needed.concat();
+            found.sort_unstable();
+            found != needed
+        });
+        let wrong = wrong.count();
+        assert!((runs / mean - 1.0).abs() < 0.3, "{n}: {runs} runs");
+        assert!(wrong <= 5, "{n}: {wrong} wrong");
+    }
+}
+
+#[test]
+fn a_reduction_ends_and_lacks_nothing_where_sets_are_refused() {
+    // Three in ten sets, other ones in every trial; never all things, nor those needed alone.
+    let needed = [3, 20];
+    let refuses = |set: &[usize], trial: u64| {
+        let mix = |sum: u64, thing: &usize| {
+            (sum ^ *thing as u64)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29)
+        };
+        set.len() < 32 && set != needed && set.iter().fold(trial, mix) % 10 < 3
+    };
+    let (_, answers) = reduced(32, &needed, (0.5, 0.0), refuses);
+    let lacking = answers.iter().filter(|answer| {
+        let found = answer.needed.concat();
+        !needed.iter().all(|thing| found.contains(thing))
+    });
+    let exact = answers.iter().filter(|answer| {
+        let mut found = answer.needed.concat();
+        found.sort_unstable();
+        found == needed
+    });
+    let (lacking, exact) = (lacking.count(), exact.count());
+    assert!(lacking <= 2 && exact >= 54, "{lacking}, {exact} of 60");
 }
 
 #[test]

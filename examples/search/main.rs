@@ -1,0 +1,52 @@
+//! What a search costs, and how often it is wrong: the figures of `stats::search`.
+//!
+//! `cargo run --release --example search -- <table> [trials] [only]`, where the table is one of those
+//! named in `main`, and `only` keeps its rows with these words.
+#![expect(clippy::print_stdout, reason = "a program that prints a table")]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small counts"
+)]
+
+mod bisect;
+mod chance;
+mod contradictions;
+mod parallel;
+mod priors;
+mod reduce;
+mod reduce_rivals;
+mod rivals;
+mod slopes;
+mod timings;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let table = arguments.first().map_or("targets", String::as_str);
+    let trials = arguments
+        .get(1)
+        .map_or(1000, |trials| trials.parse().expect("a number of trials"));
+    let only = arguments.get(2).map_or("", String::as_str);
+    match table {
+        "targets" => bisect::targets(trials, only),
+        "rivals" => rivals::rivals(trials, only),
+        "parallel" => parallel::rounds(trials),
+        "priors" => priors::weights(trials),
+        "guard" => slopes::guard(trials),
+        "timings" => timings::timings(),
+        "reduce" => reduce::targets(trials),
+        "reduce-background" => reduce::background(trials),
+        "reduce-untestable" => reduce::untestable(trials),
+        "reduce-order" => reduce::order(trials),
+        "reduce-rivals" => reduce_rivals::rivals(trials, only),
+        "contradictions" => contradictions::contradictions(trials),
+        "slopes" => {
+            for (clean, p) in [(false, 0.5), (true, 0.5), (true, 0.1)] {
+                println!("clean {clean}");
+                slopes::slopes(trials, clean, 64, p);
+            }
+        }
+        other => panic!("no table `{other}`"),
+    }
+}

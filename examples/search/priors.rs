@@ -1,0 +1,50 @@
+//! Weights for the culprits: right ones, and wrong ones.
+
+use provoke::stats::search::hedged;
+
+use super::bisect::{cell, searched, setup};
+use super::chance::{Chance, means};
+
+/// Returns weights that differ as the sizes of commits do: the logarithm is normal, with this
+/// standard deviation.
+fn heavy_tailed(n: usize, deviation: f64, chance: &mut Chance) -> Vec<f64> {
+    let mut normal = || (0..12).map(|_| chance.uniform()).sum::<f64>() - 6.0;
+    (0..n).map(|_| (deviation * normal()).exp()).collect()
+}
+
+pub(crate) fn weights(trials: u64) {
+    for (n, p, q, clean) in [
+        (64, 1.0, 0.0, true),
+        (64, 0.5, 0.0, true),
+        (64, 0.1, 0.0, true),
+        (64, 0.5, 0.01, false),
+        (1024, 0.5, 0.0, true),
+    ] {
+        for deviation in [1.0, 2.0, 3.0] {
+            let (truth, setup) = (cell(n, p, q), setup(clean, 0.0));
+            let one = |right: bool, told: fn(&[f64]) -> Option<Vec<f64>>| {
+                let [runs, wrong, ..] = means(0, trials, |chance| {
+                    let weights = heavy_tailed(n, deviation, chance);
+                    let drawn = if right {
+                        chance.drawn(&weights)
+                    } else {
+                        chance.below(n)
+                    };
+                    let weights = told(&weights);
+                    searched(&truth, &setup, weights.as_deref(), 1 + drawn, chance)
+                });
+                format!("{runs:>6.1} {wrong:.3}")
+            };
+            let trusted = |weights: &[f64]| Some(weights.to_vec());
+            let half = |weights: &[f64]| Some(hedged(weights));
+            println!(
+                "clean {clean:<5} n {n:>4} p {p:<3} q {q:<4} deviation {deviation}: even weights {}; right, trusted {}, hedged {}; wrong, trusted {}, hedged {} ({trials} trials)",
+                one(true, |_| None),
+                one(true, trusted),
+                one(true, half),
+                one(false, trusted),
+                one(false, half),
+            );
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Other rules of bisection, in the same cells.
+
+use super::bisect::{Truth, cell, search, setup};
+use super::chance::{Chance, means, share};
+
+/// The rule of git-bayesect: both sides have a rate of their own, uniform on the scale of Jeffreys,
+/// which need not differ. After the same baseline, until one culprit has .95.
+fn independent_rates(truth: &Truth, chance: &mut Chance) -> [f64; 2] {
+    let n = truth.n;
+    let culprit = 1 + chance.below(n);
+    let mut ln = vec![0.0_f64; n + 1];
+    let mut counts = vec![(0.0, 0.0); n + 1];
+    let mut observe = |version: usize, failed: bool, ln: &mut Vec<f64>| {
+        // Failures and runs on both sides of each culprit.
+        let total = counts
+            .iter()
+            .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let mut good = (0.0, 0.0);
+        let mut rates = vec![(0.0, 0.0); n + 1];
+        for c in 1..=n {
+            good = (good.0 + counts[c - 1].0, good.1 + counts[c - 1].1);
+            let bad = (total.0 - good.0, total.1 - good.1);
+            let rate = |side: (f64, f64)| (side.0 + 0.5) / (side.1 + 1.0);
+            rates[c] = (rate(bad), rate(good));
+        }
+        if version <= n {
+            for c in 1..=n {
+                let rate = if version >= c { rates[c].0 } else { rates[c].1 };
+                ln[c] += if failed { rate.ln() } else { (1.0 - rate).ln() };
+            }
+            counts[version].0 += f64::from(u8::from(failed));
+            counts[version].1 += 1.0;
+        }
+        rates
+    };
+    let (failures, baseline) = chance.baseline(truth.p);
+    for run in 0..baseline {
+        observe(n, run >= baseline - failures, &mut ln);
+    }
+    let entropy = |x: f64| {
+        if x > 0.0 && x < 1.0 {
+            -x * x.ln() - (1.0 - x) * (1.0 - x).ln()
+        } else {
+            0.0
+        }
+    };
+    let mut runs = 0.0;
+    loop {
+        let most = ln[1..].iter().copied().fold(f64::MIN, f64::max);
+        let masses: Vec<f64> = ln.iter().map(|ln| (ln - most).exp()).collect();
+        let total: f64 = masses[1..].iter().sum();
+        let best = (1..=n).fold(1, |a, b| if masses[b] > masses[a] { b } else { a });
+        if masses[best] >= 0.95 * total || runs > 20_000.0 {
+            return [runs, share(best != culprit)];
+        }
+        let rates = observe(n + 1, false, &mut ln);
+        let mut query = (f64::MIN, 0);
+        let mut below = (0.0, 0.0);
+        let mut above = (0.0, 0.0);
+        for c in 1..=n {
+            let mass = masses[c] / total;
+            above = (
+                above.0 + mass * rates[c].1,
+                above.1 + mass * entropy(rates[c].1),
+            );
+        }
+        for v in 0..=n {
+            if v > 0 {
+                let mass = masses[v] / total;
+                above = (
+                    above.0 - mass * rates[v].1,
+                    above.1 - mass * entropy(rates[v].1),
+                );
+                below = (
+                    below.0 + mass * rates[v].0,
+                    below.1 + mass * entropy(rates[v].0),
+                );
+            }
+            let gain = entropy((above.0 + below.0).clamp(0.0, 1.0)) - above.1 - below.1;
+            if gain > query.0 {
+                query = (gain, v);
+            }
+        }
+        let failed = chance.uniform() < truth.rate(query.1, culprit);
+        observe(query.1, failed, &mut ln);
+        runs += 1.0;
+    }
+}
+
+/// A fixed test of one version: up to `runs` runs, "bad" at so many failures, over as soon as that
+/// is certain.
+#[derive(Clone, Copy)]
+struct Repeats {
+    runs: usize,
+    failures: usize,
+}
+
+impl Repeats {
+    /// Returns the chance to call a version bad that fails at this rate.
+    fn bad(&self, rate: f64) -> f64 {
+        let mut counts = vec![0.0; self.failures + 1];
+        counts[0] = 1.0;
+        for _ in 0..self.runs {
+            next(&mut counts, rate);
+        }
+        counts[self.failures]
+    }
+
+    /// Returns the share of wrong bisections of n versions, a power of two: each of its steps tests a
+    /// good or a bad version alike.
+    fn wrong(&self, truth: &Truth) -> f64 {
+        let right = f64::midpoint(self.bad(truth.p), 1.0 - self.bad(truth.q));
+        1.0 - right.powf((truth.n as f64).log2())
+    }
+
+    /// Returns the mean runs of a step.
+    fn step(&self, truth: &Truth) -> f64 {
+        let one = |rate: f64| {
+            let mut counts = vec![0.0; self.failures + 1];
+            counts[0] = 1.0;
+            let mut mean = 0.0;
+            for run in 0..self.runs {
+                // Still open: neither enough failures nor too many passes.
+                let possible =
+                    |failures: &usize| run - failures.min(&run) <= self.runs - self.failures;
+                let open = (0..self.failures.min(run + 1)).filter(possible);
+                mean += open.map(|failures| counts[failures]).sum::<f64>();
+                next(&mut counts, rate);
+            }
+            mean
+        };
+        f64::midpoint(one(truth.p), one(truth.q))
+    }
+
+    /// Returns the cheapest test with at most 5 % wrong bisections: what only an oracle knows.
+    fn oracle(truth: &Truth) -> Self {
+        let most = if truth.q > 0.0 { 30 } else { 1 };
+        let fitting = (1..=most).filter_map(|failures| {
+            let mut good = vec![0.0; failures + 1];
+            let mut bad = good.clone();
+            (good[0], bad[0]) = (1.0, 1.0);
+            let runs = (1..10_000).find(|_| {
+                next(&mut good, truth.q);
+                next(&mut bad, truth.p);
+                let right = f64::midpoint(bad[failures], 1.0 - good[failures]);
+                right.powf((truth.n as f64).log2()) >= 0.95
+            })?;
+            Some(Self { runs, failures })
+        });
+        fitting
+            .min_by(|a, b| a.step(truth).total_cmp(&b.step(truth)))
+            .expect("enough repeats")
+    }
+}
+
+/// One run more; the last count is "so many or more".
+fn next(counts: &mut [f64], rate: f64) {
+    for failures in (1..counts.len()).rev() {
+        let stays = if failures + 1 == counts.len() {
+            1.0
+        } else {
+            1.0 - rate
+        };
+        counts[failures] = counts[failures] * stays + counts[failures - 1] * rate;
+    }
+    counts[0] *= 1.0 - rate;
+}
+
+/// Classical bisection with such a test.
+fn repeated(truth: &Truth, test: Repeats, chance: &mut Chance) -> [f64; 2] {
+    let culprit = 1 + chance.below(truth.n);
+    let (mut good, mut bad, mut runs) = (0, truth.n, 0.0);
+    while bad - good > 1 {
+        let middle = usize::midpoint(good, bad);
+        let rate = truth.rate(middle, culprit);
+        let (mut failures, mut passes) = (0, 0);
+        while failures < test.failures && passes <= test.runs - test.failures {
+            runs += 1.0;
+            if chance.fails(rate) {
+                failures += 1;
+            } else {
+                passes += 1;
+            }
+        }
+        if failures == test.failures {
+            bad = middle;
+        } else {
+            good = middle;
+        }
+    }
+    [runs, share(bad != culprit)]
+}
+
+/// Runs and error of each rule. Ours and that of git-bayesect after the same baseline; the repeats are
+/// chosen by an oracle that knows both rates, and need none.
+pub(crate) fn rivals(trials: u64, only: &str) {
+    for n in [8, 64, 1024] {
+        for q in [0.0, 0.01] {
+            for p in [1.0, 0.5, 0.1, 0.03] {
+                let truth = cell(n, p, q);
+                let name = format!("n {n:>4} p {p:<4} q {q:<4}");
+                if !name.contains(only) {
+                    continue;
+                }
+                let test = Repeats::oracle(&truth);
+                let [steps, steps_wrong] =
+                    means(0, trials, |chance| repeated(&truth, test, chance));
+                // A step costs these rules some n operations, a search of ours some tested versions.
+                let fewer = if n > 64 && p < 0.2 {
+                    trials.min(100)
+                } else {
+                    trials
+                };
+                let fewer = if q > 0.0 && p < 0.1 {
+                    fewer.min(if n > 64 { 20 } else { 100 })
+                } else {
+                    fewer
+                };
+                let told = |[runs, wrong, ..]: [f64; 5]| format!("{runs:>7.1} {wrong:.3}");
+                let clean = if q > 0.0 {
+                    "      -     -".to_owned()
+                } else {
+                    told(means(0, trials, |chance| {
+                        search(&truth, &setup(true, 0.0), chance)
+                    }))
+                };
+                let ours = told(means(0, fewer, |chance| {
+                    search(&truth, &setup(false, 0.0), chance)
+                }));
+                let [other, other_wrong] =
+                    means(0, fewer, |chance| independent_rates(&truth, chance));
+                println!(
+                    "{name} clean {clean} default {ours} git-bayesect {other:>7.1} {other_wrong:.3} K* {steps:>7.1} {steps_wrong:.3} (exactly {:.3}; {} failures of {}) ({trials}, {fewer} trials)",
+                    test.wrong(&truth),
+                    test.failures,
+                    test.runs,
+                );
+            }
+        }
+    }
+}
