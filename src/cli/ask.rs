@@ -268,7 +268,14 @@ impl Bisect {
 
 impl BisectFlags {
     fn overlay(self, scenario: &mut Scenario) {
-        let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.image, &self.git];
+        let packages = [
+            &self.pip,
+            &self.cargo,
+            &self.apt,
+            &self.npm,
+            &self.image,
+            &self.git,
+        ];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
             // What is typed takes the place of what a file says.

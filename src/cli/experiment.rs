@@ -3,8 +3,8 @@
 use super::args::{Output, Progress, Style, Talk};
 use super::error::CliError;
 use super::exit::Exit;
-use super::results;
 use super::preflight::{check, find_ourselves, startable};
+use super::results;
 use super::signals::{Signals, listen};
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
@@ -394,7 +394,10 @@ fn no_cores(plan: &Plan) -> Option<String> {
         Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
     };
     let folders = plan.variants.iter().flat_map(|variant| {
-        let mains = variant.actors.iter().filter(|actor| actor.role == Role::Main);
+        let mains = variant
+            .actors
+            .iter()
+            .filter(|actor| actor.role == Role::Main);
         // What is made later lies on the same disk as what it is made from, or so we hope.
         let made = variant.make.as_ref().map(|make| &make.cwd);
         mains.map(move |main| made.unwrap_or(&main.cwd))

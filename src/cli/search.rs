@@ -32,9 +32,12 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
         }
         (Some(Ask::Reduce), None) => match (&scenario.files, &scenario.from, &scenario.to) {
             (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
-            (None, Some(from), Some(to)) => {
-                Some(of_differences(scenario, &base.join(from), &base.join(to), &folder)?)
-            }
+            (None, Some(from), Some(to)) => Some(of_differences(
+                scenario,
+                &base.join(from),
+                &base.join(to),
+                &folder,
+            )?),
             (None, Some(_), None) | (None, None, Some(_)) => {
                 return Err(refuse(
                     "from",
@@ -58,11 +61,7 @@ fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refu
 }
 
 /// Returns the places of an ordered list, with what is known of them.
-fn in_order(
-    scenario: &Scenario,
-    base: &Path,
-    folder: &Path,
-) -> Result<Option<Searched>, Refusal> {
+fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Searched>, Refusal> {
     let packages = [
         ("pip", &scenario.pip, Manager::Pip),
         ("cargo", &scenario.cargo, Manager::Cargo),
@@ -77,9 +76,10 @@ fn in_order(
             let line = prepare::line(folder, range).map_err(refusal)?;
             commits(scenario, line, folder)
         }
-        (None, Some((field, spec, manager))) => {
-            (versions(scenario, field, spec, manager, base, folder)?, Vec::new())
-        }
+        (None, Some((field, spec, manager))) => (
+            versions(scenario, field, spec, manager, base, folder)?,
+            Vec::new(),
+        ),
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
         }
@@ -167,12 +167,13 @@ fn versions(
     for note in &found.notes {
         term::say(&format!("note: {note}"));
     }
-    let place = |name: String| Place {
-        name,
-        about: None,
-    };
+    let place = |name: String| Place { name, about: None };
     let places = found.versions.into_iter().map(place).collect();
-    Ok(in_environments(found.recipe, Choices::Places(places), folder))
+    Ok(in_environments(
+        found.recipe,
+        Choices::Places(places),
+        folder,
+    ))
 }
 
 /// Says that each variant has an environment of its own.
@@ -265,7 +266,9 @@ fn lines_of<'a, T>(
     read: impl Fn(&[&'a str]) -> Option<(&'a str, T)>,
     wanted: &str,
 ) -> Result<Vec<(usize, T)>, Refusal> {
-    let said = (1..).zip(text.lines()).map(|(n, line)| (n, line, line.split('#').next().unwrap_or("").trim()));
+    let said = (1..)
+        .zip(text.lines())
+        .map(|(n, line)| (n, line, line.split('#').next().unwrap_or("").trim()));
     let mut all = Vec::new();
     for (number, line, said) in said.filter(|(_, _, said)| !said.is_empty()) {
         let words: Vec<&str> = said.split_whitespace().collect();
@@ -275,7 +278,11 @@ fn lines_of<'a, T>(
         };
         let Some(place) = places.get(name) else {
             let what = format!("{here} names `{name}`, which is not searched");
-            return Err(refuse(field, what, "leave the line out, or search a longer list"));
+            return Err(refuse(
+                field,
+                what,
+                "leave the line out, or search a longer list",
+            ));
         };
         all.push((*place, value));
     }
@@ -306,7 +313,8 @@ fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<u64>, Re
 /// Reads what an earlier search found out, as its log says it.
 fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<Known>, Refusal> {
     let text = read("log", file)?;
-    let wanted = "write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`";
+    let wanted =
+        "write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`";
     let said = lines_of("log", file, &text, places, counts, wanted)?;
     let known = said.into_iter().map(|(place, counts)| Known {
         place: u32::try_from(place).unwrap_or(u32::MAX),
@@ -340,10 +348,12 @@ fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
         let what = format!("cannot work in `{}`: {error}", folder.display());
         refuse("cwd", what, "say another with --cwd")
     })?;
-    prepare::weigh(&root).map_err(refusal).map_err(|refusal| Refusal {
-        at: vec![field.to_owned()],
-        ..refusal
-    })?;
+    prepare::weigh(&root)
+        .map_err(refusal)
+        .map_err(|refusal| Refusal {
+            at: vec![field.to_owned()],
+            ..refusal
+        })?;
     let make = Make {
         folder: "".into(),
         copy: Some(root.as_path().into()),
@@ -395,7 +405,9 @@ fn of_sources(
         })?;
         let pieces = source::pieces(&file, &text, grain).map_err(|fault| {
             let place = match &fault {
-                source::Fault::Syntax { line, column, .. } => format!("{}:{line}:{column}", said.display()),
+                source::Fault::Syntax { line, column, .. } => {
+                    format!("{}:{line}:{column}", said.display())
+                }
                 _ => said.display().to_string(),
             };
             refuse(field, format!("{place}: {fault}"), fault.hint())
@@ -430,6 +442,10 @@ fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal> {
         at: None,
         what: What::File(Text::from(top.join(&file).as_path())),
     };
-    Ok(in_copies(root, make, all.into_iter().map(thing).collect(), Vec::new()))
+    Ok(in_copies(
+        root,
+        make,
+        all.into_iter().map(thing).collect(),
+        Vec::new(),
+    ))
 }
-

@@ -77,7 +77,7 @@ struct Run<'a, 'b> {
 
 /// What a task came to.
 enum Ended {
-    Trial(Observation),
+    Trial(Box<Observation>),
     Making(Made),
 }
 
@@ -180,17 +180,17 @@ impl Run<'_, '_> {
                     let (task, ended) = match done {
                         Ok(done) => done,
                         // Only a bug of ours can do this; its trial is lost, and no more.
-                        Err(error) => (error.id(), Ended::Trial(Observation {
+                        Err(error) => (error.id(), Ended::Trial(Box::new(Observation {
                             lost: Some(error.to_string()),
                             ..Observation::default()
-                        })),
+                        }))),
                     };
                     match (self.making.remove(&task), ended) {
                         (Some((id, since)), Ended::Making(made)) => self.made(id, since, made),
                         (Some((id, _)), Ended::Trial(lost)) => {
                             self.give_up(id, lost.lost.unwrap_or_default());
                         }
-                        (None, Ended::Trial(seen)) => self.finish(task, seen).await,
+                        (None, Ended::Trial(seen)) => self.finish(task, *seen).await,
                         (None, Ended::Making(_)) => {}
                     }
                 }
@@ -254,7 +254,9 @@ impl Run<'_, '_> {
                 delay,
                 self.halt.subscribe(),
             );
-            let task = self.tasks.spawn(async { Ended::Trial(attempt.await) });
+            let task = self
+                .tasks
+                .spawn(async { Ended::Trial(Box::new(attempt.await)) });
             let since = Instant::now() + delay;
             let under_way = UnderWay {
                 task: task.id(),
@@ -323,7 +325,9 @@ impl Run<'_, '_> {
         match step {
             Step::Choose(choice) => {
                 self.emit(&Event::VariantChosen(choice.clone()));
-                let Driver { state, executor, .. } = &*self.driver;
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
                 if let Some(id) = state.find(choice) {
                     executor.learn(id, state.plan.variant(id));
                 }

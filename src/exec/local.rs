@@ -282,7 +282,11 @@ impl Shared {
                 command,
                 cwd: hooks.cwd.clone(),
             };
-            if let Some(seen) = self.steward(steward, &hook, halt).await.map_err(|e| e.to_string())? {
+            if let Some(seen) = self
+                .steward(steward, &hook, halt)
+                .await
+                .map_err(|e| e.to_string())?
+            {
                 return Err(format!("`setup` failed: {}", in_a_line(&seen)));
             }
             self.set_up.lock().expect("no panic").push(id);
@@ -350,7 +354,11 @@ impl Shared {
             Ok(Some(seen)) => {
                 // For whoever wants to read all of it; the last line is said in any case.
                 let _ = fs::write(reserved.log(), &seen.output);
-                Err(format!("{} (all of it: {})", in_a_line(&seen), reserved.log().display()))
+                Err(format!(
+                    "{} (all of it: {})",
+                    in_a_line(&seen),
+                    reserved.log().display()
+                ))
             }
             Err(error) => Err(self.lose(&mut slot, &error)),
         }
@@ -441,7 +449,8 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
         let slot = self.up(lane, &trial.lane.0.to_string())?;
-        slot.learn(trial.variant, &self.recipe(trial.variant)).await?;
+        slot.learn(trial.variant, &self.recipe(trial.variant))
+            .await?;
         let seen = slot.run(trial, halt).await?;
         self.complaints
             .lock()

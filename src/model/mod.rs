@@ -31,8 +31,8 @@ pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessS
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use piece::{Piece, Pieces, Shell};
 pub use plan::{
-    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit,
-    Plan, Resource, Role, Stop, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
+    Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Search};
 pub use rules::{Leaks, Only, Rules};

@@ -256,7 +256,10 @@ fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
             Some(script) if make.shared => script.digest(),
             _ => key.to_owned(),
         };
-        make.folder = Path::new(make.folder.as_os_str()).join(key).as_path().into();
+        make.folder = Path::new(make.folder.as_os_str())
+            .join(key)
+            .as_path()
+            .into();
         made.clone_from(&make.folder);
     }
     let marks = [marks, &[("{made}", &made)]].concat();

@@ -96,7 +96,11 @@ impl Policy for Bisect {
         } else {
             usize::MAX
         };
-        match search.choose(state, 1, builds).first().and_then(|place| at(*place)) {
+        match search
+            .choose(state, 1, builds)
+            .first()
+            .and_then(|place| at(*place))
+        {
             Some(choice) => step(state, choice),
             // What is under way may tell what no further trial can.
             None if state.unsettled() || !state.making.is_empty() => Step::Wait,

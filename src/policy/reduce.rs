@@ -1,9 +1,10 @@
 //! `reduce`: which smallest set of things keeps the failure?
 
 use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
-use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
+use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, search};
 use crate::model::{Choice, Subset, VariantId};
 use crate::state::{Reproduced, State};
+use crate::stats::search::Reduction;
 
 /// Searches the smallest set of things that keeps the failure.
 pub struct Reduce;
@@ -27,7 +28,7 @@ impl Policy for Reduce {
         if let Some(step) = reproduce(state) {
             return step;
         }
-        if is_spent(state) {
+        if is_spent(state) || state.reduction.as_ref().is_none_or(Reduction::is_over) {
             return Step::finish(state);
         }
         match choose(state, 1).pop() {
@@ -37,13 +38,30 @@ impl Policy for Reduce {
         }
     }
 
+    /// What to try next is asked only where there is a lane for it: that takes its time.
+    fn is_done(&self, state: &State) -> bool {
+        let over = state.reduction.as_ref().is_some_and(Reduction::is_over);
+        let lost = state.reproduced() == Reproduced::No;
+        if state.capturing || over || lost || !state.unsettled() && state.making.is_empty() {
+            let next = if state.capturing {
+                Collect.next(state)
+            } else {
+                self.next(state)
+            };
+            return next == Step::Done;
+        }
+        false
+    }
+
     fn ahead(&self, state: &State) -> Option<Step> {
         let ids = state.tallies().map(|(id, _)| id);
         let stored = ids.filter(|id| state.is_ready(*id) && state.launched(*id) == 0);
         if !makes(state) || free_makers(state) == 0 || is_spent(state) || stored.count() > 0 {
             return None;
         }
-        let steps = choose(state, 2).into_iter().map(|choice| step(state, choice));
+        let steps = choose(state, 2)
+            .into_iter()
+            .map(|choice| step(state, choice));
         let mut steps = steps.filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
         steps.next()
     }
@@ -54,7 +72,7 @@ impl Policy for Reduce {
         }
         match (state.reproduced(), &state.reduction) {
             (Reproduced::No, _) => Verdict::NotThere,
-            (Reproduced::Yes, Some(reduction)) if reduction.next().is_none() => {
+            (Reproduced::Yes, Some(reduction)) if reduction.is_over() => {
                 if reduction.answer().sufficient {
                     Verdict::Found
                 } else {

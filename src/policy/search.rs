@@ -49,7 +49,8 @@ pub(super) fn free_makers(state: &State) -> usize {
 
 /// True where a variant must be made before it is tried.
 pub(super) fn makes(state: &State) -> bool {
-    let made = |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
+    let made =
+        |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
     state.plan.space.as_ref().is_some_and(made)
 }
 

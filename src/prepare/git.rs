@@ -66,8 +66,14 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root = said(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!("git finds no work tree around `{}`: {why}", folder.display());
-        refuse(what, "go into one, or set `cwd`; does `git status` work there?")
+        let what = format!(
+            "git finds no work tree around `{}`: {why}",
+            folder.display()
+        );
+        refuse(
+            what,
+            "go into one, or set `cwd`; does `git status` work there?",
+        )
     })?;
     let root = PathBuf::from(root.trim_end());
     for commit in [good, bad] {
@@ -82,7 +88,10 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
         let hint = "name the good one first, on the same line: `git merge-base GOOD BAD` finds where two part";
         return Err(refuse(what, hint));
     }
-    let commits = [history(&root, &["-1", good])?, history(&root, &[&format!("{good}..{bad}")])?];
+    let commits = [
+        history(&root, &["-1", good])?,
+        history(&root, &[&format!("{good}..{bad}")])?,
+    ];
     let commits = commits.concat();
     if commits.len() < 2 {
         let what = format!("there is no commit after `{good}` up to `{bad}`");
@@ -98,7 +107,12 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
 /// Returns commits along first parents, the oldest first.
 fn history(root: &Path, which: &[&str]) -> Result<Vec<Commit>, Unready> {
     let read = |args: &[&str]| {
-        let log = ["log", "--reverse", "--first-parent", "--diff-merges=first-parent"];
+        let log = [
+            "log",
+            "--reverse",
+            "--first-parent",
+            "--diff-merges=first-parent",
+        ];
         said(root, &[&log, args, which].concat()).map_err(|why| {
             let what = format!("the history cannot be read: {why}");
             refuse(what, "does `git log` work there?")
@@ -113,7 +127,8 @@ fn history(root: &Path, which: &[&str]) -> Result<Vec<Commit>, Unready> {
             at = name;
         } else {
             let numbers = line.split('\t').take(2);
-            *lines.entry(at).or_default() += numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+            *lines.entry(at).or_default() +=
+                numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
         }
     }
     let text = read(&["--no-patch", "--format=%h%x09%p%x09%s"])?;
@@ -174,7 +189,11 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     if shallow.exists() {
         fs::copy(&shallow, ours.join("shallow")).map_err(at(&shallow))?;
     }
-    let tags = ask(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"])?;
+    let tags = ask(&[
+        "for-each-ref",
+        "--format=%(objectname) %(refname)",
+        "refs/tags",
+    ])?;
     if !tags.is_empty() {
         let packed = ours.join("packed-refs");
         fs::write(&packed, tags).map_err(at(&packed))?;

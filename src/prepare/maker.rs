@@ -123,7 +123,10 @@ impl Maker {
     pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<Vec<VariantId>, Unready> {
         let Reserved { path, shared, lock } = reserved;
         let mark = beside(&path, "made");
-        let bytes = match fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse().ok()) {
+        let bytes = match fs::read_to_string(&mark)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+        {
             Some(bytes) => {
                 // It was used now: others go first.
                 let now = File::options().write(true).open(&mark);
@@ -178,10 +181,16 @@ impl Maker {
     ) -> Vec<VariantId> {
         let mut gone = Vec::new();
         let own = |folder: &Folder| !folder.shared;
-        while folders.values().filter(|one| own(one)).map(|one| one.bytes).sum::<u64>() > self.room {
-            let unused = folders.iter().filter(|(id, folder)| {
-                **id != but && folder.users == 0 && own(folder)
-            });
+        while folders
+            .values()
+            .filter(|one| own(one))
+            .map(|one| one.bytes)
+            .sum::<u64>()
+            > self.room
+        {
+            let unused = folders
+                .iter()
+                .filter(|(id, folder)| **id != but && folder.users == 0 && own(folder));
             let Some(oldest) = unused.min_by_key(|(_, one)| one.used).map(|(id, _)| *id) else {
                 break;
             };
@@ -196,10 +205,12 @@ impl Maker {
     /// Removes the folders of this run but for some.
     pub fn clean_up(&self, kept: &[VariantId]) {
         let mut folders = self.folders.lock().expect("no panic");
-        for (_, folder) in folders.extract_if(.., |id, one| !one.shared && !kept.contains(id)) {
+        let goes = |id: &VariantId, one: &Folder| !one.shared && !kept.contains(id);
+        for (_, folder) in folders.iter().filter(|(id, one)| goes(id, one)) {
             // There is nobody to tell.
             let _ = remove(&folder.path);
         }
+        folders.retain(|id, one| !goes(id, one));
     }
 }
 
@@ -217,7 +228,12 @@ impl Drop for Use<'_> {
 }
 
 fn next_use(folders: &BTreeMap<VariantId, Folder>) -> u64 {
-    folders.values().map(|folder| folder.used).max().unwrap_or(0) + 1
+    folders
+        .values()
+        .map(|folder| folder.used)
+        .max()
+        .unwrap_or(0)
+        + 1
 }
 
 /// Returns where folders lie that other runs can use.

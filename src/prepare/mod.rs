@@ -246,7 +246,10 @@ pub fn weigh(root: &Path) -> Result<(), Unready> {
     if Tree::new(root, &[]).weigh(most)?.is_some() {
         return Ok(());
     }
-    let what = format!("`{}` holds more than 100,000 files or 4 GiB", root.display());
+    let what = format!(
+        "`{}` holds more than 100,000 files or 4 GiB",
+        root.display()
+    );
     let hint = "set `cwd` to a smaller folder: variants run in copies of it";
     Err(refuse(what, vec!["cwd".to_owned()], hint))
 }
@@ -284,7 +287,11 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
 /// Says where the variants of a search are made.
 fn begin(space: &mut Space, variants: &mut Vec<VariantPlan>, folder: &Path) -> Result<(), Unready> {
     if let Some(make) = &mut space.template.make {
-        let folder = if make.shared { maker::cache() } else { folder.to_owned() };
+        let folder = if make.shared {
+            maker::cache()
+        } else {
+            folder.to_owned()
+        };
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         make.folder = folder.as_path().into();
     }
@@ -373,7 +380,9 @@ fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Vec<u8>, Unre
         return Err(refuse(what, Vec::new(), hint));
     }
     let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
-    Ok(source::without(text, &source.pieces, &|piece| !gone.contains(&piece)))
+    Ok(source::without(text, &source.pieces, &|piece| {
+        !gone.contains(&piece)
+    }))
 }
 
 /// A file before and after a search left pieces of it out.

@@ -22,7 +22,9 @@ pub fn log(report: &Report) -> Option<String> {
             ..
         } = point;
         let about = point.untestable.as_ref().or(point.about.as_ref());
-        let about = about.map_or(String::new(), |about| format!("  # {}", words::sanitize(about)));
+        let about = about.map_or(String::new(), |about| {
+            format!("  # {}", words::sanitize(about))
+        });
         let word = if *failures > 0 { "bad" } else { "good" };
         // What ended up here cannot fail: it is a text in memory.
         let _ = match point.untestable {

@@ -22,9 +22,9 @@ mod tests;
 pub mod words;
 
 pub use answer::Answer;
-pub use log::log;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
+pub use log::log;
 pub use row::{Class, Row};
 
 use crate::model::{Capture, Depth, Host};

@@ -4,8 +4,8 @@ use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured,
-    Only, Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
+    Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

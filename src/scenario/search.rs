@@ -70,7 +70,9 @@ impl Searched {
     fn reverse(&mut self) {
         if let Choices::Places(places) = &mut self.choices {
             places.reverse();
-            let last = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_sub(1);
+            let last = u32::try_from(places.len())
+                .unwrap_or(u32::MAX)
+                .saturating_sub(1);
             for known in &mut self.known {
                 known.place = last - known.place.min(last);
             }
@@ -132,8 +134,14 @@ impl Scenario {
             weights: searched.weights,
             apply: self.apply.unwrap_or(false),
             repository: searched.repository,
-            makers: self.builds.map(NonZeroU32::get).or(searched.makers).unwrap_or(MAKERS),
-            room: self.disk.map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
+            makers: self
+                .builds
+                .map(NonZeroU32::get)
+                .or(searched.makers)
+                .unwrap_or(MAKERS),
+            room: self
+                .disk
+                .map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
         };
         self.check_space(&space)?;
         Ok(Some(space))
@@ -192,9 +200,18 @@ impl Scenario {
             )),
             [one] => {
                 let field = |name: &str, said: bool| said.then(|| name.to_owned());
-                let stray = field("build", self.build.is_some() && !["git", "cargo"].contains(one))
-                    .or(field("requirements", self.requirements.is_some() && *one != "pip"))
-                    .or(field("constraints", self.constraints.is_some() && !["pip", "from"].contains(one)));
+                let stray = field(
+                    "build",
+                    self.build.is_some() && !["git", "cargo"].contains(one),
+                )
+                .or(field(
+                    "requirements",
+                    self.requirements.is_some() && *one != "pip",
+                ))
+                .or(field(
+                    "constraints",
+                    self.constraints.is_some() && !["pip", "from"].contains(one),
+                ));
                 match stray {
                     None => Ok(()),
                     Some(stray) => Err(refuse(
@@ -373,7 +390,9 @@ fn move_to(
             moved(actor, from, to)?;
         }
         for (name, value) in &searched.env {
-            actor.env.retain(|(known, _)| known.as_os_str() != name.as_str());
+            actor
+                .env
+                .retain(|(known, _)| known.as_os_str() != name.as_str());
             actor.env.push((name.into(), Some(value.into())));
         }
         if !searched.path.is_empty() {
@@ -409,7 +428,11 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     };
     actor.cwd = cwd;
     if let Some(input) = &actor.stdin {
-        actor.stdin = Some(real(input).and_then(|path| within(&path)).unwrap_or_else(|| input.clone()));
+        actor.stdin = Some(
+            real(input)
+                .and_then(|path| within(&path))
+                .unwrap_or_else(|| input.clone()),
+        );
     }
     // The program that is meant is the one in the variant's folder.
     for word in &mut actor.command {

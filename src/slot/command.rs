@@ -58,7 +58,11 @@ impl Numbers {
         if !text.as_bytes().contains(&b'{') {
             return Cow::Borrowed(text.as_os_str());
         }
-        let marks: Vec<_> = self.values.iter().map(|(mark, _, value)| (*mark, value)).collect();
+        let marks: Vec<_> = self
+            .values
+            .iter()
+            .map(|(mark, _, value)| (*mark, value))
+            .collect();
         Cow::Owned(text.filled(&marks).as_os_str().to_owned())
     }
 

@@ -218,7 +218,9 @@ impl State {
         Some(Self {
             variants: plan.variants.iter().map(new).collect(),
             contrasts: contrast::contrasts(&plan),
-            chosen: chosen.filter_map(|(choice, id)| Some((choice?, id))).collect(),
+            chosen: chosen
+                .filter_map(|(choice, id)| Some((choice?, id)))
+                .collect(),
             making: BTreeSet::new(),
             search: search::bisection(&plan),
             reduction: None,

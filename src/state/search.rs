@@ -1,7 +1,7 @@
 //! What a search has learned: the place that fails first, or the smallest set that does.
 
 use super::State;
-use crate::model::{Choice, Choices, Plan, Question, Search, Subset, Trial, VariantId};
+use crate::model::{Choice, Choices, Plan, Question, Search, Space, Subset, Trial, VariantId};
 use crate::stats::search::{Bisection, Count, Model, Reduction};
 
 /// Failures of what fails before the search begins ...
@@ -97,7 +97,7 @@ impl State {
             failures: tally.failures,
             runs: tally.trials(),
         };
-        let things = self.plan.space.as_ref().map_or(0, |space| space.len());
+        let things = self.plan.space.as_ref().map_or(0, Space::len);
         let order = (0..things).collect();
         let delta = self.plan.alpha.value();
         let mut reduction = Reduction::new(order, asked.clean, baseline, delta);

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, Choice, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan, Question,
-    Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
+    Baseline, Choice, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan,
+    Question, Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
 };
 use provoke::policy::{
     self, Policy as _, Progress, Race, Rates, Search, Standing, Step, StopRule, Verdict,
@@ -627,7 +627,7 @@ fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
 #[test]
 fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
     const FEW: u32 = 30;
-    for (setting, most) in [(SETTINGS[0], 100.0), (SETTINGS[3], 150.0)] {
+    for (setting, most) in [(SETTINGS[0], 110.0), (SETTINGS[1], 150.0)] {
         let (mut wrong, mut trials) = (0, 0);
         for seed in 0..u64::from(FEW) {
             let (plan, rates) = reduction(8, 0.5);

@@ -131,7 +131,10 @@ impl Bisection {
                         self.about(fix)
                     ),
                     ([one], None) => {
-                        format!("{one}{} is the {end} that fails ({certain} %)", self.about(one))
+                        format!(
+                            "{one}{} is the {end} that fails ({certain} %)",
+                            self.about(one)
+                        )
                     }
                     (all, _) => format!(
                         "the {end} that fails is one of {} ({certain} %): between them nothing could be tried",
@@ -202,7 +205,11 @@ impl Bisection {
                 local.culprit,
                 counts(&local.culprit),
                 local.before,
-                if self.after_fix.is_some() { "after" } else { "before" },
+                if self.after_fix.is_some() {
+                    "after"
+                } else {
+                    "before"
+                },
                 counts(&local.before),
                 words::number(local.p_value)
             ));
@@ -218,7 +225,11 @@ impl Bisection {
 }
 
 fn is_fixed(state: &State) -> bool {
-    state.plan.question.search().is_some_and(|asked| asked.fixed)
+    state
+        .plan
+        .question
+        .search()
+        .is_some_and(|asked| asked.fixed)
 }
 
 /// Returns which one is searched of those that fail, in the order of the user's list.
@@ -271,7 +282,10 @@ pub(super) fn kept(state: &State) -> Vec<VariantId> {
     };
     let group = search.known.likeliest();
     let both = [group.first.checked_sub(1), Some(group.last)];
-    both.into_iter().flatten().filter_map(|place| state.at(place)).collect()
+    both.into_iter()
+        .flatten()
+        .filter_map(|place| state.at(place))
+        .collect()
 }
 
 /// Compares the first that fails with the one before it, by their own trials.
@@ -297,8 +311,12 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
     let count = words::plural(places(state).len() as u64 - 1, "place");
     let (good, bad) = (words::sanitize(good), words::sanitize(bad));
     vec![if is_fixed(state) {
-        format!("{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed three times")
+        format!(
+            "{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed three times"
+        )
     } else {
-        format!("{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed three times")
+        format!(
+            "{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed three times"
+        )
     }]
 }

@@ -2,7 +2,7 @@
 
 use super::super::words;
 use super::{confidence, independence};
-use crate::model::{Choice, Subset, Thing, VariantId};
+use crate::model::{Choice, Space, Subset, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
 use crate::stats::{self, search};
@@ -58,11 +58,18 @@ pub struct Needed {
 
 impl Reduction {
     pub(super) fn new(state: &State) -> Option<Self> {
-        state.plan.question.search().filter(|_| state.search.is_none())?;
+        state
+            .plan
+            .question
+            .search()
+            .filter(|_| state.search.is_none())?;
         let things = state.plan.space.as_ref()?.choices.things();
         let alpha = state.plan.alpha.value();
         let answer = state.reduction.as_ref().map(search::Reduction::answer);
-        let rates = state.reduction.as_ref().map(|reduction| reduction.rates(alpha));
+        let rates = state
+            .reduction
+            .as_ref()
+            .map(|reduction| reduction.rates(alpha));
         let answer = answer.unwrap_or_else(|| search::Answer {
             needed: Vec::new(),
             sufficient: false,
@@ -213,7 +220,9 @@ fn name(things: &[Thing], index: usize) -> String {
 /// Returns the variant that keeps these things, if it was tried.
 pub(super) fn variant(state: &State, mut set: Vec<usize>) -> Option<VariantId> {
     set.sort_unstable();
-    let kept = set.into_iter().filter_map(|thing| u32::try_from(thing).ok());
+    let kept = set
+        .into_iter()
+        .filter_map(|thing| u32::try_from(thing).ok());
     state.find(&Choice::Set(Subset(kept.collect())))
 }
 
@@ -230,7 +239,7 @@ fn counts(state: &State, set: Vec<usize>) -> Counts {
 
 /// Says before the start what is searched.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
-    let things = state.plan.space.as_ref().map_or(0, |space| space.len());
+    let things = state.plan.space.as_ref().map_or(0, Space::len);
     vec![format!(
         "what of {} the failure needs, at {}; first until everything together has failed three times",
         words::plural(things as u64, "thing"),

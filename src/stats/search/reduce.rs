@@ -127,6 +127,11 @@ pub struct Reduction {
     /// Other orders tried, and how many of them in a row without a gain.
     orders: u64,
     in_vain: u64,
+    /// How often the set must fail alone, in the end check.
+    failures: u64,
+    /// How many clean runs show that a group is needed, for so many of the set alone, and for so
+    /// many groups.
+    wanted: ((Count, usize), Option<u64>),
 }
 
 impl Reduction {
@@ -160,6 +165,8 @@ impl Reduction {
             settled: None,
             orders: 0,
             in_vain: 0,
+            failures: cheapest_baseline(delta),
+            wanted: ((Count::default(), 0), None),
         }
     }
 
@@ -311,23 +318,32 @@ impl Reduction {
         self.delta / real(self.found.len().max(1) as u64)
     }
 
+    /// Returns how many clean runs show that a group is needed.
+    fn clean_runs(&self) -> Option<u64> {
+        let alone = self.count(&self.prefix(0));
+        let (of, known) = self.wanted;
+        if of == (alone, self.found.len()) {
+            return known;
+        }
+        clean_runs_needed(alone.failures, alone.runs, self.level())
+    }
+
     /// Returns how many more runs each set of the end check takes.
     fn missing(&self) -> Vec<(Vec<usize>, u64)> {
         let whole = self.prefix(0);
         let alone = self.count(&whole);
-        let failures = cheapest_baseline(self.delta);
-        if alone.failures < failures && !self.untestable.contains(&whole) {
-            return vec![(whole, failures - alone.failures)];
+        if alone.failures < self.failures && !self.untestable.contains(&whole) {
+            return vec![(whole, self.failures - alone.failures)];
         }
+        let needed = self.clean_runs();
         let missing = (0..self.found.len()).filter_map(|group| {
             let set = self.without(group);
             if self.untestable.contains(&set) {
                 return None;
             }
-            let needed = clean_runs_needed(alone.failures, alone.runs, self.level())?;
             let count = self.count(&set);
             let more = if count.failures == 0 {
-                needed.saturating_sub(count.runs)
+                needed?.saturating_sub(count.runs)
             } else {
                 u64::from(self.improbable(count, true) > self.level())
             };
@@ -367,11 +383,19 @@ impl Reduction {
 
     /// Ends the check if nothing is missing, or begins anew if a part is not needed.
     fn check(&mut self) {
+        let alone = self.count(&self.prefix(0));
+        self.wanted = ((alone, self.found.len()), self.clean_runs());
         let needless = (0..self.found.len()).find(|&group| {
             let count = self.count(&self.without(group));
             count.failures > 0 && (self.clean || self.improbable(count, false) <= self.level())
         });
         match needless {
+            // Without the only one nothing is left, and that fails, too.
+            Some(_) if self.found.len() == 1 => {
+                self.found.clear();
+                self.order.clear();
+                self.phase = Phase::Over;
+            }
             Some(group) if self.restarts < self.things => {
                 let last = self.found.remove(group);
                 self.order = self.found.drain(..).flatten().chain(last).collect();
@@ -424,6 +448,11 @@ impl Reduction {
         })
     }
 
+    /// Tells whether no further run is wanted.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
     /// Tells whether the set is found; what is left is the end check.
     pub fn is_found(&self) -> bool {
         self.settled.is_some() || self.phase != Phase::Searching
@@ -433,7 +462,7 @@ impl Reduction {
     pub fn answer(&self) -> Answer {
         let this = self.as_settled();
         let alone = this.count(&this.prefix(0));
-        let needed = clean_runs_needed(alone.failures, alone.runs, this.level());
+        let needed = this.clean_runs();
         let is_open = |group: &usize| {
             let count = this.count(&this.without(*group));
             match (count.failures, needed) {
@@ -530,6 +559,13 @@ mod tests {
         let search = reduce(8, &[], hidden);
         assert_eq!(sorted(&search), [1]);
         assert!(search.answer().open.is_empty());
+    }
+
+    #[test]
+    fn where_nothing_is_needed_that_is_found() {
+        let search = reduce(8, &[], |_| true);
+        let answer = search.answer();
+        assert!(answer.sufficient && answer.needed.is_empty(), "{answer:?}");
     }
 
     #[test]
