@@ -122,6 +122,9 @@ struct SearchFlags {
     /// A good one never fails this way: other failures are told apart by --only
     #[arg(long, help_heading = SEARCH)]
     clean: bool,
+    /// Every failure is the bug, not only the kinds that are seen where it is known to fail
+    #[arg(long, help_heading = SEARCH)]
+    any_failure: bool,
     /// Trials of what fails, after which it is given up that it does [default: 200]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     reproduce_limit: Option<u64>,
@@ -330,6 +333,7 @@ impl SearchFlags {
         scenario.build_limit = self.build_limit.or(scenario.build_limit);
         scenario.disk = self.disk.or(scenario.disk);
         scenario.clean = self.clean.then_some(true).or(scenario.clean);
+        scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
         scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
     }
 }

@@ -377,6 +377,11 @@ impl Run<'_, '_> {
         if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
             outcome = Outcome::Void(Void::Warmup);
         }
+        if let Outcome::Fail(failure) = &outcome
+            && !state.is_the_bug(&trial, failure)
+        {
+            outcome = Outcome::Other(failure.clone());
+        }
         let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &outcome) {
             self.driver.executor.keep(trial.lane, folder).await;

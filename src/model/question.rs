@@ -25,6 +25,9 @@ pub struct Search {
     /// A good variant never fails: another failure is told from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
+    /// Every failure is the bug, not only those that the variant showed which fails.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub any_failure: bool,
     /// The list began with what fails: what is searched is the last that does, before a fix.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fixed: bool,

@@ -55,7 +55,7 @@ pub struct Scenario {
     pub assume_rate: Option<Rate>,
     /// A fix that only halves the rate must not pass for one.
     pub exclude_half: Option<bool>,
-    /// Every failure is the bug, not only those that the baseline saw.
+    /// To confirm or search: every failure is the bug, not only those that the baseline saw, or what is known to fail.
     pub any_failure: Option<bool>,
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     pub independent: Option<bool>,

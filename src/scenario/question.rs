@@ -20,6 +20,7 @@ impl Scenario {
         self.check_fields_of(ask)?;
         let search = || Search {
             clean: self.clean.unwrap_or(false),
+            any_failure: self.takes_any_failure(),
             fixed: self.fixed.unwrap_or(false),
             reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
         };
@@ -39,7 +40,6 @@ impl Scenario {
         let confirm = [
             ("assume-rate", self.assume_rate.is_some()),
             ("exclude-half", self.exclude_half.is_some()),
-            ("any-failure", self.any_failure.is_some()),
             ("independent", self.independent.is_some()),
         ];
         let compare = [
@@ -82,6 +82,7 @@ impl Scenario {
             ("clean", self.clean.is_some()),
             ("reproduce-limit", self.reproduce_limit.is_some()),
         ];
+        let known = [("any-failure", self.any_failure.is_some())];
         let stops = [
             ("max-fail", self.max_fail.is_some()),
             ("fail-fast", self.fail_fast.is_some()),
@@ -101,6 +102,13 @@ impl Scenario {
                 &[field],
                 "use `provoke confirm`, or `ask = \"confirm\"`",
             ));
+        }
+        if matches!(ask, Ask::Rate | Ask::Compare)
+            && let Some(field) = said(&known)
+        {
+            let what = format!("for `{name}` every failure counts, unless `only` says which");
+            let hint = "leave it out";
+            return Err(refuse(what, &[field], hint));
         }
         if ask != Ask::Compare
             && let Some(field) = said(&compare)

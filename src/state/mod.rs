@@ -31,6 +31,8 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 2;
 /// So many trials of a place that is searched may fail otherwise in any case, before it is given up.
 const OTHERS: u64 = 20;
+/// The same where not one trial ended in another way.
+const ONLY_OTHERS: u64 = 5;
 /// Notes that are remembered; the journal has all of them.
 const NOTES: usize = 20;
 
@@ -550,7 +552,10 @@ impl State {
     /// nothing of one would choose it for ever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
         let searched = self.plan.space.is_some();
-        let useless = |tally: &Tally| tally.other >= OTHERS.max(2 * tally.trials());
+        let useless = |tally: &Tally| match tally.trials() {
+            0 => tally.other >= ONLY_OTHERS,
+            some => tally.other >= OTHERS.max(2 * some),
+        };
         let all = self.tallies().filter(move |_| searched && !self.capturing);
         let those = all.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
         those.map(|(id, _)| id)

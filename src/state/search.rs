@@ -1,7 +1,7 @@
 //! What a search has learned: the place that fails first, or the smallest set that does.
 
 use super::State;
-use crate::model::{Choice, Choices, Plan, Question, Search, Space, Subset, Trial, VariantId};
+use crate::model::{Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId};
 use crate::stats::search::{Bisection, Count, Model, Reduction};
 
 /// Failures of what fails before the search begins ...
@@ -67,6 +67,19 @@ impl State {
         } else {
             Reproduced::NotYet(FAILURES - failures)
         }
+    }
+
+    /// True unless a search saw what is known to fail end otherwise only: what else a variant
+    /// ends with may come from what was left out of it, and is another matter.
+    pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
+        let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
+        let asked = self.plan.question.search();
+        if trial.variant == Self::FAILING || asked.is_none_or(says_which) {
+            return true;
+        }
+        let known = &self.tally(Self::FAILING).groups;
+        let mut bugs = known.values().filter(|group| group.is_the_bug);
+        bugs.any(|group| group.kind.name() == failure.kind.name())
     }
 
     /// Takes a trial that counts into account.

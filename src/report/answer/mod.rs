@@ -131,6 +131,13 @@ fn independence(state: &State) -> Vec<String> {
     if state.shares_a_life() {
         all.push("trials do not influence each other through what `setup` started".to_owned());
     }
+    let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
+    if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
+        all.push(
+            "what fails in another way than where it is known to fail is another matter (--any-failure counts it)"
+                .to_owned(),
+        );
+    }
     if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
         all.push("trials side by side do not fail together".to_owned());
     }
