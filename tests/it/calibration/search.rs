@@ -233,7 +233,10 @@ fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_w
     let (_, trusted) = weighted(Some(&weights), &even);
     assert!(right < 0.75 * usual, "{right} of {usual}");
     assert!(wrong < 1.25 * usual, "{wrong} of {usual}");
-    assert!(of_them <= 6 && trusted >= 8, "{of_them}, {trusted}; {usual} {right} {wrong}");
+    assert!(
+        of_them <= 6 && trusted >= 8,
+        "{of_them}, {trusted}; {usual} {right} {wrong}"
+    );
 }
 
 /// Returns the mean runs and the answers of reductions to the end, where sets that lack a needed
