@@ -45,7 +45,7 @@
 //! | 3 failures, level .0125 | 35.8 | .03 |
 //!
 //! With a background possible a failure of the predecessor asks for runs of the good end, which must then
-//! fail too: .077 wrong in place of .21, for 34.6 runs in place of 32.9 (51 in place of 36 where there
+//! fail too: .094 wrong in place of .21, for 33.3 runs in place of 30.9 (48 in place of 35 where there
 //! really is a background of .01). Rates that rise from .1, or in a late step, are still mistaken in a fifth
 //! to two fifths of searches, at ten times the runs.
 //!
