@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::model::{Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId};
-use crate::stats::search::{Bisection, Count, Model, Reduction};
+use crate::stats::search::{Bisection, Count, Model, Reduction, hedged};
 
 /// Failures of what fails before the search begins ...
 const FAILURES: u64 = 3;
@@ -160,8 +160,9 @@ pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
     // The first is good: that the others are the first that fails is what is weighed.
     #[expect(clippy::cast_precision_loss, reason = "weights, not counts")]
     let weights: Vec<f64> = space.weights.iter().skip(1).map(|w| *w as f64).collect();
-    let weights = (!weights.is_empty()).then_some(weights.as_slice());
-    let mut search = Bisection::new(places.len() - 1, &model, weights);
+    // Whoever gave them may be wrong.
+    let weights = (!weights.is_empty()).then(|| hedged(&weights));
+    let mut search = Bisection::new(places.len() - 1, &model, weights.as_deref());
     for known in &space.known {
         let place = known.place as usize;
         match known.counts {
