@@ -320,7 +320,7 @@ fn a_wrong_search_is_explained() {
     ");
     insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
     ------- stderr -------
-    error: a search goes along one list, and these are variants of another kind
+    error: a search makes its variants itself, and these are others
 
     hint: leave them out, or compare them: `provoke compare`
     [exit status: Some(2)]
