@@ -80,6 +80,7 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
             versions(scenario, field, spec, manager, base, folder)?,
             Vec::new(),
         ),
+        (None, None) if scenario.image.is_some() => (images(scenario)?, Vec::new()),
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
         }
@@ -174,6 +175,53 @@ fn versions(
         Choices::Places(places),
         folder,
     ))
+}
+
+/// Returns the tags of an image, each tried in a container of its own for every trial.
+fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
+    let said = scenario.image.as_deref().unwrap_or_default();
+    let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
+        let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
+        return Err(refuse("image", format!("`{said}` names no tags"), hint));
+    };
+    let answers = |engine: &&str| {
+        let mut command = std::process::Command::new(engine);
+        let said = command.args(["image", "ls", "-q"]).output();
+        said.is_ok_and(|said| said.status.success())
+    };
+    let Some(engine) = ["docker", "podman"].into_iter().find(answers) else {
+        let hint = "`docker image ls` must work for you";
+        return Err(refuse("image", "no container engine answers", hint));
+    };
+    let place = |tag: &str| Place {
+        name: tag.to_owned(),
+        about: None,
+    };
+    // By the trial's seed its container is known again, also where the engine lives on and the
+    // trial does not.
+    let name = "provoke-{seed}";
+    let image = format!("{image}:{{variant}}");
+    let numbers = ["TRIAL", "SEED", "VARIANT"];
+    let numbers = numbers.map(|name| ["-e".to_owned(), format!("PROVOKE_{name}")]);
+    let run = [
+        engine,
+        "run",
+        "--rm",
+        "--init",
+        "--network=none",
+        "--pull=never",
+        "--name",
+        name,
+    ];
+    let run = run.into_iter().map(str::to_owned);
+    let wrap = run.chain(numbers.into_iter().flatten()).chain([image]);
+    Ok(Searched {
+        wrap: wrap.collect(),
+        conclude: Some(format!(
+            "{engine} rm --force --volumes provoke-\"$PROVOKE_SEED\" >/dev/null 2>&1 || :"
+        )),
+        ..Searched::from(Choices::Places(tags.split(',').map(place).collect()))
+    })
 }
 
 /// Says that each variant has an environment of its own.

@@ -1,16 +1,21 @@
 //! `bisect`: which place of an ordered list is the first that fails?
 //!
-//! With every free lane the place is tried that tells most about it.
+//! With every free lane the place is tried that tells most about it. Where the ends agree, a few
+//! places between them are tried: histories often go from good to bad and back.
 
 use super::search::{free_makers, is_spent, makes, making_cost, reproduce, step, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
-use crate::stats::search::{Bisection, Costs, Slots, Stop, Verdict as Found};
+use crate::stats::clean_runs_needed;
+use crate::stats::search::{Bisection, Costs, Group, Slots, Stop, Verdict as Found};
 
 /// What it costs to go on with another place than the last, in trials: caches, and the reader's
 /// eye.
 const SWITCH: f64 = 2.0;
+
+/// Eighths of the list at which is looked inside, where the ends agree.
+const INSIDE: [usize; 7] = [4, 2, 6, 1, 3, 5, 7];
 
 /// Searches the first place that fails.
 pub struct Bisect;
@@ -67,20 +72,91 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Returns what is still to be tried inside, where the ends agree: until one place does not, or all
+/// of them do.
+fn inside(state: &State, search: &Search) -> Option<Choice> {
+    let newest = search.known.newest();
+    let failing = state.tally(State::FAILING);
+    let both_fail = failing.failures > 0;
+    let alpha = state.plan.alpha.value();
+    let enough = match (both_fail, state.plan.question.search()) {
+        // As many clean trials as would be too few by chance alone.
+        (true, _) => clean_runs_needed(failing.failures, failing.trials(), alpha)?,
+        (false, asked) => asked?.reproduce / 8,
+    };
+    let places = INSIDE.map(|eighth| newest * eighth / 8);
+    let within = places
+        .into_iter()
+        .filter(|place| (1..newest).contains(place));
+    let mut open = None;
+    for place in within {
+        let (failures, trials) = search.known.counts(place);
+        let id = state.at(place);
+        if id.is_some_and(|id| !state.is_testable(id)) {
+            continue;
+        }
+        let clean = failures == 0 && trials >= enough;
+        if clean && both_fail || failures > 0 && !both_fail {
+            return None;
+        }
+        let coming = id.map_or(0, |id| state.in_flight(id));
+        if failures == 0 && trials + coming < enough && open.is_none() {
+            open = at(place);
+        }
+    }
+    open
+}
+
 fn at(place: usize) -> Option<Choice> {
     u32::try_from(place).ok().map(Choice::Place)
 }
 
+/// Tries the good end as often as it would have to pass if it were bad and the answer right by
+/// chance alone: what is first of those that fail is only first if that one does not.
+fn verify(state: &State, search: &Search, group: Group) -> Step {
+    let bad = search
+        .known
+        .tested()
+        .iter()
+        .filter(|one| one.version >= group.first);
+    let (failures, trials) = bad.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
+    let enough = clean_runs_needed(failures, trials, state.plan.alpha.value());
+    let (failed, passed) = search.known.counts(0);
+    let coming = state.at(0).map_or(0, |id| state.in_flight(id));
+    let testable = state.at(0).is_none_or(|id| state.is_testable(id));
+    if !testable || failed > 0 || is_spent(state) || enough.is_none_or(|n| passed >= n) {
+        return Step::finish(state);
+    }
+    match at(0) {
+        Some(choice) if enough.is_some_and(|n| passed + coming < n) => step(state, choice),
+        _ => Step::Wait,
+    }
+}
+
+fn look_inside(state: &State, search: &Search) -> Step {
+    match inside(state, search) {
+        Some(choice) if !is_spent(state) => step(state, choice),
+        _ if !state.making.is_empty() => Step::Wait,
+        _ => Step::finish(state),
+    }
+}
+
 impl Policy for Bisect {
     fn next(&self, state: &State) -> Step {
-        if let Some(step) = reproduce(state) {
-            return step;
-        }
         let Some(search) = Search::of(state) else {
             return Step::Done;
         };
-        if !matches!(search.verdict(), Found::Open(_)) {
-            return Step::Done;
+        let reproduced = reproduce(state);
+        let passes = reproduced == Some(Step::Done)
+            && state.is_testable(State::FAILING)
+            && state.tally(State::FAILING).failures == 0;
+        match (reproduced, search.verdict()) {
+            (Some(Step::Done), _) if passes => return look_inside(state, &search),
+            (Some(step), _) => return step,
+            (None, Found::AlreadyBad(_)) => return look_inside(state, &search),
+            (None, Found::Known(group)) => return verify(state, &search, group),
+            (None, Found::Open(_)) => {}
+            (None, _) => return Step::Done,
         }
         if is_spent(state) {
             return Step::finish(state);

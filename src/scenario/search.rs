@@ -36,6 +36,10 @@ pub struct Searched {
     pub moved: Option<(PathBuf, String)>,
     /// The repository that the places are commits of.
     pub repository: Option<Text>,
+    /// Put before the words of the main command.
+    pub wrap: Vec<String>,
+    /// For the shell after each trial, before what was asked for.
+    pub conclude: Option<String>,
     /// Put before PATH.
     pub path: Vec<String>,
     /// Variables that are set.
@@ -56,6 +60,8 @@ impl From<Choices> for Searched {
             make: None,
             moved: None,
             repository: None,
+            wrap: Vec::new(),
+            conclude: None,
             path: Vec::new(),
             env: Vec::new(),
             makers: None,
@@ -385,6 +391,19 @@ fn move_to(
     let is_path = |name: &Text| name.as_os_str() == "PATH";
     let path = around.environment.iter().find(|(name, _)| is_path(name));
     let path = path.map(|(_, value)| value.clone());
+    let main = template
+        .actors
+        .iter_mut()
+        .find(|actor| actor.role == Role::Main);
+    if let Some(main) = main {
+        main.command
+            .splice(0..0, searched.wrap.iter().map(Text::from));
+    }
+    if let Some(first) = &searched.conclude {
+        let own = template.hooks.conclude.take();
+        let lines: Vec<Text> = [Some(first.into()), own].into_iter().flatten().collect();
+        template.hooks.conclude = Some(Text::joined(&lines, b"\n"));
+    }
     for actor in &mut template.actors {
         if let Some((from, to)) = &searched.moved {
             moved(actor, from, to)?;

@@ -1,7 +1,9 @@
 //! What a search has learned: the place that fails first, or the smallest set that does.
 
 use super::State;
-use crate::model::{Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId};
+use crate::model::{
+    Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId,
+};
 use crate::stats::search::{Bisection, Count, Model, Reduction, hedged};
 
 /// Failures of what fails before the search begins ...
@@ -78,8 +80,9 @@ impl State {
             return true;
         }
         let known = &self.tally(Self::FAILING).groups;
-        let mut bugs = known.values().filter(|group| group.is_the_bug);
-        bugs.any(|group| group.kind.name() == failure.kind.name())
+        let bugs = known.values().filter(|group| group.is_the_bug);
+        let mut kinds = bugs.map(|group| group.kind.name()).peekable();
+        kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
     }
 
     /// Takes a trial that counts into account.

@@ -178,6 +178,11 @@ impl Live {
         }
         parts.extend(last);
         parts.push(format!("{} running", state.running().count()));
+        let making = state.making.iter().map(|id| &state.plan.variant(*id).name);
+        let making: Vec<String> = making.map(|name| words::sanitize(name)).collect();
+        if !making.is_empty() {
+            parts.push(format!("making {}", making.join(", ")));
+        }
         parts.push(self.time(completed, left));
         parts.join("   ")
     }

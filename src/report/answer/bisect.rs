@@ -143,19 +143,35 @@ impl Bisection {
                 }
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
-                format!(
-                    "the ends agree: {first}, the good end, fails as {last} does; begin {}",
-                    if is_fixed(state) { "later" } else { "earlier" }
-                )
+                let begin = if is_fixed(state) { "later" } else { "earlier" };
+                match self.inside(|point| point.failures == 0 && point.trials > 0) {
+                    Some(point) => format!(
+                        "the ends agree: {first} fails as {last} does; but {} does not ({}/{}): it comes and goes",
+                        point.name, point.failures, point.trials
+                    ),
+                    None => format!(
+                        "the ends agree: {first}, the good end, fails as {last} does; begin {begin}"
+                    ),
+                }
             }
             (Verdict::NotThere, _) if tried.failures == 0 => {
                 let trials = tried.trials();
                 let bound = stats::upper_one_sided(0, trials, state.plan.alpha.value());
-                format!(
-                    "{last}, the bad end, did not fail in {}: its rate is below {} %",
-                    words::plural(trials, "trial"),
-                    words::percent_bound(bound)
-                )
+                let rate = words::percent_bound(bound);
+                let trials = words::plural(trials, "trial");
+                let ends = format!(
+                    "{last}, the bad end, did not fail in {trials}: its rate is below {rate} %"
+                );
+                match self.inside(|point| point.failures > 0) {
+                    Some(point) => format!(
+                        "{ends}; but {} did ({}/{}): it comes and goes, so search up to there",
+                        point.name, point.failures, point.trials
+                    ),
+                    None if self.inside(|point| point.trials > 0).is_some() => {
+                        format!("{ends}, and no place that was tried between failed either")
+                    }
+                    None => ends,
+                }
             }
             (Verdict::NotThere, _) => format!(
                 "{last}, the bad end, failed in {} of {} only, too rarely for a search: --reproduce-limit allows more",
@@ -172,10 +188,19 @@ impl Bisection {
                 confidence(&state.plan)
             ),
         };
-        match &self.contradiction {
+        // Where the ends agree, that is said already.
+        let there = Bisect.verdict(state) != Verdict::NotThere;
+        match self.contradiction.as_ref().filter(|_| there) {
             Some(why) => format!("{answer}; but {why}: it may come and go"),
             None => answer,
         }
+    }
+
+    /// Returns a place between the ends of which that is true, the one that was tried most often.
+    fn inside(&self, is: impl Fn(&PointSeen) -> bool) -> Option<&PointSeen> {
+        let between = self.points.get(1..self.points.len().saturating_sub(1))?;
+        let those = between.iter().filter(|point| is(point));
+        those.max_by_key(|point| point.trials)
     }
 
     /// Returns what a place is, in brackets.
@@ -220,6 +245,13 @@ impl Bisection {
                 words::interval(self.rate)
             ));
         }
+        let good = self.points.first().filter(|_| !self.culprits.is_empty());
+        if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
+            lines.push(format!(
+                "{}, the good end, was not tried: it is taken at its word",
+                good.name
+            ));
+        }
         lines
     }
 }
@@ -253,6 +285,8 @@ fn ends(state: &State) -> (&str, &str) {
 fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     let places = places(state);
     let last = places.len() - 1;
+    // Where it is not there, how likely it would be is of no interest.
+    let searched = Bisect.verdict(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
         let (failures, trials) = search.known.counts(place);
         let why = state.at(place).and_then(|id| state.untestable.get(&id));
@@ -262,11 +296,15 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
             about: about.clone(),
             trials,
             failures,
-            probability: masses.get(place).copied().unwrap_or(0.0),
+            probability: masses
+                .get(place)
+                .copied()
+                .filter(|_| searched)
+                .unwrap_or(0.0),
             untestable: why.cloned(),
         };
         let tells = point.trials > 0
-            || point.probability >= UNLIKELY
+            || point.probability >= UNLIKELY && searched
             || point.untestable.is_some()
             || place == 0
             || place == last;
