@@ -6,8 +6,8 @@
 
 use crate::exec::{Executor, Halt, Made, STORY};
 use crate::model::{
-    Ending, Event, Lane, Level, Observation, Outcome, Plan, Signal, StopCause, Timeout, Trial,
-    TrialId, VariantId, Void, trial_seed,
+    Ending, Event, Lane, Level, Observation, Outcome, Plan, Question, Signal, StopCause, Timeout,
+    Trial, TrialId, VariantId, Void, trial_seed,
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
@@ -410,7 +410,13 @@ impl Run<'_, '_> {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
             let name = &state.plan.variant(variant).name;
-            self.warn(format!("the variant `{name}` cannot be tried: {why}"));
+            // Of all sets of things, many are nothing.
+            let level = match state.plan.question {
+                Question::Reduce(_) => Level::Info,
+                _ => Level::Warning,
+            };
+            let text = format!("the variant `{name}` cannot be tried: {why}");
+            self.emit(&Event::Note { level, text });
             let at = self.worked();
             self.emit(&Event::VariantUntestable { variant, why, at });
         }

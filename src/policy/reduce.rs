@@ -1,8 +1,10 @@
 //! `reduce`: which smallest set of things keeps the failure?
+//!
+//! First which of them can be left out at all: without some a program does not even run.
 
 use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
 use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, search};
-use crate::model::{Choice, Subset, VariantId};
+use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
 use crate::stats::search::Reduction;
 
@@ -11,16 +13,19 @@ pub struct Reduce;
 
 /// Returns the sets that tell most in so many lanes.
 fn choose(state: &State, free: usize) -> Vec<Choice> {
+    let sets = under_way(state).filter_map(|id| state.set(id));
     let Some(reduction) = &state.reduction else {
-        return Vec::new();
+        let sets: Vec<Vec<usize>> = sets.collect();
+        let next = state.screen.as_ref().and_then(|screen| screen.next(&sets));
+        return next
+            .map(|set| state.with_required(set))
+            .into_iter()
+            .collect();
     };
-    let sets: Vec<Vec<usize>> = under_way(state).filter_map(|id| state.set(id)).collect();
+    let sets: Vec<Vec<usize>> = sets.map(|set| state.free_of(set)).collect();
     let chosen = reduction.next_batch(&sets, free, state.plan.seed);
-    let subset = |set: Vec<usize>| {
-        let kept = set.into_iter().filter_map(|one| u32::try_from(one).ok());
-        Choice::Set(Subset(kept.collect()))
-    };
-    chosen.into_iter().map(subset).collect()
+    let chosen = chosen.into_iter();
+    chosen.map(|set| state.with_required(set)).collect()
 }
 
 impl Policy for Reduce {
@@ -28,7 +33,7 @@ impl Policy for Reduce {
         if let Some(step) = reproduce(state) {
             return step;
         }
-        if is_spent(state) || state.reduction.as_ref().is_none_or(Reduction::is_over) {
+        if is_spent(state) || state.reduction.as_ref().is_some_and(Reduction::is_over) {
             return Step::finish(state);
         }
         match choose(state, 1).pop() {

@@ -22,8 +22,22 @@ pub(super) fn reproduce(state: &State) -> Option<Step> {
     }
 }
 
+/// Trials for each lane that may be under way, or have ended and wait for one launched before them.
+const AHEAD: u64 = 3;
+
+/// True when so many trials are not counted yet that more of them would be launched blindly: where a
+/// failure takes much longer than a pass, as a hang does, the other lanes would run for nothing.
+fn is_crowded(state: &State) -> bool {
+    let ids = state.tallies().map(|(id, _)| id);
+    let waiting: u64 = ids.map(|id| state.in_flight(id)).sum();
+    waiting >= AHEAD * u64::from(state.plan.jobs)
+}
+
 /// Returns the step that tries a choice, or the one before that.
 pub(super) fn step(state: &State, choice: Choice) -> Step {
+    if is_crowded(state) {
+        return Step::Wait;
+    }
     match state.find(&choice) {
         Some(variant) => launch(state, variant),
         None if free_makers(state) == 0 && makes(state) => Step::Wait,

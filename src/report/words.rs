@@ -70,6 +70,15 @@ fn rounded(share: f64, at_least: usize, round: impl Fn(f64) -> f64) -> String {
     }
 }
 
+/// Returns a text that is at most so many characters long, with a mark where it was cut off.
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}\u{2026}")
+}
+
 /// Returns `1 trial`, `2 trials`.
 pub fn plural(count: u64, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))

@@ -23,7 +23,7 @@ use crate::model::{
     Around, Choice, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause,
     Survey, Trial, TrialId, VariantId, Void,
 };
-use crate::stats::search::{Bisection, Reduction};
+use crate::stats::search::{Bisection, Reduction, Screen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -119,6 +119,8 @@ pub struct State {
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
     pub search: Option<Bisection>,
+    /// Which things can be left out at all, once everything together has failed often enough.
+    pub screen: Option<Screen>,
     /// What is known of a set of things, where the smallest that fails is searched, and everything
     /// together has failed often enough.
     pub reduction: Option<Reduction>,
@@ -225,6 +227,7 @@ impl State {
                 .collect(),
             making: BTreeSet::new(),
             search: search::bisection(&plan),
+            screen: None,
             reduction: None,
             first_failure: None,
             made: (0, Duration::ZERO),
@@ -380,7 +383,10 @@ impl State {
         if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
             return;
         }
-        self.launched = self.launched.max(trial.id.0);
+        if trial.id.0 > self.launched {
+            self.launched = trial.id.0;
+            self.last_launched = Some(trial.variant);
+        }
         let attempts = match self.open.get(&trial.id) {
             Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
             Some(Open::Finished(..)) => return,
@@ -392,7 +398,6 @@ impl State {
             }
         };
         self.again.remove(&trial.id);
-        self.last_launched = Some(trial.variant);
         self.open
             .insert(trial.id, Open::Running(trial, attempts + 1));
     }
@@ -482,6 +487,9 @@ impl State {
                 Outcome::Fail(_) => Some(true),
                 Outcome::Other(_) | Outcome::Void(_) => None,
             };
+            if failed.is_none() && !trial.capture && self.reduction.is_none() {
+                self.screen(trial.variant, false);
+            }
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));

@@ -4,7 +4,7 @@ use super::State;
 use crate::model::{
     Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
-use crate::stats::search::{Bisection, Count, Model, Reduction, hedged};
+use crate::stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
 
 /// Failures of what fails before the search begins ...
 const FAILURES: u64 = 3;
@@ -85,6 +85,39 @@ impl State {
         kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
     }
 
+    /// Takes a trial into account that says whether a variant runs at all, whatever comes of it.
+    pub(super) fn screen(&mut self, variant: VariantId, ran: bool) {
+        if let (Some(Choice::Set(subset)), Some(screen)) =
+            (&self.plan.variant(variant).choice, &mut self.screen)
+        {
+            screen.observe(&indices(subset), ran);
+        }
+        if let (Some(screen), Some(asked), None) =
+            (&self.screen, self.plan.question.search(), &self.reduction)
+            && screen.is_over()
+        {
+            self.reduction = Some(self.begin_reduction(asked, screen.free()));
+        }
+    }
+
+    /// Returns the things of a set that may be left out: those that must stay are in every one.
+    pub fn free_of(&self, mut set: Vec<usize>) -> Vec<usize> {
+        let required = self.screen.as_ref().map_or(&[][..], Screen::required);
+        set.retain(|thing| required.binary_search(thing).is_err());
+        set
+    }
+
+    /// Returns a set with the things that must stay.
+    pub fn with_required(&self, mut set: Vec<usize>) -> Choice {
+        set.extend(self.screen.iter().flat_map(Screen::required));
+        set.sort_unstable();
+        set.dedup();
+        let kept = set
+            .into_iter()
+            .filter_map(|thing| u32::try_from(thing).ok());
+        Choice::Set(Subset(kept.collect()))
+    }
+
     /// Takes a trial that counts into account.
     pub(super) fn learn(&mut self, trial: &Trial, failed: bool) {
         if let Some(search) = &mut self.search
@@ -92,37 +125,29 @@ impl State {
         {
             search.observe(place as usize, failed);
         }
-        match (&mut self.reduction, self.plan.question.search()) {
-            (Some(reduction), _) => {
-                if let Some(Choice::Set(subset)) = &self.plan.variant(trial.variant).choice {
-                    reduction.observe(&indices(subset), failed);
-                }
+        if self.reduction.is_some() {
+            let set = self.set(trial.variant).map(|set| self.free_of(set));
+            if let (Some(reduction), Some(set)) = (&mut self.reduction, set) {
+                reduction.observe(&set, failed);
             }
-            (None, Some(asked)) if self.search.is_none() => {
-                if self.reproduced() == Reproduced::Yes {
-                    self.reduction = Some(self.begin_reduction(asked));
-                }
-            }
-            (None, _) => {}
+        } else if self.screen.is_some() {
+            self.screen(trial.variant, true);
+        } else if matches!(self.plan.question, Question::Reduce(_))
+            && self.reproduced() == Reproduced::Yes
+        {
+            let things = self.plan.space.as_ref().map_or(0, Space::len);
+            self.screen = Some(Screen::new(things));
         }
     }
 
-    fn begin_reduction(&self, asked: &Search) -> Reduction {
+    fn begin_reduction(&self, asked: &Search, free: &[usize]) -> Reduction {
         let tally = self.tally(Self::FAILING);
         let baseline = Count {
             failures: tally.failures,
             runs: tally.trials(),
         };
-        let things = self.plan.space.as_ref().map_or(0, Space::len);
-        let order = (0..things).collect();
         let delta = self.plan.alpha.value();
-        let mut reduction = Reduction::new(order, asked.clean, baseline, delta);
-        for id in self.untestable.keys() {
-            if let Some(set) = self.set(*id) {
-                reduction.untestable(&set);
-            }
-        }
-        reduction
+        Reduction::new(free.to_vec(), asked.clean, baseline, delta)
     }
 
     /// Takes into account that a variant cannot be tried.
@@ -134,8 +159,10 @@ impl State {
                 }
             }
             Some(Choice::Set(subset)) => {
-                if let Some(reduction) = &mut self.reduction {
-                    reduction.untestable(&indices(subset));
+                let set = self.free_of(indices(subset));
+                match &mut self.reduction {
+                    Some(reduction) => reduction.untestable(&set),
+                    None => self.screen(variant, false),
                 }
             }
             None => {}

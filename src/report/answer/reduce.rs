@@ -2,15 +2,18 @@
 
 use super::super::words;
 use super::{confidence, independence};
-use crate::model::{Choice, Space, Subset, Thing, VariantId};
+use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
+use crate::stats::search::Screen;
 use crate::stats::{self, search};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// More things than this are not listed in a sentence.
 const FEW: usize = 4;
+/// What is longer is cut off.
+const LONG: usize = 60;
 
 /// What the failure needs, and what that rests on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -21,6 +24,8 @@ pub struct Reduction {
     pub things: u64,
     /// What was found to be needed.
     pub needed: Vec<Needed>,
+    /// What was never left out: without it, the program does not run.
+    pub required: Vec<String>,
     /// Whether that alone fails.
     pub sufficient: bool,
     /// How often that alone failed.
@@ -89,6 +94,12 @@ impl Reduction {
             sentence: String::new(),
             things: things.len() as u64,
             needed: needed.collect(),
+            required: state
+                .screen
+                .iter()
+                .flat_map(Screen::required)
+                .map(|thing| name(things, *thing))
+                .collect(),
             sufficient: answer.sufficient,
             alone: counts(state, all.clone()),
             everything: Counts {
@@ -131,9 +142,12 @@ impl Reduction {
     fn say_found(&self) -> String {
         let Counts { failures, trials } = self.alone;
         let found = match self.needed.as_slice() {
-            [] => format!(
+            [] if self.required.is_empty() => format!(
                 "none of the {} is needed: without all of them it failed {failures}/{trials}",
                 words::plural(self.things, "thing")
+            ),
+            [] => format!(
+                "nothing but what it needs to run: with that alone it failed {failures}/{trials}"
             ),
             [one] if one.shown => format!(
                 "{}; without it {}",
@@ -180,6 +194,17 @@ impl Reduction {
             .filter(|_| self.needed.len() > 1)
             .map(|one| format!("without {} {}", one.name(), one.without.in_words()))
             .collect();
+        match self.required.as_slice() {
+            [] => {}
+            few if few.len() <= FEW => lines.push(format!(
+                "{} must stay: without it, it does not run, or fails otherwise",
+                few.join(", ")
+            )),
+            many => lines.push(format!(
+                "{} others must stay: without any one of them it does not run, or fails otherwise",
+                many.len()
+            )),
+        }
         lines.push(format!(
             "what is needed, alone, failed {}; everything together {}",
             self.alone.in_words(),
@@ -210,7 +235,7 @@ fn name(things: &[Thing], index: usize) -> String {
     let Some(thing) = things.get(index) else {
         return String::new();
     };
-    let name = words::sanitize(&thing.name);
+    let name = words::shortened(&words::sanitize(&thing.name), LONG);
     match &thing.at {
         Some(at) => format!("`{name}` ({at})"),
         None => format!("`{name}`"),
@@ -218,12 +243,8 @@ fn name(things: &[Thing], index: usize) -> String {
 }
 
 /// Returns the variant that keeps these things, if it was tried.
-pub(super) fn variant(state: &State, mut set: Vec<usize>) -> Option<VariantId> {
-    set.sort_unstable();
-    let kept = set
-        .into_iter()
-        .filter_map(|thing| u32::try_from(thing).ok());
-    state.find(&Choice::Set(Subset(kept.collect())))
+pub(super) fn variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
+    state.find(&state.with_required(set))
 }
 
 /// Returns how often a set failed.

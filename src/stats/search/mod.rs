@@ -10,6 +10,7 @@
 //! | `hedge` | weights of culprits that may be wrong |
 //! | `contradiction` | whether there is one boundary at all |
 //! | `reduce` | repeated bisection for the smallest set: [`Reduction`] |
+//! | `screen` | which things can be left out at all: [`Screen`] |
 //! | `capacity` | how many runs it will take |
 //!
 //! `cargo run --release --example search` prints all figures given here: mean runs after a baseline of
@@ -61,6 +62,7 @@ mod hedge;
 mod posterior;
 mod query;
 mod reduce;
+mod screen;
 mod stop;
 
 pub use batch::Slots;
@@ -71,4 +73,5 @@ pub use hedge::hedged;
 pub use posterior::{Bisection, Tested};
 pub use query::{Costs, Query};
 pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};
+pub use screen::Screen;
 pub use stop::{Group, Stop, Verdict};

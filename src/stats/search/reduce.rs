@@ -144,11 +144,11 @@ impl Reduction {
             none: 0.0,
         };
         let grid = Grid::new(&model);
-        let mut search = Bisection::with(grid, &hypotheses(order.len(), true));
+        let mut search = Bisection::with(grid, &hypotheses(order.len(), !order.is_empty()));
         search.observe_many(order.len(), baseline.failures, baseline.runs);
         let mut all = order.clone();
         all.sort_unstable();
-        Self {
+        let mut new = Self {
             things: order.len(),
             clean,
             delta,
@@ -167,7 +167,14 @@ impl Reduction {
             in_vain: 0,
             failures: cheapest_baseline(delta),
             wanted: ((Count::default(), 0), None),
+        };
+        if new.things == 0 {
+            new.begin_check();
+        } else {
+            // Of a single thing it is known already.
+            new.advance();
         }
+        new
     }
 
     fn stop(&self) -> Stop {
@@ -559,6 +566,15 @@ mod tests {
         let search = reduce(8, &[], hidden);
         assert_eq!(sorted(&search), [1]);
         assert!(search.answer().open.is_empty());
+    }
+
+    #[test]
+    fn a_single_thing_and_none_at_all_are_searched_too() {
+        let search = reduce(1, &[], |set| set == [0]);
+        assert_eq!(search.answer().needed, [vec![0]]);
+        assert!(search.answer().open.is_empty());
+        let none = reduce(0, &[], |_| true);
+        assert!(none.answer().sufficient && none.answer().needed.is_empty());
     }
 
     #[test]

@@ -1,0 +1,3 @@
+"""What the two libraries share without knowing of each other."""
+
+buffers = []

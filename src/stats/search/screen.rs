@@ -1,0 +1,117 @@
+//! Which things can be left out at all?
+//!
+//! Without some of its imports a program does not run, whatever else it may do then: that says nothing
+//! of its failure, and things of this kind are not worth a search. They are found by leaving out everything,
+//! and then the halves of whatever could not be left out: one run each, for a program without what it needs
+//! fails at once. Few of many take few runs; many take two for each.
+
+/// A search for the things that must stay.
+#[derive(Debug, Clone)]
+pub struct Screen {
+    things: usize,
+    /// Things of which it is not known yet whether they can be left out together.
+    open: Vec<Vec<usize>>,
+    free: Vec<usize>,
+    required: Vec<usize>,
+}
+
+impl Screen {
+    /// Returns a search among the things 0..n.
+    pub fn new(things: usize) -> Self {
+        Self {
+            things,
+            open: vec![(0..things).collect()],
+            free: Vec::new(),
+            required: Vec::new(),
+        }
+    }
+
+    /// Returns the set to run next, in ascending order, unless it is under way.
+    pub fn next(&self, in_flight: &[Vec<usize>]) -> Option<Vec<usize>> {
+        let sets = self.open.iter().map(|out| self.without(out));
+        let mut sets = sets.filter(|set| !in_flight.contains(set));
+        sets.next()
+    }
+
+    fn without(&self, out: &[usize]) -> Vec<usize> {
+        let kept = |thing: &usize| out.binary_search(thing).is_err();
+        (0..self.things).filter(kept).collect()
+    }
+
+    /// Takes a run into account: whether the program ran as ever, whatever came of it.
+    pub fn observe(&mut self, set: &[usize], ran: bool) {
+        let asked = self.open.iter().position(|out| self.without(out) == set);
+        let Some(out) = asked.map(|at| self.open.remove(at)) else {
+            return;
+        };
+        match out.as_slice() {
+            all if ran => self.free.extend(all),
+            [one] => self.required.push(*one),
+            all => {
+                let (first, second) = all.split_at(all.len() / 2);
+                self.open.extend([first.to_vec(), second.to_vec()]);
+            }
+        }
+        self.free.sort_unstable();
+        self.required.sort_unstable();
+    }
+
+    /// Tells whether all is known.
+    pub fn is_over(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Returns the things that can be left out.
+    pub fn free(&self) -> &[usize] {
+        &self.free
+    }
+
+    /// Returns the things without which the program does not run.
+    pub fn required(&self) -> &[usize] {
+        &self.required
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screened(things: usize, required: &[usize]) -> (Screen, usize) {
+        let mut screen = Screen::new(things);
+        for runs in 0.. {
+            let Some(set) = screen.next(&[]) else {
+                return (screen, runs);
+            };
+            let ran = required.iter().all(|thing| set.contains(thing));
+            screen.observe(&set, ran);
+        }
+        unreachable!("the numbers do not end")
+    }
+
+    #[test]
+    fn what_must_stay_is_found_in_few_runs() {
+        for (required, most) in [
+            (vec![], 1),
+            (vec![7], 13),
+            (vec![3, 40], 25),
+            ((0..64).collect(), 127),
+        ] {
+            let (screen, runs) = screened(64, &required);
+            assert_eq!(screen.required(), required);
+            assert_eq!(screen.free().len(), 64 - required.len());
+            assert!(runs <= most, "{required:?}: {runs}");
+        }
+    }
+
+    #[test]
+    fn several_are_tried_at_once_and_none_twice() {
+        let mut screen = Screen::new(4);
+        let all = screen.next(&[]).unwrap();
+        assert_eq!(all, Vec::<usize>::new());
+        assert_eq!(screen.next(&[all.clone()]), None);
+        screen.observe(&all, false);
+        let first = screen.next(&[]).unwrap();
+        let second = screen.next(&[first.clone()]).unwrap();
+        assert_eq!((first, second), (vec![2, 3], vec![0, 1]));
+    }
+}
