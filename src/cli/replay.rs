@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
-use crate::exec::{Executor as _, Halt, Local};
+use crate::exec::{Executor as _, Halt, Local, Made};
 use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Role, Trial};
 use crate::oracle;
 use crate::report::words;
@@ -69,22 +69,22 @@ impl Replay {
 
 /// Runs the trial as it ran before, and shows what it says.
 fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::could_not)?;
+    let runtime = runtime()?;
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     let kept = scratch.join("kept");
     let seen = runtime.block_on(async {
-        let executor = Local::new(&plan, scratch)?;
+        let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
         let (_halt, halted) = watch::channel(Halt::No);
-        let seen = executor.run(trial.clone(), halted).await;
+        let seen = match make(&executor, &plan, trial).await {
+            Ok(()) => Ok(executor.run(trial.clone(), halted).await),
+            Err(error) => Err(error),
+        };
         executor.keep(trial.lane, kept.clone()).await;
         executor.close().await;
-        Ok::<_, std::io::Error>(seen)
+        seen
     });
-    let seen = seen.map_err(CliError::could_not)?;
+    let seen = seen?;
     for file in fs::read_dir(&kept).into_iter().flatten().flatten() {
         let text = fs::read(file.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {
@@ -113,8 +113,30 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
+/// Makes the variant of a trial again, where a search made it: its folder may be gone.
+async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
+    let variant = plan.variant(trial.variant);
+    if !variant.is_made() {
+        return Ok(());
+    }
+    let (_halt, halted) = watch::channel(Halt::No);
+    match executor.make(trial.variant, halted).await {
+        Made::Failed(why) => {
+            let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
+            Err(CliError::could_not(anyhow::Error::msg(what)))
+        }
+        Made::Ready { .. } | Made::Halted => Ok(()),
+    }
+}
+
 /// Runs the main command in this terminal, under a debugger or the like.
 fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
+    runtime()?.block_on(async {
+        let executor = Local::new(plan, scratch).map_err(CliError::could_not)?;
+        let made = make(&executor, plan, trial).await;
+        executor.close().await;
+        made
+    })?;
     let prefix = shlex::split(wrap)
         .filter(|words| !words.is_empty())
         .ok_or_else(|| {
@@ -195,6 +217,13 @@ fn main_actor<'a>(
         Numbers::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),
     )
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::could_not)
 }
 
 fn folder_for_once() -> Result<PathBuf, CliError> {
