@@ -88,11 +88,12 @@ pub(super) struct ReduceFlags {
     /// Any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ASKED)]
     set: Vec<String>,
-    /// An environment that does not fail: a requirements file, the output of `pip freeze` or `env`
-    #[arg(long, value_name = "FILE", requires = "to", help_heading = ASKED)]
+    /// An environment that does not fail: a requirements file, the output of `pip freeze` or `env -0`,
+    /// or a run, for its variables
+    #[arg(long, value_name = "FILE|RUN", requires = "to", help_heading = ASKED)]
     from: Option<PathBuf>,
     /// The environment that fails; what differs is left out, a few differences at a time
-    #[arg(long, value_name = "FILE", requires = "from", help_heading = ASKED)]
+    #[arg(long, value_name = "FILE|RUN", requires = "from", help_heading = ASKED)]
     to: Option<PathBuf>,
     /// Write what is found into the files themselves [default: a patch beside the journal]
     #[arg(long, help_heading = ASKED)]
@@ -104,9 +105,6 @@ pub(super) struct ReduceFlags {
 /// How a search goes, whatever is searched.
 #[derive(Args, Clone, Debug, Default)]
 struct SearchFlags {
-    /// With packages: which versions others may have
-    #[arg(long, value_name = "FILE", help_heading = SEARCH)]
-    constraints: Option<PathBuf>,
     /// With packages: the interpreter [default: python3]
     #[arg(long, value_name = "PYTHON", help_heading = SEARCH)]
     python: Option<String>,
@@ -162,6 +160,9 @@ pub(super) struct BisectFlags {
     /// Other packages that each environment holds
     #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
     requirements: Option<PathBuf>,
+    /// Which versions other packages may have
+    #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
+    constraints: Option<PathBuf>,
     /// Shell command in the folder of each commit or crate, before its first trial; if it fails, that one is left out
     #[arg(long, value_name = "CMD", help_heading = ASKED)]
     build: Option<String>,
@@ -292,6 +293,7 @@ impl BisectFlags {
             scenario.image = self.image;
         }
         scenario.requirements = self.requirements.or(scenario.requirements.take());
+        scenario.constraints = self.constraints.or(scenario.constraints.take());
         scenario.build = self.build.or(scenario.build.take());
         scenario.fixed = self.fixed.then_some(true).or(scenario.fixed);
         scenario.prior = self.prior.or(scenario.prior.take());
@@ -327,7 +329,6 @@ impl ReduceFlags {
 
 impl SearchFlags {
     fn overlay(self, scenario: &mut Scenario) {
-        scenario.constraints = self.constraints.or(scenario.constraints.take());
         scenario.python = self.python.or(scenario.python.take());
         scenario.builds = self.builds.or(scenario.builds);
         scenario.build_limit = self.build_limit.or(scenario.build_limit);

@@ -2,10 +2,11 @@
 
 use super::error::refusal;
 use crate::model::{Choices, Known, Make, Place, Source, Text, Thing, What};
-use crate::packages::{self, Difference, Fault, Kind, Manager, Pip, Recipe, Wanted};
+use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
 use crate::prepare::{self, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
 use crate::source::{self, Grain};
+use crate::store::{self, Folder, default_root};
 use crate::term;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -32,12 +33,9 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
         }
         (Some(Ask::Reduce), None) => match (&scenario.files, &scenario.from, &scenario.to) {
             (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
-            (None, Some(from), Some(to)) => Some(of_differences(
-                scenario,
-                &base.join(from),
-                &base.join(to),
-                &folder,
-            )?),
+            (None, Some(from), Some(to)) => {
+                Some(of_differences(scenario, [from, to], base, &folder)?)
+            }
             (None, Some(_), None) | (None, None, Some(_)) => {
                 return Err(refuse(
                     "from",
@@ -73,7 +71,7 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
     let (mut searched, sizes) = match (&scenario.git, packages.next()) {
         (Some(range), _) => {
-            let line = prepare::line(folder, range).map_err(refusal)?;
+            let line = prepare::line(folder, range, scenario.prior.is_some()).map_err(refusal)?;
             commits(scenario, line, folder)
         }
         (None, Some((field, spec, manager))) => (
@@ -246,11 +244,18 @@ fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched 
 /// Returns what one environment has otherwise than another.
 fn of_differences(
     scenario: &Scenario,
-    from: &Path,
-    to: &Path,
+    ends: [&Path; 2],
+    base: &Path,
     folder: &Path,
 ) -> Result<Searched, Refusal> {
-    let found = packages::differences(from, to).map_err(|fault| faulty("from", &fault))?;
+    let files = ends.map(|end| base.join(end));
+    let found = match ends.map(|end| variables_of(end, base)) {
+        [Some(old), Some(new)] => packages::compare(Kind::Variables, old, new),
+        _ => {
+            let [from, to] = &files;
+            packages::differences(from, to).map_err(|fault| faulty("from", &fault))?
+        }
+    };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
     let thing = |one: &Difference| {
         let (from, to) = (text(&one.from), text(&one.to));
@@ -286,6 +291,32 @@ fn of_differences(
     let lines = found.common.into_iter().map(|(_, line)| line);
     let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
     Ok(in_environments(pip.environment(&lines), things, folder))
+}
+
+/// Returns the environment of a run, where that is what was named, and not a file.
+fn variables_of(name: &Path, base: &Path) -> Option<Parts> {
+    if base.join(name).is_file() {
+        return None;
+    }
+    let folder = Folder::find(name.to_str()?, &default_root()).ok()?;
+    let state = store::read(&folder.journal(), |_| false, |_, _| {}).ok()?;
+    let mut all: Parts = BTreeMap::new();
+    let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
+    for (name, value) in &state.plan.environment {
+        all.insert(text(name)?, text(value)?);
+    }
+    let mains = state
+        .plan
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.actors);
+    for (name, value) in mains.take(1).flat_map(|main| &main.env) {
+        match value {
+            Some(value) => all.insert(text(name)?, text(value)?),
+            None => all.remove(&text(name)?),
+        };
+    }
+    Some(all)
 }
 
 /// Returns what a difference is called: `numpy 1.16 to 1.21`.

@@ -36,11 +36,12 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
-type Parts = BTreeMap<String, String>;
+/// What an environment holds, by name.
+pub type Parts = BTreeMap<String, String>;
 
 /// Compares two files of the same kind.
 pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
-    let ((kind, mut old), (other, new)) = (read(from)?, read(to)?);
+    let ((kind, old), (other, new)) = (read(from)?, read(to)?);
     if kind != other {
         let what = |kind| match kind {
             Kind::Packages => "packages",
@@ -57,6 +58,11 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
             "compare two files of `pip freeze`, or two of `env -0`",
         );
     }
+    Ok(compare(kind, old, new))
+}
+
+/// Compares what two environments hold, each part by its name.
+pub fn compare(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
     let (mut common, mut differences) = (Vec::new(), Vec::new());
     for (name, to) in new {
         match old.remove(&name) {
@@ -74,11 +80,11 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
         to: None,
     }));
     differences.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Comparison {
+    Comparison {
         kind,
         common,
         differences,
-    })
+    }
 }
 
 /// Says whether two texts ask for the same, in whichever spelling.

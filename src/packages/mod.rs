@@ -16,7 +16,7 @@ mod requirements;
 mod script;
 mod spec;
 
-pub use difference::{Comparison, Difference, Kind, differences};
+pub use difference::{Comparison, Difference, Kind, Parts, compare, differences};
 pub use pip::Pip;
 
 use spec::{Choice, Spec};

@@ -45,7 +45,7 @@ pub struct Commit {
     pub name: String,
     /// What it says of itself.
     pub subject: String,
-    /// Lines that it adds and takes away.
+    /// Lines that it adds and takes away, where that was asked for: to know it takes time.
     pub lines: u64,
     /// It is a merge: what was merged comes as one step.
     pub merges: bool,
@@ -56,7 +56,7 @@ fn refuse(what: impl Into<String>, hint: &str) -> Unready {
 }
 
 /// Returns the commits from a good one to a bad one, `GOOD..BAD`, of the repository around a folder.
-pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
+pub fn line(folder: &Path, range: &str, with_sizes: bool) -> Result<Line, Unready> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
@@ -89,8 +89,8 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
         return Err(refuse(what, hint));
     }
     let commits = [
-        history(&root, &["-1", good])?,
-        history(&root, &[&format!("{good}..{bad}")])?,
+        history(&root, &["-1", good], false)?,
+        history(&root, &[&format!("{good}..{bad}")], with_sizes)?,
     ];
     let commits = commits.concat();
     if commits.len() < 2 {
@@ -105,7 +105,7 @@ pub fn line(folder: &Path, range: &str) -> Result<Line, Unready> {
 }
 
 /// Returns commits along first parents, the oldest first.
-fn history(root: &Path, which: &[&str]) -> Result<Vec<Commit>, Unready> {
+fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>, Unready> {
     let read = |args: &[&str]| {
         let log = [
             "log",
@@ -119,7 +119,10 @@ fn history(root: &Path, which: &[&str]) -> Result<Vec<Commit>, Unready> {
         })
     };
     // A commit's line begins with a NUL, as none of the numbers does.
-    let sizes = read(&["--numstat", "--format=%x00%h"])?;
+    let sizes = match with_sizes {
+        true => read(&["--numstat", "--format=%x00%h"])?,
+        false => String::new(),
+    };
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut at = "";
     for line in sizes.lines() {

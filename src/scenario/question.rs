@@ -56,6 +56,7 @@ impl Scenario {
             ("npm", self.npm.is_some()),
             ("image", self.image.is_some()),
             ("requirements", self.requirements.is_some()),
+            ("constraints", self.constraints.is_some()),
             ("build", self.build.is_some()),
             ("fixed", self.fixed.is_some()),
             ("prior", self.prior.is_some()),
@@ -74,7 +75,6 @@ impl Scenario {
             ("apply", self.apply.is_some()),
         ];
         let search = [
-            ("constraints", self.constraints.is_some()),
             ("python", self.python.is_some()),
             ("builds", self.builds.is_some()),
             ("build-limit", self.build_limit.is_some()),

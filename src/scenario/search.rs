@@ -216,7 +216,7 @@ impl Scenario {
                 ))
                 .or(field(
                     "constraints",
-                    self.constraints.is_some() && !["pip", "from"].contains(one),
+                    self.constraints.is_some() && *one != "pip",
                 ));
                 match stray {
                     None => Ok(()),
