@@ -119,9 +119,10 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
         })
     };
     // A commit's line begins with a NUL, as none of the numbers does.
-    let sizes = match with_sizes {
-        true => read(&["--numstat", "--format=%x00%h"])?,
-        false => String::new(),
+    let sizes = if with_sizes {
+        read(&["--numstat", "--format=%x00%h"])?
+    } else {
+        String::new()
     };
     let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut at = "";

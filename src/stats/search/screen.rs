@@ -108,10 +108,10 @@ mod tests {
         let mut screen = Screen::new(4);
         let all = screen.next(&[]).unwrap();
         assert_eq!(all, Vec::<usize>::new());
-        assert_eq!(screen.next(&[all.clone()]), None);
+        assert_eq!(screen.next(std::slice::from_ref(&all)), None);
         screen.observe(&all, false);
         let first = screen.next(&[]).unwrap();
-        let second = screen.next(&[first.clone()]).unwrap();
+        let second = screen.next(std::slice::from_ref(&first)).unwrap();
         assert_eq!((first, second), (vec![2, 3], vec![0, 1]));
     }
 }

@@ -1,0 +1,94 @@
+//! What is known of places before the first trial: how likely each is, and what an earlier search
+//! found.
+
+use super::refuse;
+use crate::model::Known;
+use crate::scenario::Refusal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Reads a file of lines that each begin with the name of a place.
+fn lines_of<'a, T>(
+    field: &str,
+    file: &Path,
+    text: &'a str,
+    places: &BTreeMap<String, usize>,
+    read: impl Fn(&[&'a str]) -> Option<(&'a str, T)>,
+    wanted: &str,
+) -> Result<Vec<(usize, T)>, Refusal> {
+    let said = (1..)
+        .zip(text.lines())
+        .map(|(n, line)| (n, line, line.split('#').next().unwrap_or("").trim()));
+    let mut all = Vec::new();
+    for (number, line, said) in said.filter(|(_, _, said)| !said.is_empty()) {
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let here = format!("{}:{number}: `{}`", file.display(), line.trim_end());
+        let Some((name, value)) = read(&words) else {
+            return Err(refuse(field, format!("{here} is not understood"), wanted));
+        };
+        let Some(place) = places.get(name) else {
+            let what = format!("{here} names `{name}`, which is not searched");
+            return Err(refuse(
+                field,
+                what,
+                "leave the line out, or search a longer list",
+            ));
+        };
+        all.push((*place, value));
+    }
+    Ok(all)
+}
+
+fn read(field: &str, file: &Path) -> Result<String, Refusal> {
+    fs::read_to_string(file).map_err(|error| {
+        let what = format!("cannot read `{}`: {error}", file.display());
+        refuse(field, what, "name a file of text")
+    })
+}
+
+/// Reads how likely each place is the first that fails. What is not named is as likely as the
+/// least of those that are.
+pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<u64>, Refusal> {
+    let text = read("prior", file)?;
+    let wanted = "write a place and a whole number above 0 on each line: `v1.2 10`";
+    let said = lines_of("prior", file, &text, places, weight, wanted)?;
+    let least = said.iter().map(|(_, weight)| *weight).min();
+    let mut weights = vec![u64::from(least.unwrap_or(1)); places.len()];
+    for (place, weight) in said {
+        weights[place] = u64::from(weight);
+    }
+    Ok(weights)
+}
+
+/// Reads what an earlier search found out, as its log says it.
+pub(super) fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<Known>, Refusal> {
+    let text = read("log", file)?;
+    let wanted =
+        "write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`";
+    let said = lines_of("log", file, &text, places, counts, wanted)?;
+    let known = said.into_iter().map(|(place, counts)| Known {
+        place: u32::try_from(place).unwrap_or(u32::MAX),
+        counts,
+    });
+    Ok(known.collect())
+}
+
+fn weight<'a>(words: &[&'a str]) -> Option<(&'a str, u32)> {
+    match words {
+        [name, weight] => Some((name, weight.parse().ok().filter(|weight| *weight > 0)?)),
+        _ => None,
+    }
+}
+
+fn counts<'a>(words: &[&'a str]) -> Option<(&'a str, Option<(u64, u64)>)> {
+    match words {
+        ["skip", name, ..] => Some((name, None)),
+        ["good" | "bad", name, counts, ..] => {
+            let (failures, trials) = counts.split_once('/')?;
+            let (failures, trials) = (failures.parse().ok()?, trials.parse().ok()?);
+            (failures <= trials).then_some((name, Some((failures, trials))))
+        }
+        _ => None,
+    }
+}

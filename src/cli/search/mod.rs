@@ -1,0 +1,137 @@
+//! Finds what a scenario wants searched, where more than the scenario is needed to say it.
+
+mod known;
+mod packages;
+mod pieces;
+
+use super::error::refusal;
+use crate::model::{Choices, Place};
+use crate::packages::Manager;
+use crate::prepare::{self, Line};
+use crate::scenario::{Ask, Refusal, Scenario, Searched};
+use crate::source::Grain;
+use crate::term;
+use known::{known, weights};
+use packages::{images, of_differences, versions};
+use pieces::{of_files, of_sources};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Returns what is searched; nothing where the scenario says all of it.
+pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
+    let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
+    let pieces = [
+        ("imports", &scenario.imports, Grain::Imports),
+        ("statements", &scenario.statements, Grain::Statements),
+        ("lines", &scenario.lines, Grain::Lines),
+    ];
+    let pieces = pieces.into_iter().find(|(_, files, _)| !files.is_empty());
+    let found = match (scenario.ask, pieces) {
+        (Some(Ask::Bisect), _) => in_order(scenario, base, &folder)?,
+        (Some(Ask::Reduce), Some((field, files, grain))) => {
+            Some(of_sources(field, files, grain, base, &folder)?)
+        }
+        (Some(Ask::Reduce), None) => match (&scenario.files, &scenario.from, &scenario.to) {
+            (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
+            (None, Some(from), Some(to)) => {
+                Some(of_differences(scenario, [from, to], base, &folder)?)
+            }
+            (None, Some(_), None) | (None, None, Some(_)) => {
+                return Err(refuse(
+                    "from",
+                    "there is only one environment",
+                    "give the one that does not fail as `from`, and the one that does as `to`",
+                ));
+            }
+            (None, None, None) => None,
+        },
+        _ => None,
+    };
+    Ok(found)
+}
+
+fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal {
+        what: what.into(),
+        at: vec![field.to_owned()],
+        hint: hint.into(),
+    }
+}
+
+/// Returns the places of an ordered list, with what is known of them.
+fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Searched>, Refusal> {
+    let packages = [
+        ("pip", &scenario.pip, Manager::Pip),
+        ("cargo", &scenario.cargo, Manager::Cargo),
+        ("apt", &scenario.apt, Manager::Apt),
+        ("npm", &scenario.npm, Manager::Npm),
+    ];
+    let mut packages = packages
+        .into_iter()
+        .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
+    let (mut searched, sizes) = match (&scenario.git, packages.next()) {
+        (Some(range), _) => {
+            let line = prepare::line(folder, range, scenario.prior.is_some()).map_err(refusal)?;
+            commits(scenario, line, folder)
+        }
+        (None, Some((field, spec, manager))) => (
+            versions(scenario, field, spec, manager, base, folder)?,
+            Vec::new(),
+        ),
+        (None, None) if scenario.image.is_some() => (images(scenario)?, Vec::new()),
+        (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
+            (Searched::from(scenario.places()?), Vec::new())
+        }
+        (None, None) => return Ok(None),
+    };
+    let places: BTreeMap<String, usize> = searched
+        .choices
+        .places()
+        .iter()
+        .enumerate()
+        .map(|(index, place)| (place.name.clone(), index))
+        .collect();
+    match scenario.prior.as_deref() {
+        None => {}
+        Some("size") if !sizes.is_empty() => searched.weights = sizes,
+        Some("size") => {
+            let hint = "name a file with a place and a weight on each line";
+            return Err(refuse("prior", "only commits have a size", hint));
+        }
+        Some(file) => searched.weights = weights(&base.join(file), &places)?,
+    }
+    if let Some(log) = &scenario.log {
+        searched.known = known(&base.join(log), &places)?;
+    }
+    Ok(Some(searched))
+}
+
+/// Returns the commits of a history, and how much each changes.
+fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64>) {
+    if line.commits.iter().any(|commit| commit.merges) {
+        term::say(
+            "note: a merge is one step here; if one is found, --git \"$(git merge-base M^1 M^2)..M^2\" searches what it merged",
+        );
+    }
+    if line.has_submodules {
+        term::say(
+            "note: submodules are not checked out; --build 'git submodule update --init' does that",
+        );
+    }
+    let sizes = line.commits.iter().map(|commit| commit.lines + 1).collect();
+    let place = |commit: prepare::Commit| Place {
+        name: commit.name,
+        about: Some(commit.subject),
+    };
+    let places = line.commits.into_iter().map(place).collect();
+    let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let make = prepare::work_tree(&line.root, &cwd, scenario.build.as_deref());
+    let searched = Searched {
+        make: Some(make),
+        repository: Some(line.root.as_path().into()),
+        moved: Some((line.root, "{made}".to_owned())),
+        ..Searched::from(Choices::Places(places))
+    };
+    (searched, sizes)
+}

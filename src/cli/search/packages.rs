@@ -1,0 +1,215 @@
+//! Environments: versions of packages, tags of images, what two of them have otherwise.
+
+use super::refuse;
+use crate::model::{Choices, Make, Place, Text, Thing, What};
+use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
+use crate::scenario::{Refusal, Scenario, Searched};
+use crate::store::{self, Folder, default_root};
+use crate::term;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Environments that are made at once, unless told: to install is mostly to wait.
+const MAKERS: u32 = 2;
+
+/// Puts why a package tool has no answer into the words of a scenario.
+fn faulty(field: &str, fault: &Fault) -> Refusal {
+    let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
+    refuse(field, format!("{fault}{why}"), fault.hint())
+}
+
+/// Returns the versions of a package.
+pub(super) fn versions(
+    scenario: &Scenario,
+    field: &str,
+    spec: &str,
+    manager: Manager,
+    base: &Path,
+    folder: &Path,
+) -> Result<Searched, Refusal> {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
+    let (requirements, constraints) = (path(&scenario.requirements), path(&scenario.constraints));
+    let wanted = Wanted {
+        manager,
+        spec,
+        folder,
+        env: &[],
+        requirements: requirements.as_deref(),
+        constraints: constraints.as_deref(),
+        python: scenario.python.as_deref(),
+        build: scenario.build.as_deref(),
+    };
+    let found = packages::versions(&wanted).map_err(|fault| faulty(field, &fault))?;
+    for note in &found.notes {
+        term::say(&format!("note: {note}"));
+    }
+    let place = |name: String| Place { name, about: None };
+    let places = found.versions.into_iter().map(place).collect();
+    Ok(in_environments(
+        found.recipe,
+        Choices::Places(places),
+        folder,
+    ))
+}
+
+/// Returns the tags of an image, each tried in a container of its own for every trial.
+pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
+    let said = scenario.image.as_deref().unwrap_or_default();
+    let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
+        let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
+        return Err(refuse("image", format!("`{said}` names no tags"), hint));
+    };
+    let answers = |engine: &&str| {
+        let mut command = std::process::Command::new(engine);
+        let said = command.args(["image", "ls", "-q"]).output();
+        said.is_ok_and(|said| said.status.success())
+    };
+    let Some(engine) = ["docker", "podman"].into_iter().find(answers) else {
+        let hint = "`docker image ls` must work for you";
+        return Err(refuse("image", "no container engine answers", hint));
+    };
+    let place = |tag: &str| Place {
+        name: tag.to_owned(),
+        about: None,
+    };
+    // By the trial's seed its container is known again, also where the engine lives on and the
+    // trial does not.
+    let name = "provoke-{seed}";
+    let image = format!("{image}:{{variant}}");
+    let numbers = ["TRIAL", "SEED", "VARIANT"];
+    let numbers = numbers.map(|name| ["-e".to_owned(), format!("PROVOKE_{name}")]);
+    let run = [
+        engine,
+        "run",
+        "--rm",
+        "--init",
+        "--network=none",
+        "--pull=never",
+        "--name",
+        name,
+    ];
+    let run = run.into_iter().map(str::to_owned);
+    let wrap = run.chain(numbers.into_iter().flatten()).chain([image]);
+    Ok(Searched {
+        wrap: wrap.collect(),
+        conclude: Some(format!(
+            "{engine} rm --force --volumes provoke-\"$PROVOKE_SEED\" >/dev/null 2>&1 || :"
+        )),
+        ..Searched::from(Choices::Places(tags.split(',').map(place).collect()))
+    })
+}
+
+/// Says that each variant has an environment of its own.
+fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched {
+    let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Searched {
+        make: Some(Make {
+            folder: "".into(),
+            copy: None,
+            script: Some(recipe.script.into()),
+            cwd: cwd.as_path().into(),
+            shared: recipe.shared,
+        }),
+        moved: recipe.cwd.map(|to| (cwd, format!("{{made}}/{to}"))),
+        path: recipe.path,
+        env: recipe.env,
+        makers: Some(MAKERS),
+        ..Searched::from(choices)
+    }
+}
+
+/// Returns what one environment has otherwise than another.
+pub(super) fn of_differences(
+    scenario: &Scenario,
+    ends: [&Path; 2],
+    base: &Path,
+    folder: &Path,
+) -> Result<Searched, Refusal> {
+    let files = ends.map(|end| base.join(end));
+    let found = match ends.map(|end| variables_of(end, base)) {
+        [Some(old), Some(new)] => packages::compare(Kind::Variables, old, new),
+        _ => {
+            let [from, to] = &files;
+            packages::differences(from, to).map_err(|fault| faulty("from", &fault))?
+        }
+    };
+    let text = |text: &Option<String>| text.as_ref().map(Text::from);
+    let thing = |one: &Difference| {
+        let (from, to) = (text(&one.from), text(&one.to));
+        let what = match found.kind {
+            Kind::Packages => What::Text(to, from),
+            Kind::Variables => What::Variable(one.name.as_str().into(), to, from),
+        };
+        Thing {
+            name: difference(found.kind, one),
+            at: None,
+            what,
+        }
+    };
+    let things = Choices::Things(found.differences.iter().map(thing).collect());
+    if found.kind == Kind::Variables {
+        let env = found.common.into_iter();
+        return Ok(Searched {
+            env: env.collect(),
+            ..Searched::from(things)
+        });
+    }
+    let wanted = Wanted {
+        manager: Manager::Pip,
+        spec: "",
+        folder,
+        env: &[],
+        requirements: None,
+        constraints: None,
+        python: scenario.python.as_deref(),
+        build: None,
+    };
+    let pip = Pip::find(&wanted).map_err(|fault| faulty("from", &fault))?;
+    let lines = found.common.into_iter().map(|(_, line)| line);
+    let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
+    Ok(in_environments(pip.environment(&lines), things, folder))
+}
+
+/// Returns the environment of a run, where that is what was named, and not a file.
+fn variables_of(name: &Path, base: &Path) -> Option<Parts> {
+    if base.join(name).is_file() {
+        return None;
+    }
+    let folder = Folder::find(name.to_str()?, &default_root()).ok()?;
+    let state = store::read(&folder.journal(), |_| false, |_, _| {}).ok()?;
+    let mut all: Parts = BTreeMap::new();
+    let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
+    for (name, value) in &state.plan.environment {
+        all.insert(text(name)?, text(value)?);
+    }
+    let mains = state
+        .plan
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.actors);
+    for (name, value) in mains.take(1).flat_map(|main| &main.env) {
+        match value {
+            Some(value) => all.insert(text(name)?, text(value)?),
+            None => all.remove(&text(name)?),
+        };
+    }
+    Some(all)
+}
+
+/// Returns what a difference is called: `numpy 1.16 to 1.21`.
+fn difference(kind: Kind, one: &Difference) -> String {
+    let said = |text: &String| match kind {
+        Kind::Packages => {
+            let version = text.strip_prefix(&one.name);
+            version.unwrap_or(text).trim_start_matches('=').to_owned()
+        }
+        Kind::Variables => text.clone(),
+    };
+    let name = &one.name;
+    match (one.from.as_ref().map(said), one.to.as_ref().map(said)) {
+        (Some(from), Some(to)) => format!("{name} {from} -> {to}"),
+        (None, Some(to)) => format!("{name} {to}"),
+        (_, None) => format!("no {name}"),
+    }
+}

@@ -1,0 +1,120 @@
+//! What can be left out of the folder that the trials run in: pieces of files, and files.
+
+use super::super::error::refusal;
+use super::refuse;
+use crate::model::{Choices, Make, Source, Text, Thing, What};
+use crate::prepare;
+use crate::scenario::{Refusal, Searched};
+use crate::source::{self, Grain};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Says that variants run in copies of a folder.
+fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
+    let root = fs::canonicalize(folder).map_err(|error| {
+        let what = format!("cannot work in `{}`: {error}", folder.display());
+        refuse("cwd", what, "say another with --cwd")
+    })?;
+    prepare::weigh(&root)
+        .map_err(refusal)
+        .map_err(|refusal| Refusal {
+            at: vec![field.to_owned()],
+            ..refusal
+        })?;
+    let make = Make {
+        folder: "".into(),
+        copy: Some(root.as_path().into()),
+        script: None,
+        cwd: root.as_path().into(),
+        shared: false,
+    };
+    Ok((root, make))
+}
+
+fn in_copies(root: PathBuf, make: Make, things: Vec<Thing>, sources: Vec<Source>) -> Searched {
+    Searched {
+        sources,
+        make: Some(make),
+        moved: Some((root, "{made}".to_owned())),
+        ..Searched::from(Choices::Things(things))
+    }
+}
+
+/// Returns the path of a file as it stands below the folder that is copied.
+fn below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
+    let real = fs::canonicalize(file).map_err(|error| {
+        let what = format!("cannot read `{}`: {error}", file.display());
+        refuse(field, what, "name a file that is there")
+    })?;
+    let inside = real.strip_prefix(root).map(Path::to_owned);
+    inside.map_err(|_| {
+        let what = format!("`{}` does not lie in `{}`", file.display(), root.display());
+        refuse(field, what, "run in a folder that holds it: only that one is copied, and the file itself is never changed")
+    })
+}
+
+/// Returns the pieces of files.
+pub(super) fn of_sources(
+    field: &str,
+    files: &[PathBuf],
+    grain: Grain,
+    base: &Path,
+    folder: &Path,
+) -> Result<Searched, Refusal> {
+    let (root, make) = copies_of(field, folder)?;
+    let (mut things, mut sources) = (Vec::new(), Vec::new());
+    for (number, said) in (0..).zip(files) {
+        let file = base.join(said);
+        let inside = below(field, &root, &file)?;
+        let text = fs::read(&file).map_err(|error| {
+            let what = format!("cannot read `{}`: {error}", file.display());
+            refuse(field, what, "name a file that can be read")
+        })?;
+        let pieces = source::pieces(&file, &text, grain).map_err(|fault| {
+            let place = match &fault {
+                source::Fault::Syntax { line, column, .. } => {
+                    format!("{}:{line}:{column}", said.display())
+                }
+                _ => said.display().to_string(),
+            };
+            refuse(field, format!("{place}: {fault}"), fault.hint())
+        })?;
+        for (index, piece) in (0..).zip(&pieces.pieces) {
+            let at = match files {
+                [_] => format!("line {}", piece.line),
+                _ => format!("{}:{}", said.display(), piece.line),
+            };
+            things.push(Thing {
+                name: piece.text.clone(),
+                at: Some(at),
+                what: What::Piece(number, index),
+            });
+        }
+        sources.push(Source {
+            file: inside.as_path().into(),
+            digest: Text::from(OsStr::from_bytes(&text)).digest(),
+            pieces,
+        });
+    }
+    Ok(in_copies(root, make, things, sources))
+}
+
+/// Returns the files of a folder.
+pub(super) fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal> {
+    let (root, make) = copies_of("files", folder)?;
+    let top = below("files", &root, files)?;
+    let all = prepare::files(&root.join(&top)).map_err(refusal)?;
+    let thing = |file: PathBuf| Thing {
+        name: file.display().to_string(),
+        at: None,
+        what: What::File(Text::from(top.join(&file).as_path())),
+    };
+    Ok(in_copies(
+        root,
+        make,
+        all.into_iter().map(thing).collect(),
+        Vec::new(),
+    ))
+}

@@ -1,0 +1,135 @@
+//! Making a variant before its first trial: its folder, and its `setup`.
+
+use super::super::Halt;
+use super::super::lane::Slot;
+use super::Shared;
+use crate::model::{HookSeen, Make, VariantId};
+use crate::prepare::{Reserved, Stage};
+use crate::slot::wire::Hook;
+use std::fs;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{Mutex, watch};
+
+impl Shared {
+    /// Makes the folder of a variant, and sets it up; returns the variants that had to go for it,
+    /// or why it failed.
+    pub(super) async fn make(
+        self: Arc<Self>,
+        steward: &Mutex<Option<Slot>>,
+        id: VariantId,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Result<Vec<VariantId>, String> {
+        let variant = self.recipe(id).variant.clone();
+        let mut gone = Vec::new();
+        if let Some(make) = variant.make.clone() {
+            let stage = self.aside(move |shared| shared.maker.begin(&variant, &make));
+            let reserved = match stage.await?.map_err(|error| error.in_words())? {
+                Stage::Made(reserved) => reserved,
+                Stage::Begun(reserved) => {
+                    if let Err(why) = self.fill(id, &reserved, halt).await {
+                        self.maker.fail(&reserved);
+                        return Err(format!("it could not be made: {why}"));
+                    }
+                    reserved
+                }
+            };
+            let finished = self.aside(move |shared| shared.maker.finish(id, reserved));
+            gone = finished.await?.map_err(|error| error.in_words())?;
+        }
+        let hooks = &self.recipe(id).variant.hooks;
+        if let Some(command) = hooks.setup.clone() {
+            let hook = Hook {
+                variant: id,
+                own: true,
+                command,
+                cwd: hooks.cwd.clone(),
+            };
+            if let Some(seen) = self
+                .steward(steward, &hook, halt)
+                .await
+                .map_err(|e| e.to_string())?
+            {
+                return Err(format!("`setup` failed: {}", in_a_line(&seen)));
+            }
+            self.set_up.lock().expect("no panic").push(id);
+        }
+        Ok(gone)
+    }
+
+    /// Runs the script that fills the folder of a variant.
+    async fn fill(
+        &self,
+        id: VariantId,
+        reserved: &Reserved,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Result<(), String> {
+        let recipe = self.recipe(id);
+        let Some(Make {
+            script: Some(script),
+            folder,
+            cwd,
+            ..
+        }) = &recipe.variant.make
+        else {
+            return Ok(());
+        };
+        let folder = folder.to_string().replace('\'', r"'\''");
+        let hook = Hook {
+            variant: id,
+            own: false,
+            command: format!("PROVOKE_MADE='{folder}'; export PROVOKE_MADE\n{script}").into(),
+            cwd: Some(cwd.clone()),
+        };
+        let mut slot = self.free_maker().await;
+        let (stop, mut stopped) = watch::channel(Halt::No);
+        let mut late = false;
+        let done = {
+            let mut hooked = pin!(self.hook(&mut slot, &hook, &mut stopped));
+            let mut limit = pin!(tokio::time::sleep(self.patience));
+            loop {
+                let going = *stop.borrow() == Halt::No;
+                tokio::select! {
+                    done = &mut hooked => break done,
+                    Ok(_) = halt.wait_for(|halt| *halt != Halt::No), if going => {
+                        stop.send_replace(Halt::Now);
+                    }
+                    () = &mut limit, if going => {
+                        late = true;
+                        stop.send_replace(Halt::Now);
+                    }
+                }
+            }
+        };
+        match done {
+            _ if late => Err(format!("it took more than {} s", self.patience.as_secs())),
+            Ok(None) => Ok(()),
+            Ok(Some(seen)) => {
+                // For whoever wants to read all of it; the last line is said in any case.
+                let _ = fs::write(reserved.log(), &seen.output);
+                Err(format!(
+                    "{} (all of it: {})",
+                    in_a_line(&seen),
+                    reserved.log().display()
+                ))
+            }
+            Err(error) => Err(self.lose(&mut slot, &error)),
+        }
+    }
+
+    /// Returns a slot for making that is free, or the first.
+    async fn free_maker(&self) -> tokio::sync::MutexGuard<'_, Option<Slot>> {
+        let free = self.makers.iter().find_map(|slot| slot.try_lock().ok());
+        match free {
+            Some(slot) => slot,
+            None => self.makers[0].lock().await,
+        }
+    }
+}
+
+/// Returns how a command failed, with the last line that it wrote.
+fn in_a_line(seen: &HookSeen) -> String {
+    let last = seen.output.trim().lines().last();
+    let last = last.map_or(String::new(), |last| format!(": {last}"));
+    format!("{}{last}", seen.ending)
+}

@@ -1,0 +1,61 @@
+//! Files without the pieces that a search left out.
+
+use super::{Unready, at, refuse, tree};
+use crate::model::{Change, Edit, Source, Space, Text, VariantPlan};
+use crate::source;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Returns the text of a source without some of its pieces.
+pub(super) fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Vec<u8>, Unready> {
+    if Text::from(OsStr::from_bytes(text)).digest() != source.digest {
+        let what = format!("`{}` has changed since the search began", source.file);
+        let hint = "begin anew: what can be left out of it is not known any more";
+        return Err(refuse(what, Vec::new(), hint));
+    }
+    let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
+    Ok(source::without(text, &source.pieces, &|piece| {
+        !gone.contains(&piece)
+    }))
+}
+
+/// A file before and after a search left pieces of it out.
+#[derive(Debug)]
+pub struct Reduced {
+    /// The user's own file.
+    pub path: PathBuf,
+    /// The patch that leaves them out.
+    pub patch: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl Reduced {
+    /// Writes it.
+    pub fn apply(&self) -> Result<(), Unready> {
+        tree::replace(&self.path, &self.new).map_err(at(&self.path))
+    }
+}
+
+/// Returns the files that a variant has otherwise.
+pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
+    let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
+    let Some(root) = root else {
+        return Ok(Vec::new());
+    };
+    let mut all = Vec::new();
+    for Edit { file, change } in &variant.edits {
+        if let Change::LeaveOut { source, pieces } = change
+            && let Some(source) = space.sources.get(*source as usize)
+        {
+            let path = Path::new(root.as_os_str()).join(file.as_os_str());
+            let old = fs::read(&path).map_err(at(&path))?;
+            let new = without(&old, source, pieces)?;
+            let patch = source::patch(&file.to_string(), &old, &new);
+            all.push(Reduced { path, patch, new });
+        }
+    }
+    Ok(all)
+}
