@@ -50,17 +50,27 @@ impl<'a> Search<'a> {
         let ready = ids().filter(|id| state.is_ready(*id) && state.is_testable(*id));
         // Where nothing is made, one is as good as another.
         let built: Vec<usize> = ready.filter_map(place).collect();
-        if in_flight.is_empty() && free == 1 {
-            let costs = Costs {
-                run: 1.0,
-                switch: SWITCH,
-                build: making_cost(state).unwrap_or(0.0),
-                current: state.last_launched.and_then(place),
-                built: &built,
-            };
+        let costs = Costs {
+            run: 1.0,
+            switch: SWITCH,
+            build: making_cost(state).unwrap_or(0.0),
+            current: state.last_launched.and_then(place),
+            built: &built,
+        };
+        let alone = || {
             let query = self.known.choose(&self.stop, &costs);
-            return query.map(|query| query.version).into_iter().collect();
+            query.map(|query| query.version)
+        };
+        if in_flight.is_empty() && free == 1 {
+            return alone().into_iter().collect();
         }
+        // Whether anything new is worth what it costs is the same for all lanes.
+        let worth = |version: usize| !built.contains(&version);
+        let builds = if costs.build > 0.0 && !alone().is_some_and(worth) {
+            0
+        } else {
+            builds
+        };
         let slots = Slots {
             free,
             in_flight: &in_flight,
