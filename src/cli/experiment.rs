@@ -156,7 +156,6 @@ impl<'a> Experiment<'a> {
             self.repeat(Arc::clone(executor), signals).await;
         }
         set_up.extend(executor.set_up());
-        executor.clean_up(&report::answer::kept(&self.state));
         for id in set_up {
             let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
@@ -167,6 +166,10 @@ impl<'a> Experiment<'a> {
                 self.clean_up(executor, signals, Some(id), &cleanup, &name)
                     .await;
             }
+        }
+        let kept = report::answer::kept(&self.state);
+        if self.state.finished {
+            executor.clean_up(&self.folder.variants(), &kept);
         }
         if let Some(cleanup) = &hooks.cleanup {
             self.clean_up(executor, signals, None, cleanup, "`cleanup`")
@@ -354,7 +357,9 @@ impl<'a> Experiment<'a> {
         output.exports.write(&folder, &report)?;
         Ok(match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
-            Some(StopCause::NothingCounts) | None => Exit::of(report.verdict, state.plan.expect),
+            Some(StopCause::NothingCounts | StopCause::CannotMake) | None => {
+                Exit::of(report.verdict, state.plan.expect)
+            }
         })
     }
 }

@@ -121,7 +121,7 @@ async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliErr
     }
     let (_halt, halted) = watch::channel(Halt::No);
     match executor.make(trial.variant, halted).await {
-        Made::Failed(why) => {
+        Made::Failed(why) | Made::Broken(why) => {
             let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
             Err(CliError::could_not(anyhow::Error::msg(what)))
         }

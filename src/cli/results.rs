@@ -1,9 +1,10 @@
 //! What a search leaves besides its report: its log, or a patch.
 
 use super::error::CliError;
+use crate::model::{Change, Edit, Space, Text, VariantPlan};
 use crate::policy::Verdict;
 use crate::prepare;
-use crate::report::{self, Report};
+use crate::report::{self, Report, words};
 use crate::state::State;
 use crate::store::Folder;
 use std::fs;
@@ -28,7 +29,9 @@ pub(super) fn write(
         && state.reduction.is_some()
         && let [variant] = report::answer::kept(state).as_slice()
     {
-        let reduced = prepare::reduced(space, state.plan.variant(*variant))?;
+        let variant = state.plan.variant(*variant);
+        lines.extend(files(space, variant, folder)?);
+        let reduced = prepare::reduced(space, variant)?;
         let patch: Vec<u8> = reduced.iter().flat_map(|one| one.patch.clone()).collect();
         if space.apply {
             for one in &reduced {
@@ -45,6 +48,35 @@ pub(super) fn write(
         }
     }
     Ok(lines)
+}
+
+/// Removes the files that are not needed, or lists them; returns what there is to say of that.
+fn files(
+    space: &Space,
+    variant: &VariantPlan,
+    folder: &Folder,
+) -> Result<Option<String>, CliError> {
+    let removed = |edit: &Edit| (edit.change == Change::Remove).then(|| edit.file.clone());
+    let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
+    let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
+    let Some(root) = root.filter(|_| !files.is_empty()) else {
+        return Ok(None);
+    };
+    if space.apply {
+        for file in &files {
+            let path = Path::new(root.as_os_str()).join(file.as_os_str());
+            fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
+        }
+        let count = words::plural(files.len() as u64, "file");
+        return Ok(Some(format!("  removed: {count} that are not needed")));
+    }
+    let path = folder.path().join("unneeded.txt");
+    let all: String = files.iter().map(|file| format!("{file}\n")).collect();
+    fs::write(&path, all).map_err(|error| cannot_write(&path, error))?;
+    Ok(Some(format!(
+        "  files that are not needed: {}",
+        path.display()
+    )))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {

@@ -69,6 +69,8 @@ struct Run<'a, 'b> {
     halt: watch::Sender<Halt>,
     /// The same for what makes variants: nobody waits for that when nothing more is launched.
     halt_making: watch::Sender<Halt>,
+    /// The machine could not make a variant.
+    cannot_make: bool,
     /// Trials that may still be launched in the present wave.
     wave: u32,
     /// What was wrong last with trials that said nothing, in words.
@@ -103,6 +105,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
         making: BTreeMap::new(),
         halt: watch::Sender::new(Halt::No),
         halt_making: watch::Sender::new(Halt::No),
+        cannot_make: false,
         wave: 0,
         last_void: BTreeMap::new(),
         driver,
@@ -153,7 +156,8 @@ impl Run<'_, '_> {
         let mut tick = tokio::time::interval(TICK);
         loop {
             if broken_off.is_none() {
-                broken_off = self.in_vain();
+                let cannot_make = self.cannot_make.then_some(StopCause::CannotMake);
+                broken_off = cannot_make.or_else(|| self.in_vain());
                 if broken_off.is_none() {
                     self.launch();
                 }
@@ -358,6 +362,11 @@ impl Run<'_, '_> {
                 });
             }
             Made::Failed(why) => self.give_up(variant, why),
+            Made::Broken(why) => {
+                let name = &self.driver.state.plan.variant(variant).name;
+                self.warn(format!("`{name}` could not be made: {why}"));
+                self.cannot_make = true;
+            }
             Made::Halted => {}
         }
     }

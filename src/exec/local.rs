@@ -14,7 +14,7 @@ use crate::prepare::Maker;
 use crate::slot::wire::{Hook, Recipe};
 use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
@@ -45,7 +45,7 @@ struct Shared {
     /// How long that may take.
     patience: Duration,
     /// Variants whose `setup` is done.
-    set_up: Register<Vec<VariantId>>,
+    set_up: Register<BTreeSet<VariantId>>,
     collector: Collector,
     around: Watch,
     /// Held by a trial that may dump a core, where all cores have one name and would
@@ -122,12 +122,13 @@ impl Local {
 
     /// Returns the variants of a search whose `setup` was run.
     pub fn set_up(&self) -> Vec<VariantId> {
-        self.shared.set_up.lock().expect("no panic").clone()
+        let set_up = self.shared.set_up.lock().expect("no panic");
+        set_up.iter().copied().collect()
     }
 
-    /// Removes the folders that were made for variants, but for some.
-    pub fn clean_up(&self, kept: &[VariantId]) {
-        self.shared.maker.clean_up(kept);
+    /// Removes the folders below this one that were made for variants, but for some.
+    pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
+        self.shared.maker.clean_up(below, kept);
     }
 
     /// Ends every slot, and with it whatever still lives below one. Returns what
@@ -160,14 +161,7 @@ impl Executor for Local {
 
     fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
         let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
-        Box::pin(async move {
-            let made = Arc::clone(&shared).make(&steward, id, &mut halt).await;
-            match made {
-                _ if *halt.borrow() != Halt::No => Made::Halted,
-                Ok(gone) => Made::Ready { gone },
-                Err(why) => Made::Failed(why),
-            }
-        })
+        Box::pin(async move { shared.make(&steward, id, &mut halt).await })
     }
 
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
@@ -176,7 +170,15 @@ impl Executor for Local {
             Arc::clone(&self.lanes[trial.lane.index()]),
         );
         Box::pin(async move {
-            let _used = shared.maker.use_of(trial.variant);
+            let made = shared.recipe(trial.variant).variant.make.is_some();
+            let used = shared.maker.use_of(trial.variant);
+            if made && used.is_none() {
+                // It is made again, and tried then.
+                return Observation {
+                    lost: Some("its folder had to go for another".to_owned()),
+                    ..Observation::default()
+                };
+            }
             let mut lane = lane.lock().await;
             let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
             let _alone = match alone {

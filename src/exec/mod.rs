@@ -42,6 +42,8 @@ pub enum Made {
     },
     /// It cannot be tried: why.
     Failed(String),
+    /// The machine did not do it, which says nothing of the variant: why.
+    Broken(String),
     /// It was halted.
     Halted,
 }

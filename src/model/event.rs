@@ -131,4 +131,6 @@ pub enum StopCause {
     Signal(Signal),
     /// Trial after trial said nothing.
     NothingCounts,
+    /// The machine could not make what was to be tried.
+    CannotMake,
 }

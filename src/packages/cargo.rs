@@ -102,6 +102,8 @@ impl Project {
             set = format!("{set} || {{ : >\"$log\"; {}; }}", self.adds.join(" && "));
         }
         let mut script = project::copied(&self.root, &self.inside);
+        // Whoever runs what was built by its path finds it where it always is.
+        script += "ln -s \"$PROVOKE_MADE/target\" \"$PROVOKE_MADE/src/target\" || exit\n";
         script += "export CARGO_TARGET_DIR=\"$PROVOKE_MADE/target\"\n";
         script += &script::run(&set, "^error");
         script += &script::run(build, "^error");

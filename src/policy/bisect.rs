@@ -3,7 +3,7 @@
 //! With every free lane the place is tried that tells most about it. Where the ends agree, a few
 //! places between them are tried: histories often go from good to bad and back.
 
-use super::search::{free_makers, is_spent, makes, making_cost, reproduce, step, under_way};
+use super::search::{is_spent, makes, making_cost, reproduce, step, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
@@ -171,19 +171,10 @@ impl Policy for Bisect {
         if is_spent(state) {
             return Step::finish(state);
         }
-        // What is being made is what would tell most: while that takes no longer than a trial,
-        // a trial of something else would only be in its way.
-        let soon = making_cost(state).is_some_and(|cost| cost <= 1.0);
-        if soon && !state.making.is_empty() {
-            return Step::Wait;
-        }
-        let builds = if makes(state) {
-            free_makers(state)
-        } else {
-            usize::MAX
-        };
+        // Whatever would tell most is tried, or made, or waited for: trials of what happens to be
+        // made would tell little, and be in its way.
         match search
-            .choose(state, 1, builds)
+            .choose(state, 1, usize::MAX)
             .first()
             .and_then(|place| at(*place))
         {

@@ -25,7 +25,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// The name of the repository that shares the objects of the user's, beside the work trees.
-const OURS: &str = "repository";
+pub(super) const OURS: &str = "repository";
 
 /// A line of a history, the good end first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
             "--first-parent",
             "--diff-merges=first-parent",
         ];
-        said(root, &[&log, args, which].concat()).map_err(|why| {
+        said(root, &[&log, args, which, &["--"]].concat()).map_err(|why| {
             let what = format!("the history cannot be read: {why}");
             refuse(what, "does `git log` work there?")
         })
@@ -224,10 +224,14 @@ fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
     let why = String::from_utf8_lossy(&done.stderr);
-    let why = why.trim().lines().next().unwrap_or_default();
-    Err(if why.is_empty() {
+    let lines: Vec<&str> = why
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    Err(if lines.is_empty() {
         "git says no more".to_owned()
     } else {
-        why.to_owned()
+        lines.join(" ")
     })
 }

@@ -9,11 +9,15 @@ use super::tree::{Tree, Weight};
 use super::{Unready, at, changed, tree};
 use crate::model::{Edit, Make, Source, Space, VariantId, VariantPlan};
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// How often it is looked whether somebody else has made a folder.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Makes the folders of variants, and removes those that there is no more room for.
 #[derive(Debug, Default)]
@@ -31,10 +35,10 @@ struct Folder {
     bytes: u64,
     /// Trials that run in it.
     users: u64,
-    /// When it was used last, in counts.
-    used: u64,
+    /// When it was used last, in counts; nothing as long as it was only made.
+    used: Option<u64>,
     /// Held as long as we may use it.
-    _lock: Option<File>,
+    _in_use: Option<File>,
 }
 
 /// How far a folder is.
@@ -44,6 +48,8 @@ pub enum Stage {
     Made(Reserved),
     /// It holds what is copied, and nothing else.
     Begun(Reserved),
+    /// We were told to stop.
+    Halted,
 }
 
 /// A folder that nobody else makes or removes.
@@ -51,7 +57,9 @@ pub enum Stage {
 pub struct Reserved {
     path: PathBuf,
     shared: bool,
-    lock: Option<File>,
+    /// Held while it is made, and as long as it may be used.
+    making: Option<File>,
+    in_use: Option<File>,
 }
 
 impl Reserved {
@@ -71,37 +79,72 @@ impl Maker {
         }
     }
 
-    /// Begins to make the folder of a variant, unless it is there. Waits for another run that
-    /// makes the same.
-    pub fn begin(&self, variant: &VariantPlan, make: &Make) -> Result<Stage, Unready> {
+    /// Begins to make the folder of a variant, unless it is there. Waits for whoever makes the
+    /// same, until `halt` is set.
+    pub fn begin(
+        &self,
+        variant: &VariantPlan,
+        make: &Make,
+        halt: &AtomicBool,
+    ) -> Result<Stage, Unready> {
         let path = PathBuf::from(make.folder.as_os_str());
         let above = path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(above).map_err(at(above))?;
-        let lock = if make.shared {
-            Some(locked(&path).map_err(at(&path))?)
-        } else {
-            None
-        };
-        let reserved = Reserved {
+        let mut reserved = Reserved {
             path,
             shared: make.shared,
-            lock,
+            making: None,
+            in_use: None,
         };
         let path = &reserved.path;
-        if beside(path, "made").exists() && path.is_dir() {
+        let is_made = || beside(path, "made").exists() && path.is_dir();
+        while make.shared && reserved.making.is_none() {
+            // What is made may be used by many at once.
+            let in_use = lock_file(path, "used").map_err(at(path))?;
+            let free = in_use.try_lock_shared().is_ok();
+            if free && is_made() {
+                reserved.in_use = Some(in_use);
+                break;
+            }
+            let making = lock_file(path, "lock").map_err(at(path))?;
+            if free && making.try_lock().is_ok() {
+                (reserved.making, reserved.in_use) = (Some(making), Some(in_use));
+                break;
+            }
+            drop(in_use);
+            if halt.load(Ordering::Relaxed) {
+                return Ok(Stage::Halted);
+            }
+            std::thread::sleep(AGAIN);
+        }
+        if is_made() {
             return Ok(Stage::Made(reserved));
         }
         remove(path).map_err(at(path))?;
         match &make.copy {
-            Some(root) => self.copy(Path::new(root.as_os_str()), path, &variant.edits)?,
+            Some(root) => {
+                let root = Path::new(root.as_os_str());
+                if !self.copy(root, path, &variant.edits, halt)? {
+                    return Ok(Stage::Halted);
+                }
+            }
             None => fs::create_dir(path).map_err(at(path))?,
         }
         Ok(Stage::Begun(reserved))
     }
 
-    /// Makes a copy of a folder with what a variant has otherwise.
-    fn copy(&self, root: &Path, to: &Path, edits: &[Edit]) -> Result<(), Unready> {
-        Tree::new(root, &[]).copy(to)?;
+    /// Makes a copy of a folder with what a variant has otherwise; false when it was halted.
+    fn copy(
+        &self,
+        root: &Path,
+        to: &Path,
+        edits: &[Edit],
+        halt: &AtomicBool,
+    ) -> Result<bool, Unready> {
+        Tree::new(root, &[]).until(halt).copy(to)?;
+        if halt.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         for Edit { file, change } in edits {
             let path = to.join(file.as_os_str());
             let text = fs::read(&path).map_err(at(&path))?;
@@ -110,7 +153,7 @@ impl Maker {
                 None => fs::remove_file(&path).map_err(at(&path))?,
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives a folder up that could not be made.
@@ -121,12 +164,15 @@ impl Maker {
 
     /// Takes a folder as made. Returns the variants whose folders had to go for it.
     pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<Vec<VariantId>, Unready> {
-        let Reserved { path, shared, lock } = reserved;
+        let Reserved {
+            path,
+            shared,
+            making,
+            in_use,
+        } = reserved;
         let mark = beside(&path, "made");
-        let bytes = match fs::read_to_string(&mark)
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-        {
+        let known = fs::read_to_string(&mark).ok();
+        let bytes = match known.and_then(|text| text.trim().parse().ok()) {
             Some(bytes) => {
                 // It was used now: others go first.
                 let now = File::options().write(true).open(&mark);
@@ -139,78 +185,93 @@ impl Maker {
                 bytes
             }
         };
-        if let Some(lock) = &lock {
-            // From now on others may use it, too.
-            lock.lock_shared().map_err(at(&path))?;
-        }
-        let mut folders = self.folders.lock().expect("no panic");
-        let used = next_use(&folders);
+        // From now on others may use it, too.
+        drop(making);
+        let cache = path.parent().map(Path::to_owned).filter(|_| shared);
         let folder = Folder {
             path,
             shared,
             bytes,
             users: 0,
-            used,
-            _lock: lock,
+            used: None,
+            _in_use: in_use,
         };
-        folders.insert(id, folder);
-        let gone = self.make_room(&mut folders, id);
-        if let Some(cache) = folders[&id].path.parent().filter(|_| shared) {
-            clean(cache, self.room);
+        let (gone, old) = {
+            let mut folders = self.folders.lock().expect("no panic");
+            folders.insert(id, folder);
+            self.make_room(&mut folders)
+        };
+        for folder in old {
+            // It is out of the way; what is left of it goes at the end.
+            let _ = fs::remove_dir_all(folder);
+        }
+        if let Some(cache) = cache {
+            clean(&cache, self.room);
         }
         Ok(gone)
     }
 
-    /// Says that a trial of a variant runs, until what is returned says that it does not.
-    pub fn use_of(&self, id: VariantId) -> Use<'_> {
+    /// Says that a trial of a variant runs, until what is returned says that it does not; nothing
+    /// where its folder had to go.
+    pub fn use_of(&self, id: VariantId) -> Option<Use<'_>> {
         let mut folders = self.folders.lock().expect("no panic");
         let used = next_use(&folders);
-        if let Some(folder) = folders.get_mut(&id) {
-            folder.users += 1;
-            folder.used = used;
-        }
-        Use(self, id)
+        let folder = folders.get_mut(&id)?;
+        folder.users += 1;
+        folder.used = Some(used);
+        Some(Use(self, id))
     }
 
-    /// Removes what was used longest ago, as long as there is too much: all but this one, and what
-    /// is in use.
+    /// Puts out of the way what was used longest ago, as long as there is too much: all but what is
+    /// in use, or was made to be used next. Returns whose it was, and what is to be removed.
     fn make_room(
         &self,
         folders: &mut BTreeMap<VariantId, Folder>,
-        but: VariantId,
-    ) -> Vec<VariantId> {
-        let mut gone = Vec::new();
-        let own = |folder: &Folder| !folder.shared;
-        while folders
-            .values()
-            .filter(|one| own(one))
-            .map(|one| one.bytes)
-            .sum::<u64>()
-            > self.room
-        {
-            let unused = folders
+    ) -> (Vec<VariantId>, Vec<PathBuf>) {
+        let (mut gone, mut old) = (Vec::new(), Vec::new());
+        let held = |folders: &BTreeMap<VariantId, Folder>| {
+            let own = folders.values().filter(|one| !one.shared);
+            own.map(|one| one.bytes).sum::<u64>()
+        };
+        while held(folders) > self.room {
+            let idle = folders
                 .iter()
-                .filter(|(id, folder)| **id != but && folder.users == 0 && own(folder));
-            let Some(oldest) = unused.min_by_key(|(_, one)| one.used).map(|(id, _)| *id) else {
+                .filter(|(_, one)| one.users == 0 && !one.shared);
+            let idle = idle.filter_map(|(id, one)| Some((one.used?, *id)));
+            let Some((_, oldest)) = idle.min() else {
                 break;
             };
             if let Some(folder) = folders.remove(&oldest) {
-                let _ = remove(&folder.path);
+                let _ = fs::remove_file(beside(&folder.path, "made"));
+                let away = beside(&folder.path, "gone");
+                if fs::rename(&folder.path, &away).is_ok() {
+                    old.push(away);
+                }
             }
             gone.push(oldest);
         }
-        gone
+        (gone, old)
     }
 
-    /// Removes the folders of this run but for some.
-    pub fn clean_up(&self, kept: &[VariantId]) {
-        let mut folders = self.folders.lock().expect("no panic");
-        let goes = |id: &VariantId, one: &Folder| !one.shared && !kept.contains(id);
-        for (_, folder) in folders.iter().filter(|(id, one)| goes(id, one)) {
-            // There is nobody to tell.
-            let _ = remove(&folder.path);
+    /// Removes the folders of a run but for those of some variants, also what an earlier process
+    /// left of it.
+    pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
+        let folders = self.folders.lock().expect("no panic");
+        let kept: Vec<&Path> = kept
+            .iter()
+            .filter_map(|id| folders.get(id))
+            .map(|folder| folder.path.as_path())
+            .collect();
+        let all = fs::read_dir(below).into_iter().flatten().flatten();
+        for path in all.map(|entry| entry.path()) {
+            let ours = path
+                .file_name()
+                .is_some_and(|name| name != super::git::OURS);
+            if ours && path.is_dir() && !kept.contains(&path.as_path()) {
+                // There is nobody to tell.
+                let _ = remove(&path);
+            }
         }
-        folders.retain(|id, one| !goes(id, one));
     }
 }
 
@@ -228,12 +289,8 @@ impl Drop for Use<'_> {
 }
 
 fn next_use(folders: &BTreeMap<VariantId, Folder>) -> u64 {
-    folders
-        .values()
-        .map(|folder| folder.used)
-        .max()
-        .unwrap_or(0)
-        + 1
+    let used = folders.values().filter_map(|folder| folder.used);
+    used.max().unwrap_or(0) + 1
 }
 
 /// Returns where folders lie that other runs can use.
@@ -252,24 +309,11 @@ fn beside(folder: &Path, what: &str) -> PathBuf {
     folder.with_file_name(name)
 }
 
-/// Returns the lock of a folder, when nobody else has it.
-fn locked(folder: &Path) -> io::Result<File> {
-    let path = beside(folder, "lock");
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
-    // What is made may be used by many at once.
-    if beside(folder, "made").exists() {
-        lock.lock_shared()?;
-        if beside(folder, "made").exists() {
-            return Ok(lock);
-        }
-        lock.unlock()?;
-    }
-    lock.lock()?;
-    Ok(lock)
+/// Opens a file whose lock says something of a folder.
+fn lock_file(folder: &Path, what: &str) -> io::Result<File> {
+    let path = beside(folder, what);
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).open(path)
 }
 
 /// Removes a folder, and first the mark that it is made.
@@ -291,31 +335,32 @@ fn weight(folder: &Path) -> Result<u64, Unready> {
     Ok(weight.map_or(u64::MAX, |weight| weight.bytes))
 }
 
-/// Removes what was used longest ago from a cache, as long as it holds too much; what another run
-/// uses stays.
+/// Removes what was used longest ago from a cache, as long as it holds too much, and what was never
+/// finished; what somebody makes or uses stays.
 fn clean(cache: &Path, room: u64) {
-    let marks = fs::read_dir(cache).into_iter().flatten().flatten();
-    let mut all: Vec<(SystemTime, u64, PathBuf)> = marks
-        .filter_map(|entry| {
-            let path = entry.path();
-            path.extension().filter(|kind| *kind == "made")?;
-            let bytes = fs::read_to_string(&path).ok()?.trim().parse().ok()?;
-            let used = entry.metadata().ok()?.modified().ok()?;
-            Some((used, bytes, path.with_extension("")))
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    let folders = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir());
+    let mut all: Vec<(Option<SystemTime>, u64, PathBuf)> = folders
+        .map(|path| {
+            let mark = beside(&path, "made");
+            let used = fs::metadata(&mark).and_then(|about| about.modified()).ok();
+            let bytes = fs::read_to_string(&mark).ok();
+            let bytes = bytes.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+            (used, bytes, path)
         })
         .collect();
     all.sort();
     let mut held: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
-    for (_, bytes, folder) in all {
-        if held <= room {
+    for (used, bytes, folder) in all {
+        if used.is_some() && held <= room {
             return;
         }
-        let path = beside(&folder, "lock");
-        let lock = File::options().write(true).open(&path);
-        if let Ok(lock) = lock
-            && !matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
-            && remove(&folder).is_ok()
-        {
+        let locks = ["lock", "used"].map(|what| lock_file(&folder, what));
+        let free =
+            |lock: &io::Result<File>| lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok());
+        if locks.iter().all(free) && remove(&folder).is_ok() {
             held -= bytes;
         }
     }

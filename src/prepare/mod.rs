@@ -63,7 +63,7 @@ impl Unready {
         match self {
             Self::Refused { hint, .. } => Some(hint),
             Self::Io { .. } => Some(
-                "set `cwd` to a folder that holds only what the trials need, and leave room for its copy",
+                "is there room, and may it be written? `cwd` says which folder is copied, PROVOKE_HOME where copies lie, XDG_CACHE_HOME where environments are kept",
             ),
         }
     }

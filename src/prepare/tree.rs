@@ -5,6 +5,7 @@ use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The folder of runs is not part of what they run.
 const OURS: &str = "provoke-out";
@@ -17,22 +18,30 @@ pub(super) struct Weight {
 }
 
 /// A folder with what lies below it, but for some of it.
-pub(super) struct Tree {
+pub(super) struct Tree<'a> {
     root: PathBuf,
     apart: Vec<PathBuf>,
+    halt: Option<&'a AtomicBool>,
 }
 
 /// Folders of a copy can be changed, and removed.
 const WRITABLE: u32 = 0o700;
 
-impl Tree {
+impl<'a> Tree<'a> {
     /// The root is free of symbolic links.
     pub(super) fn new(root: &Path, apart: &[&Path]) -> Self {
         let real = |path: &&Path| fs::canonicalize(path).ok();
         Self {
             root: root.to_owned(),
             apart: apart.iter().filter_map(real).collect(),
+            halt: None,
         }
+    }
+
+    /// Lets a copy end before its time when this is set.
+    pub(super) fn until(self, halt: &'a AtomicBool) -> Self {
+        let halt = Some(halt);
+        Self { halt, ..self }
     }
 
     /// Returns how large it is; nothing when it is larger than this.
@@ -95,6 +104,9 @@ impl Tree {
     ) -> Result<(), Unready> {
         fs::create_dir(to).map_err(at(to))?;
         for (entry, about) in self.entries(from)? {
+            if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
+                break;
+            }
             let (from, to) = (entry.path(), to.join(entry.file_name()));
             if about.is_dir() {
                 self.copy_folder(&from, &to, top, &about)?;

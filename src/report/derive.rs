@@ -323,6 +323,9 @@ fn notes(
     if let Some(StopCause::NothingCounts) = state.stopped {
         notes.push("given up: trial after trial said nothing".to_owned());
     }
+    if let Some(StopCause::CannotMake) = state.stopped {
+        notes.push("broken off: the machine could not make what was to be tried".to_owned());
+    }
     if !journal_complete {
         notes.push("the journal is incomplete: its last events were not written".to_owned());
     }

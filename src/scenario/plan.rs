@@ -73,6 +73,9 @@ impl Scenario {
             None => self.variants(&around.base)?,
         };
         let question = self.question(&variants, around.baseline)?;
+        let made = space
+            .as_ref()
+            .is_some_and(|space| space.template.make.is_some());
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
@@ -95,7 +98,14 @@ impl Scenario {
             } else {
                 around.environment
             },
-            hooks: self.hooks(),
+            hooks: Hooks {
+                // What is run for all runs in no variant's folder.
+                cwd: made.then(|| {
+                    let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+                    around.base.join(cwd).as_path().into()
+                }),
+                ..self.hooks()
+            },
             limits: self
                 .rlimit
                 .iter()

@@ -206,6 +206,7 @@ impl Scenario {
             )),
             [one] => {
                 let field = |name: &str, said: bool| said.then(|| name.to_owned());
+                let written = ["imports", "statements", "lines", "files"];
                 let stray = field(
                     "build",
                     self.build.is_some() && !["git", "cargo"].contains(one),
@@ -217,6 +218,10 @@ impl Scenario {
                 .or(field(
                     "constraints",
                     self.constraints.is_some() && *one != "pip",
+                ))
+                .or(field(
+                    "apply",
+                    self.apply == Some(true) && !written.contains(one),
                 ));
                 match stray {
                     None => Ok(()),

@@ -9,6 +9,7 @@ use crate::term;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Environments that are made at once, unless told: to install is mostly to wait.
 const MAKERS: u32 = 2;
@@ -61,7 +62,7 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         return Err(refuse("image", format!("`{said}` names no tags"), hint));
     };
     let answers = |engine: &&str| {
-        let mut command = std::process::Command::new(engine);
+        let mut command = Command::new(engine);
         let said = command.args(["image", "ls", "-q"]).output();
         said.is_ok_and(|said| said.status.success())
     };
@@ -69,6 +70,19 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         let hint = "`docker image ls` must work for you";
         return Err(refuse("image", "no container engine answers", hint));
     };
+    for tag in tags.split(',') {
+        let named = format!("{image}:{tag}");
+        let mut command = Command::new(engine);
+        let said = command.args(["image", "inspect", &named]).output();
+        if !said.is_ok_and(|said| said.status.success()) {
+            let hint = format!("`{engine} pull {named}` fetches it; leave out what there is not");
+            return Err(refuse(
+                "image",
+                format!("there is no image `{named}` here"),
+                hint,
+            ));
+        }
+    }
     let place = |tag: &str| Place {
         name: tag.to_owned(),
         about: None,

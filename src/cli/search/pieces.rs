@@ -68,6 +68,11 @@ pub(super) fn of_sources(
     for (number, said) in (0..).zip(files) {
         let file = base.join(said);
         let inside = below(field, &root, &file)?;
+        let known = |source: &Source| Path::new(source.file.as_os_str()) == inside;
+        if sources.iter().any(known) {
+            let what = format!("`{}` is named twice", said.display());
+            return Err(refuse(field, what, "name each file once"));
+        }
         let text = fs::read(&file).map_err(|error| {
             let what = format!("cannot read `{}`: {error}", file.display());
             refuse(field, what, "name a file that can be read")

@@ -1,7 +1,7 @@
 //! Making a variant before its first trial: its folder, and its `setup`.
 
-use super::super::Halt;
 use super::super::lane::Slot;
+use super::super::{Halt, Made};
 use super::Shared;
 use crate::model::{HookSeen, Make, VariantId};
 use crate::prepare::{Reserved, Stage};
@@ -9,52 +9,91 @@ use crate::slot::wire::Hook;
 use std::fs;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, watch};
 
 impl Shared {
-    /// Makes the folder of a variant, and sets it up; returns the variants that had to go for it,
-    /// or why it failed.
+    /// Makes the folder of a variant, and sets it up.
     pub(super) async fn make(
         self: Arc<Self>,
         steward: &Mutex<Option<Slot>>,
         id: VariantId,
         halt: &mut watch::Receiver<Halt>,
-    ) -> Result<Vec<VariantId>, String> {
+    ) -> Made {
+        let made = match self.folder(id, halt).await {
+            Made::Ready { gone } => match self.set_up(steward, id, halt).await {
+                Ok(()) => Made::Ready { gone },
+                Err(why) => Made::Failed(why),
+            },
+            other => other,
+        };
+        match made {
+            Made::Failed(_) | Made::Broken(_) if *halt.borrow() != Halt::No => Made::Halted,
+            made => made,
+        }
+    }
+
+    async fn folder(self: &Arc<Self>, id: VariantId, halt: &mut watch::Receiver<Halt>) -> Made {
         let variant = self.recipe(id).variant.clone();
-        let mut gone = Vec::new();
-        if let Some(make) = variant.make.clone() {
-            let stage = self.aside(move |shared| shared.maker.begin(&variant, &make));
-            let reserved = match stage.await?.map_err(|error| error.in_words())? {
-                Stage::Made(reserved) => reserved,
-                Stage::Begun(reserved) => {
-                    if let Err(why) = self.fill(id, &reserved, halt).await {
-                        self.maker.fail(&reserved);
-                        return Err(format!("it could not be made: {why}"));
-                    }
-                    reserved
+        let Some(make) = variant.make.clone() else {
+            return Made::Ready { gone: Vec::new() };
+        };
+        let flag = Arc::new(AtomicBool::new(*halt.borrow() != Halt::No));
+        let told = Arc::clone(&flag);
+        let mut begun = pin!(self.aside(move |shared| shared.maker.begin(&variant, &make, &told)));
+        let begun = loop {
+            tokio::select! {
+                begun = &mut begun => break begun,
+                Ok(_) = halt.wait_for(|halt| *halt != Halt::No), if !flag.load(Ordering::Relaxed) => {
+                    flag.store(true, Ordering::Relaxed);
                 }
-            };
-            let finished = self.aside(move |shared| shared.maker.finish(id, reserved));
-            gone = finished.await?.map_err(|error| error.in_words())?;
-        }
-        let hooks = &self.recipe(id).variant.hooks;
-        if let Some(command) = hooks.setup.clone() {
-            let hook = Hook {
-                variant: id,
-                own: true,
-                command,
-                cwd: hooks.cwd.clone(),
-            };
-            if let Some(seen) = self
-                .steward(steward, &hook, halt)
-                .await
-                .map_err(|e| e.to_string())?
-            {
-                return Err(format!("`setup` failed: {}", in_a_line(&seen)));
             }
-            self.set_up.lock().expect("no panic").push(id);
+        };
+        let reserved = match begun.map(|begun| begun.map_err(|error| error.in_words())) {
+            Ok(Ok(Stage::Made(reserved))) => reserved,
+            Ok(Ok(Stage::Begun(reserved))) => {
+                if let Err(why) = self.fill(id, &reserved, halt).await {
+                    self.maker.fail(&reserved);
+                    return Made::Failed(format!("it could not be made: {why}"));
+                }
+                reserved
+            }
+            Ok(Ok(Stage::Halted)) => return Made::Halted,
+            Ok(Err(why)) | Err(why) => return Made::Broken(why),
+        };
+        let finished = self
+            .aside(move |shared| shared.maker.finish(id, reserved))
+            .await;
+        match finished.map(|gone| gone.map_err(|error| error.in_words())) {
+            Ok(Ok(gone)) => Made::Ready { gone },
+            Ok(Err(why)) | Err(why) => Made::Broken(why),
         }
-        Ok(gone)
+    }
+
+    /// Runs the `setup` of a variant; what it leaves running lives until the end.
+    async fn set_up(
+        &self,
+        steward: &Mutex<Option<Slot>>,
+        id: VariantId,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Result<(), String> {
+        let recipe = self.recipe(id);
+        let hooks = &recipe.variant.hooks;
+        let Some(command) = hooks.setup.clone() else {
+            return Ok(());
+        };
+        let hook = Hook {
+            variant: id,
+            own: true,
+            command,
+            cwd: hooks.cwd.clone(),
+        };
+        let done = self.steward(steward, &hook, halt).await;
+        if let Some(seen) = done.map_err(|error| error.to_string())? {
+            return Err(format!("`setup` failed: {}", in_a_line(&seen)));
+        }
+        self.set_up.lock().expect("no panic").insert(id);
+        Ok(())
     }
 
     /// Runs the script that fills the folder of a variant.

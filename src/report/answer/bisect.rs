@@ -82,9 +82,15 @@ impl Bisection {
         let name = |place: usize| places[place].name.clone();
         let group = search.known.likeliest();
         let newest = places.len() - 1;
-        let (_, low, high) = search.known.rate(alpha);
+        let bad = search.known.tested().iter();
+        let bad = bad.filter(|one| one.version >= group.first);
+        let (k, n) = bad.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
+        let rate = stats::confidence_sequence(k, n, alpha);
         let culprits = match search.verdict() {
-            Found::Known(group) => (group.first..=group.last.min(newest)).map(name).collect(),
+            // The good end is taken at its word.
+            Found::Known(group) => (group.first.max(1)..=group.last.min(newest))
+                .map(name)
+                .collect(),
             _ => Vec::new(),
         };
         let credible = search.known.credible_set(1.0 - alpha).into_iter();
@@ -99,7 +105,7 @@ impl Bisection {
                 .filter(|place| *place <= newest)
                 .map(name)
                 .collect(),
-            rate: [low, high],
+            rate: [rate.lo, rate.hi],
             points: points(state, &search, &masses),
             local: local(state, &search),
             contradiction: search.known.contradiction().map(|found| {

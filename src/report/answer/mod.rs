@@ -131,6 +131,9 @@ fn independence(state: &State) -> Vec<String> {
     if state.shares_a_life() {
         all.push("trials do not influence each other through what `setup` started".to_owned());
     }
+    if state.search.is_some() {
+        all.push("from where it begins to fail on, it fails at one rate".to_owned());
+    }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
         all.push(

@@ -59,6 +59,8 @@ pub struct Needed {
     pub without: Counts,
     /// Whether that shows that it is needed.
     pub shown: bool,
+    /// Why the rest could not be tried without it.
+    pub untestable: Option<String>,
 }
 
 impl Reduction {
@@ -83,10 +85,12 @@ impl Reduction {
         let all: Vec<usize> = answer.needed.concat();
         let needed = answer.needed.iter().enumerate().map(|(index, group)| {
             let rest = all.iter().copied().filter(|thing| !group.contains(thing));
+            let rest: Vec<usize> = rest.collect();
             Needed {
                 things: group.iter().map(|thing| name(things, *thing)).collect(),
-                without: counts(state, rest.collect()),
+                without: counts(state, rest.clone()),
                 shown: !answer.open.contains(&index),
+                untestable: untestable(state, rest),
             }
         });
         let failing = state.tally(State::FAILING);
@@ -181,7 +185,8 @@ impl Reduction {
     }
 
     fn unshown(&self) -> impl Iterator<Item = &Needed> {
-        self.needed.iter().filter(|one| !one.shown)
+        let open = |one: &&Needed| !one.shown && one.untestable.is_none();
+        self.needed.iter().filter(open)
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -191,8 +196,11 @@ impl Reduction {
         let mut lines: Vec<String> = self
             .needed
             .iter()
-            .filter(|_| self.needed.len() > 1)
-            .map(|one| format!("without {} {}", one.name(), one.without.in_words()))
+            .filter(|one| self.needed.len() > 1 || one.untestable.is_some())
+            .map(|one| match &one.untestable {
+                Some(why) => format!("without {} it cannot be tried: {why}", one.name()),
+                None => format!("without {} {}", one.name(), one.without.in_words()),
+            })
             .collect();
         match self.required.as_slice() {
             [] => {}
@@ -245,6 +253,12 @@ fn name(things: &[Thing], index: usize) -> String {
 /// Returns the variant that keeps these things, if it was tried.
 pub(super) fn variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
     state.find(&state.with_required(set))
+}
+
+/// Returns why a set could not be tried.
+fn untestable(state: &State, set: Vec<usize>) -> Option<String> {
+    let id = variant(state, set)?;
+    state.untestable.get(&id).cloned()
 }
 
 /// Returns how often a set failed.
