@@ -101,7 +101,9 @@ impl Maker {
 
     /// Makes a copy of a folder with what a variant has otherwise.
     fn copy(&self, root: &Path, to: &Path, edits: &[Edit]) -> Result<(), Unready> {
-        Tree::new(root, &[]).copy(to)?;
+        // The folder of the run may lie in the one that is copied, and grows all the time.
+        let run = to.parent().and_then(Path::parent);
+        Tree::new(root, &run.into_iter().collect::<Vec<_>>()).copy(to)?;
         for Edit { file, change } in edits {
             let path = to.join(file.as_os_str());
             let text = fs::read(&path).map_err(at(&path))?;

@@ -148,7 +148,7 @@ impl Reduction {
         search.observe_many(order.len(), baseline.failures, baseline.runs);
         let mut all = order.clone();
         all.sort_unstable();
-        Self {
+        let mut reduction = Self {
             things: order.len(),
             clean,
             delta,
@@ -167,7 +167,10 @@ impl Reduction {
             in_vain: 0,
             failures: cheapest_baseline(delta),
             wanted: ((Count::default(), 0), None),
-        }
+        };
+        // Of one thing it is known at once where it stands: only the end check is left.
+        reduction.advance();
+        reduction
     }
 
     fn stop(&self) -> Stop {

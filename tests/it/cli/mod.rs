@@ -9,6 +9,7 @@ mod growth;
 mod hooks;
 mod left_behind;
 mod outcomes;
+mod reduce;
 mod stopping;
 mod storage;
 mod support;
