@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
-use crate::exec::{Executor as _, Halt, Local};
+use crate::exec::{Executor as _, Halt, Local, Made};
 use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Role, Trial};
 use crate::oracle;
 use crate::report::words;
@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Run one trial of a run again: the same command, environment, folder, input and seed
@@ -55,24 +56,48 @@ impl Replay {
             return show(&plan, &trial);
         }
         let scratch = folder_for_once()?;
-        let exit = match &self.wrap {
+        plan.keep = Keep::None;
+        let exit = make(&plan, &trial, &scratch).and_then(|()| match &self.wrap {
             Some(wrap) => in_terminal(&plan, &trial, wrap, &scratch),
-            None => {
-                plan.keep = Keep::None;
-                again(&plan, &trial, &scratch)
-            }
-        };
+            None => again(&plan, &trial, &scratch),
+        });
         let _ = fs::remove_dir_all(&scratch);
         exit
     }
 }
 
-/// Runs the trial as it ran before, and shows what it says.
-fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
+fn runtime() -> Result<Runtime, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .map_err(CliError::could_not)?;
+        .build();
+    runtime.map_err(CliError::could_not)
+}
+
+/// Makes the folder of a variant anew where it is gone: a search keeps few of them.
+fn make(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<(), CliError> {
+    let variant = plan.variant(trial.variant);
+    if variant.make.is_none() {
+        return Ok(());
+    }
+    let made = runtime()?.block_on(async {
+        let executor = Local::new(plan, scratch)?;
+        let (_halt, halted) = watch::channel(Halt::No);
+        let made = executor.make(trial.variant, halted).await;
+        executor.close().await;
+        Ok::<_, std::io::Error>(made)
+    });
+    match made.map_err(CliError::could_not)? {
+        Made::Ready { .. } | Made::Halted => Ok(()),
+        Made::Failed(why) => Err(CliError::could_not(anyhow::anyhow!(
+            "the variant `{}` cannot be made again: {why}",
+            variant.name
+        ))),
+    }
+}
+
+/// Runs the trial as it ran before, and shows what it says.
+fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
+    let runtime = runtime()?;
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     let kept = scratch.join("kept");

@@ -1,6 +1,7 @@
 //! The real program against real processes.
 
 mod bisect;
+mod bisect_made;
 mod compare;
 mod confirm;
 mod errors;
