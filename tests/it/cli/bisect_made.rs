@@ -514,9 +514,7 @@ fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_i
     let mut wheels = python.0.any(&python.1, &["wheels.py"]);
     assert!(wheels.status().unwrap().success());
     python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
-    python
-        .0
-        .write("new.txt", "bb==2.0 # newer\naa==2.0\n");
+    python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
     let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
     let files = ["--from", "old.txt", "--to", "new.txt"];
     let args = [&files[..], &["--", "python", "-c", line]].concat();
