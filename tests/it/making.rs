@@ -328,7 +328,7 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(25))]
+    #![proptest_config(cases(15))]
 
     #[test]
     fn a_search_that_makes_its_variants_may_be_cut_anywhere(
@@ -377,7 +377,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(cases(8))]
 
     #[test]
     fn a_reduction_that_makes_its_variants_may_be_cut_anywhere(

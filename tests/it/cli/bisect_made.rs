@@ -263,12 +263,12 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     assert_eq!(status.lines().count(), 1, "{status}");
 
     // A merge that brought it is found as such.
-    repository.sh(r#"
+    repository.sh(r"
         cd repo
         git checkout -q -b bad v1; echo 'exit 1' > t.sh; git commit -qam worse
         git checkout -q -b line v1; echo x > y; git add -A; git commit -qm one; git merge -q --no-edit bad
         echo z > y; git commit -qam two
-    "#);
+    ");
     let all = repository.bisect(&["--git", "v1..line"]);
     assert_eq!(
         told(&all),
