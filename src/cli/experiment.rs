@@ -345,16 +345,17 @@ impl<'a> Experiment<'a> {
         } = self;
         let report = Report::new(&state, journal_complete);
         let summary = term::summary(&report, folder.path());
-        let more = results::write(&state, &report, &folder)?;
+        let more = results::write(&state, &report, &folder);
         if output.exports.takes_stdout() {
             term::say(summary.trim_end());
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
         }
-        for line in more {
+        output.exports.write(&folder, &report)?;
+        // What is known is told, also where no patch can be made of it.
+        for line in more? {
             term::say(&line);
         }
-        output.exports.write(&folder, &report)?;
         Ok(match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake) | None => {

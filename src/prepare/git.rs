@@ -149,13 +149,17 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
     Ok(text.lines().filter_map(commit).collect())
 }
 
-/// Says how the folder of a commit is made: a work tree, and what is built in it.
+/// Says how the folder of a commit is made: a work tree, and what is built in it. Git looks at all
+/// work trees when it makes one, and fails where another is half made: so they wait for each other.
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
     let unset = ELSEWHERE.join(" ");
     let inside = quoted(cwd.strip_prefix(root).unwrap_or(Path::new("")));
     let mut script = format!(
         "unset {unset}
-git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} || exit
+(
+command -v flock >/dev/null && flock 9
+git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&-
+) 9>\"$PROVOKE_MADE/../{OURS}/making\" || exit
 cd \"$PROVOKE_MADE\"/{inside} || exit
 "
     );

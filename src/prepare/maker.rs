@@ -141,7 +141,9 @@ impl Maker {
         edits: &[Edit],
         halt: &AtomicBool,
     ) -> Result<bool, Unready> {
-        Tree::new(root, &[]).until(halt).copy(to)?;
+        // The folder of the run may lie in the one that is copied, and grows all the time.
+        let run: Vec<&Path> = to.parent().and_then(Path::parent).into_iter().collect();
+        Tree::new(root, &run).until(halt).copy(to)?;
         if halt.load(Ordering::Relaxed) {
             return Ok(false);
         }

@@ -287,6 +287,13 @@ impl Scenario {
                 "put it where the things belong: -- ./program {set}; alone it is a word for each, elsewhere they are joined by spaces; `{lines}` has each on its line",
             ));
         }
+        if self.set.iter().any(String::is_empty) {
+            return Err(refuse(
+                "a thing of the list has no name",
+                &["set"],
+                "leave out the comma at its end, or the one too many",
+            ));
+        }
         let item = |name: &String| Thing {
             name: name.clone(),
             at: None,

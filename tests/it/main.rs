@@ -9,6 +9,7 @@ mod damage;
 mod golden;
 mod layers;
 mod loop_and_fold;
+mod making;
 mod packages;
 mod slot;
 mod victim;

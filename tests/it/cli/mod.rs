@@ -1,6 +1,7 @@
 //! The real program against real processes.
 
 mod bisect;
+mod bisect_made;
 mod compare;
 mod confirm;
 mod errors;
@@ -9,6 +10,7 @@ mod growth;
 mod hooks;
 mod left_behind;
 mod outcomes;
+mod reduce;
 mod stopping;
 mod storage;
 mod support;

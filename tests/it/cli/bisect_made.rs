@@ -1,0 +1,531 @@
+//! Searches whose variants are made first: commits, and environments of packages.
+
+use super::support::{Running, Said, Sandbox, processes_with, unique_linger, wait_until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+const FLAGS: [&str; 4] = ["--seed", "1", "--capture", "off"];
+
+/// A sandbox with a repository in it.
+struct Repository(Sandbox);
+
+impl Repository {
+    /// Makes a history of 12 commits after the tag v1, of which the seventh brings a failure in every
+    /// other trial of a commit, whenever that is built. Commit N holds N in the file `number`.
+    fn new() -> Self {
+        let repository = Self(Sandbox::new());
+        repository.sh(r#"
+            git init -q -b main repo; cd repo
+            git config user.email a@example.org; git config user.name a
+            echo 'exit 0' > t.sh; echo 0 > number; git add -A; git commit -qm begin; git tag v1
+            for i in $(seq 1 12); do
+                [ $i != 7 ] || echo 'echo >> n; [ $(($(wc -l < n) % 2)) = 0 ]' > t.sh
+                echo $i > number; git add -A; git commit -qm "change $i"
+            done
+        "#);
+        repository
+    }
+
+    fn sh(&self, script: &str) -> String {
+        let mut sh = self.0.any("sh", &["-ec", script]);
+        let done = sh.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{said}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        let range: &[&str] = if more.contains(&"--git") {
+            &[]
+        } else {
+            &["--git", "v1..main"]
+        };
+        let cwd: &[&str] = if more.contains(&"--cwd") {
+            &[]
+        } else {
+            &["--cwd", "repo"]
+        };
+        let mut all = [&FLAGS, range, cwd, more].concat();
+        if !more.contains(&"--") {
+            all.extend(["--", "sh", "t.sh"]);
+        }
+        all
+    }
+
+    fn bisect(&self, more: &[&str]) -> (Value, Said) {
+        self.0.ask("bisect", &Self::args(more))
+    }
+
+    fn start(&self, more: &[&str]) -> Running {
+        let all = [&["bisect", "-o", "cut"], &Self::args(more)[..]].concat();
+        self.0.start(&all)
+    }
+
+    fn resume(&self) -> (Value, Said) {
+        let said = (self.0).provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+        let report = serde_json::from_str(&self.0.read("resumed.json"));
+        (
+            report.unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        )
+    }
+
+    fn here(&self) -> String {
+        self.0.path("").display().to_string()
+    }
+
+    /// Returns the folders of variants that a run has.
+    fn folders(&self, run: &str) -> BTreeSet<String> {
+        folders(&self.0.path(run).join("variants"))
+    }
+}
+
+fn folders(path: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(path).unwrap().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Returns the verdict, what was found, and the exit code; of commits, what they say.
+fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
+    let culprits = report["answer"]["bisect"]["culprits"].as_array();
+    let points = report["answer"]["bisect"]["points"].as_array().unwrap();
+    let about = |name: &Value| {
+        let point = points.iter().find(|point| &point["name"] == name).unwrap();
+        let about = point["about"].as_str().or(point["name"].as_str());
+        about.unwrap().to_owned()
+    };
+    let culprits = culprits.into_iter().flatten().map(about).collect();
+    (report["verdict"].clone(), culprits, said.code.unwrap())
+}
+
+fn found(culprits: &[&str]) -> (Value, Vec<String>, i32) {
+    let culprits = culprits.iter().map(ToString::to_string).collect();
+    (json!("found"), culprits, 0)
+}
+
+#[test]
+fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before() {
+    let repository = Repository::new();
+    let build = "[ ! -e built ] || exit 1; touch built";
+    let all = repository.bisect(&[
+        "--build",
+        build,
+        "--",
+        "sh",
+        "-c",
+        "[ -e built ] && sh t.sh",
+    ]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let kept = ["6", "7", "repository"].map(str::to_owned);
+    let run = "provoke-out/last";
+    assert_eq!(repository.folders(run), kept.into());
+    // The first trial was one of the bad end, which is made again for it.
+    let said = repository.0.provoke(&["replay", "last#1"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(repository.folders(run).contains("12"));
+    std::fs::remove_dir_all(repository.0.path("provoke-out/last/variants/12")).unwrap();
+    let said = repository.0.provoke(&["replay", "last#1", "--wrap", "env"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(repository.folders(run).contains("12"));
+}
+
+#[test]
+fn a_build_that_hangs_ends_with_the_time_that_was_given() {
+    let repository = Repository::new();
+    let word = unique_linger();
+    let build = format!("sh -c 'sleep 600; :' {word}");
+    let (report, said) = repository.bisect(&["-d", "1s", "--build", &build]);
+    assert_eq!(said.code, Some(125), "{said}");
+    assert_eq!(report["answer"]["bisect"]["culprits"], json!([]));
+    assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
+
+#[test]
+fn a_build_that_takes_too_long_is_of_a_commit_that_cannot_be_tried() {
+    let repository = Repository::new();
+    let word = unique_linger();
+    let build = format!("[ $(cat number) != 7 ] || sh -c 'sleep 600; :' {word}");
+    let line = ["--", "sh", "-c", "sleep 0.03; sh t.sh"];
+    let args = ["--build-limit", "3s", "--build", &build];
+    let all = repository.bisect(&[&args[..], &line].concat());
+    assert_eq!(told(&all), found(&["change 7", "change 8"]), "{}", all.1);
+    let wanted = "cannot be tried: it could not be made: it took more than 3 s";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
+
+#[test]
+fn a_build_that_a_kill_cut_off_is_begun_anew() {
+    let repository = Repository::new();
+    let (here, word) = (repository.here(), unique_linger());
+    // The second one waits, with half of it done.
+    let build = format!(
+        "[ ! -e half ] || touch {here}/dirty; touch half; echo $(cat number) >> {here}/builds; [ $(wc -l < {here}/builds) != 2 ] || sh -c 'until [ -e {here}/go ]; do sleep 0.01; done' {word}; touch whole"
+    );
+    let line = ["--", "sh", "-c", "[ -e whole ] || exit 9; sh t.sh"];
+    let args = [&["--build", &build], &line[..]].concat();
+    let running = repository.start(&args);
+    wait_until("the second is built", || !processes_with(&word).is_empty());
+    running.signal(Signal::KILL);
+    running.end();
+    wait_until("its build is gone", || processes_with(&word).is_empty());
+    repository.0.write("go", "");
+    let resumed = repository.resume();
+    assert_eq!(told(&resumed), found(&["change 7"]), "{}", resumed.1);
+    assert!(!repository.0.path("dirty").exists());
+    let builds = repository.0.read("builds");
+    let builds: Vec<&str> = builds.lines().collect();
+    let others: BTreeSet<&str> = builds[2..].iter().copied().collect();
+    assert_eq!(others.len(), builds.len() - 2, "made twice: {builds:?}");
+}
+
+#[test]
+fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
+    let repository = Repository::new();
+    let (here, word) = (repository.here(), unique_linger());
+    // The bad end is made alone. Of the others, none is done before another one has begun.
+    let build = format!(
+        "touch {here}/begun.$(cat number); [ $(cat number) = 12 ] || sh -c 'until [ $(ls {here}/begun.* | wc -l) -ge 3 ]; do sleep 0.01; done' {word}"
+    );
+    let all = repository.bisect(&["--builds", "2", "--build", &build]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
+
+#[test]
+fn builds_that_are_under_way_end_with_an_interrupted_search() {
+    let repository = Repository::new();
+    let word = unique_linger();
+    let build = format!("[ $(cat number) = 12 ] || sh -c 'sleep 600; :' {word}");
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let running = repository.start(&["--builds", "3", "--build", &build]);
+        wait_until("three are built", || processes_with(&word).len() == 3);
+        running.signal(signal);
+        assert_eq!(running.end().code, code);
+        wait_until("they are gone", || processes_with(&word).is_empty());
+        std::fs::remove_dir_all(repository.0.path("cut")).unwrap();
+    }
+}
+
+#[test]
+fn old_folders_make_room_for_new_ones() {
+    let repository = Repository::new();
+    let here = repository.here();
+    // Each is told how many there are, itself among them.
+    let build = format!("ls -d ../*[0-9] | wc -l >> {here}/counts");
+    let all = repository.bisect(&["--disk", "1", "--build", &build]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let counts = repository.0.read("counts");
+    let counts = counts
+        .lines()
+        .map(|count| count.trim().parse::<u32>().unwrap());
+    let counts: Vec<u32> = counts.collect();
+    // What is made, what was made last, and what is in use.
+    assert!(
+        counts.len() >= 3 && counts.iter().all(|count| *count <= 3),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
+    let repository = Repository::new();
+    repository.sh(r#"
+        cd repo
+        git checkout -q -b side main~3; echo x > side; git add -A; git commit -qm aside
+        git checkout -q main; git merge -q --no-edit side; git tag merged
+        git clone -q --depth 11 "file://$PWD" ../shallow
+    "#);
+    let all = repository.bisect(&[]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    assert!(
+        all.1.stderr.contains("note: a merge is one step here"),
+        "{}",
+        all.1
+    );
+    let plan = repository.0.events()[0]["run_started"]["plan"]["space"].to_string();
+    assert!(
+        plan.contains("change 12") && !plan.contains("aside"),
+        "{plan}"
+    );
+
+    let oldest = repository.sh("cd shallow; git log --first-parent --format=%h | tail -1");
+    let range = format!("{}..main", oldest.trim());
+    let all = repository.bisect(&["--cwd", "shallow", "--git", &range]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let status = repository.sh("cd shallow; git status --short; git worktree list");
+    assert_eq!(status.lines().count(), 1, "{status}");
+
+    // A merge that brought it is found as such.
+    repository.sh(r"
+        cd repo
+        git checkout -q -b bad v1; echo 'exit 1' > t.sh; git commit -qam worse
+        git checkout -q -b line v1; echo x > y; git add -A; git commit -qm one; git merge -q --no-edit bad
+        echo z > y; git commit -qam two
+    ");
+    let all = repository.bisect(&["--git", "v1..line"]);
+    assert_eq!(
+        told(&all),
+        found(&["Merge branch 'bad' into line"]),
+        "{}",
+        all.1
+    );
+}
+
+#[test]
+fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
+    let repository = Repository::new();
+    repository.sh("cd repo; git tag it main~5; git tag other main~1");
+    let all = repository.bisect(&["--prior", "size"]);
+    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+
+    let names = repository.sh("cd repo; git rev-parse --short it; git rev-parse --short other");
+    let mut names = names.lines();
+    let (it, other) = (names.next().unwrap(), names.next().unwrap());
+    let said = |text: &str| {
+        repository.0.write("prior", text);
+        repository.bisect(&["--prior", "prior"])
+    };
+    // Right or wrong, weights change how long it takes and not what is found.
+    let right = said(&format!("# likely\n{it} 100\n\n{other} 1 # no\n"));
+    let wrong = said(&format!("{other} 100\n"));
+    assert_eq!(told(&right), found(&["change 7"]), "{}", right.1);
+    assert_eq!(told(&wrong), found(&["change 7"]), "{}", wrong.1);
+
+    let refused = |text: &str| {
+        repository.0.write("prior", text);
+        repository
+            .0
+            .provoke(&[&["bisect"], &Repository::args(&["--prior", "prior"])[..]].concat())
+    };
+    insta::assert_snapshot!(refused(&format!("# likely\n{it} ten\n")).to_string().replace(it, "COMMIT"), @"
+    ------- stderr -------
+    error: SANDBOX/prior:2: `COMMIT ten` is not understood
+
+    hint: write a place and a whole number above 0 on each line: `v1.2 10`
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(refused("\n\nv7 10\n"), @"
+    ------- stderr -------
+    error: SANDBOX/prior:3: `v7 10` names `v7`, which is not searched
+
+    hint: leave the line out, or search a longer list
+    [exit status: Some(2)]
+    ");
+    assert!(refused(&format!("{it} 0\n")).stderr.contains("prior:1: "));
+}
+
+#[test]
+fn the_log_of_a_search_shortens_the_next_one() {
+    let repository = Repository::new();
+    let first = repository.bisect(&["-o", "first"]);
+    assert_eq!(told(&first), found(&["change 7"]), "{}", first.1);
+    let log = repository.0.read("first/bisect.log");
+    let second = repository.bisect(&["--log", "first/bisect.log"]);
+    assert_eq!(told(&second), found(&["change 7"]), "{}", second.1);
+    let trials = |report: &Value| {
+        let variants = report["variants"].as_array().unwrap().iter();
+        variants
+            .map(|one| one["trials"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let (long, short) = (trials(&first.0), trials(&second.0));
+    assert!(short < long, "{short} after {long}");
+
+    // A line may be changed, and is then believed.
+    let line = log
+        .lines()
+        .find(|line| line.ends_with("# change 6"))
+        .unwrap();
+    let name = line.split_whitespace().nth(1).unwrap();
+    let changed = log.replace(line, &format!("bad {name} 9/9"));
+    repository.0.write("changed", &changed);
+    let third = repository.bisect(&["--log", "changed"]);
+    assert_ne!(told(&third).1, ["change 7"], "{}", third.1);
+
+    let refused = |text: &str| {
+        repository.0.write("changed", text);
+        let args = Repository::args(&["--log", "changed"]);
+        let said = repository.0.provoke(&[&["bisect"], &args[..]].concat());
+        said.to_string()
+    };
+    insta::assert_snapshot!(refused("# a place that is not there\ngood abcdef0 0/20\n"), @"
+    ------- stderr -------
+    error: SANDBOX/changed:2: `good abcdef0 0/20` names `abcdef0`, which is not searched
+
+    hint: leave the line out, or search a longer list
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(refused("good v1\n"), @"
+    ------- stderr -------
+    error: SANDBOX/changed:1: `good v1` is not understood
+
+    hint: write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`
+    [exit status: Some(2)]
+    ");
+    assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2` is not understood"));
+}
+
+/// A sandbox for Python, with a cache of its own for the environments.
+struct Python(Sandbox, String);
+
+/// Nobody listens there.
+const NOWHERE: [(&str, &str); 2] = [
+    ("PIP_INDEX_URL", "http://127.0.0.1:9/"),
+    ("PIP_RETRIES", "0"),
+];
+
+impl Python {
+    fn new() -> Self {
+        // What stands in its place in PATH may take its time.
+        let script = "import sys; print(sys.executable)";
+        let said = Command::new("python3")
+            .args(["-c", script])
+            .output()
+            .unwrap();
+        let python = String::from_utf8(said.stdout).unwrap();
+        Self(Sandbox::new(), python.trim().to_owned())
+    }
+
+    fn command(&self, question: &str, args: &[&str]) -> Command {
+        let python = ["--python", self.1.as_str()];
+        let report = ["-q", "--export-json", "report.json"];
+        let all = [&[question], &FLAGS[..], &report, &python, args].concat();
+        self.on_its_own(self.0.command(&all))
+    }
+
+    fn on_its_own(&self, mut command: Command) -> Command {
+        command
+            .env("XDG_CACHE_HOME", self.0.path("cache"))
+            .env("PROVOKE_HOME", self.0.path("home"));
+        command
+    }
+
+    fn told(&self, mut command: Command) -> (Value, Said) {
+        let said: Said = command.output().unwrap().into();
+        let report = serde_json::from_str(&self.0.read("report.json"));
+        (
+            report.unwrap_or_else(|error| panic!("{error}: {said}")),
+            said,
+        )
+    }
+
+    /// Returns how many environments were made.
+    fn environments(&self) -> usize {
+        folders(&self.0.path("cache/provoke")).len()
+    }
+}
+
+/// Crashes in every other trial of a version from 1.14 on, or below that.
+fn crashes(with: &str) -> String {
+    format!(
+        "
+import os, six
+old = six.__version__ == '1.13.0'
+with open(six.__version__, 'a') as trials:
+    trials.write('.')
+if {with} and os.path.getsize(six.__version__) % 2:
+    os.kill(os.getpid(), 11)
+"
+    )
+}
+
+#[test]
+fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_later() {
+    let python = Python::new();
+    python.0.write("app.py", &crashes("not old"));
+    python.0.write("fixed.py", &crashes("old"));
+    let run = ["--", "python", "app.py"];
+    let first = python.command(
+        "bisect",
+        &[&["--pip", "six==1.13..1.15"], &run[..]].concat(),
+    );
+    let all = python.told(first);
+    assert_eq!(told(&all), found(&["1.14.0"]), "{}", all.1);
+    let points = all.0["answer"]["bisect"]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3);
+    let made = python.environments();
+
+    // Those are all that is needed from now on, and nobody is asked.
+    let list = "six==1.13.0,1.14.0,1.15.0";
+    let second = || {
+        let mut second = python.command("bisect", &[&["--pip", list], &run[..]].concat());
+        second.envs(NOWHERE);
+        second
+    };
+    let again = python.told(second());
+    assert_eq!(told(&again), found(&["1.14.0"]), "{}", again.1);
+    let run = ["--pip", list, "--fixed", "--", "python", "fixed.py"];
+    let mut fixed = python.command("bisect", &run);
+    fixed.envs(NOWHERE);
+    let fixed = python.told(fixed);
+    assert_eq!(told(&fixed), found(&["1.13.0"]), "{}", fixed.1);
+    let wanted = "1.13.0 is the last that fails, 1.14.0 the first that does not";
+    assert!(fixed.1.stdout.contains(wanted), "{}", fixed.1);
+    assert_eq!(python.environments(), made);
+
+    // Killed and resumed it says the same, and the environments are still there.
+    let here = python.0.path("").display().to_string();
+    let line = format!(
+        "[ $PROVOKE_TRIAL != 9 ] || until [ -e {here}/go ]; do touch {here}/waits; sleep 0.01; done; exec python app.py"
+    );
+    let args = ["-o", "cut", "--pip", list, "--shell", &line];
+    let mut cut = python.command("bisect", &args);
+    let mut cut = cut.envs(NOWHERE).spawn().unwrap();
+    wait_until("#9 runs", || python.0.path("waits").exists());
+    cut.kill().unwrap();
+    cut.wait().unwrap();
+    python.0.write("go", "");
+    let resume = ["resume", "cut", "-q", "--export-json", "report.json"];
+    let mut resume = python.on_its_own(python.0.command(&resume));
+    resume.envs(NOWHERE);
+    let resumed = python.told(resume);
+    assert_eq!(told(&resumed), found(&["1.14.0"]), "{}", resumed.1);
+    assert_eq!(python.environments(), made);
+}
+
+/// Makes packages of two versions each, of which `aa` and `bb` only go with each other's.
+const WHEELS: &str = r#"
+import zipfile
+
+def wheel(name, version, needs=''):
+    with zipfile.ZipFile(f'{name}-{version}-py3-none-any.whl', 'w') as file:
+        about = f'{name}-{version}.dist-info/'
+        file.writestr(f'{name}.py', f"version = '{version}'")
+        file.writestr(about + 'METADATA', f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}')
+        file.writestr(about + 'WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+        file.writestr(about + 'RECORD', '')
+
+for version, needs in ('1.0', 'bb<2'), ('2.0', 'bb>=2'):
+    wheel('aa', version, f'Requires-Dist: {needs}\n')
+    wheel('bb', version)
+"#;
+
+#[test]
+fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_is_not_good() {
+    let python = Python::new();
+    python.0.write("wheels.py", WHEELS);
+    let mut wheels = python.0.any(&python.1, &["wheels.py"]);
+    assert!(wheels.status().unwrap().success());
+    python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
+    python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
+    let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
+    let files = ["--from", "old.txt", "--to", "new.txt"];
+    let args = [&files[..], &["--", "python", "-c", line]].concat();
+    let mut reduce = python.command("reduce", &args);
+    reduce
+        .env("PIP_NO_INDEX", "1")
+        .env("PIP_FIND_LINKS", python.0.path(""));
+    let all = python.told(reduce);
+    let wanted = "  one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it 0/";
+    assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
+    let refused = "cannot be tried: it could not be made: exit 1: ERROR: Cannot install";
+    assert!(all.1.stdout.contains(refused), "{}", all.1);
+    assert_eq!(all.1.code, Some(0), "{}", all.1);
+}

@@ -1,0 +1,468 @@
+//! What does the failure need? With real processes.
+
+use super::support::{PROVOKE, Said, Sandbox, processes_with, unique_linger, wait_until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
+
+impl Sandbox {
+    /// Leaves things out; returns the report.
+    fn reduce(&self, args: &[&str]) -> (Value, Said) {
+        self.ask("reduce", &[&FLAGS, args].concat())
+    }
+}
+
+const FLAGS: [&str; 4] = ["--seed", "1", "--capture", "off"];
+
+/// Fails where the set holds both, in every other trial.
+const B_AND_D: &str =
+    "case '{set}' in *b*d*) [ $((PROVOKE_SEED % 2)) = 0 ] || exit 3;; esac; exit 0";
+
+/// Returns what is needed, with the verdict and the exit code.
+fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
+    let groups = report["answer"]["reduce"]["needed"].as_array();
+    let things = groups.into_iter().flatten().flat_map(|group| {
+        let things = group["things"].as_array().unwrap().iter();
+        things.map(|thing| thing.as_str().unwrap().to_owned())
+    });
+    let mut things: Vec<String> = things.collect();
+    things.sort();
+    (report["verdict"].clone(), things, said.code.unwrap())
+}
+
+fn found(things: &[&str]) -> (Value, Vec<String>, i32) {
+    let things = things.iter().map(ToString::to_string).collect();
+    (json!("found"), things, 0)
+}
+
+/// Returns the interpreter itself: what stands in its place in PATH may take its time.
+fn python() -> String {
+    let script = "import sys; print(sys.executable)";
+    let said = Command::new("python3").args(["-c", script]).output();
+    String::from_utf8(said.unwrap().stdout)
+        .unwrap()
+        .trim()
+        .to_owned()
+}
+
+/// A script of which the second and the fourth line let it fail.
+const SCRIPT: &str = "a=1\nb=2\n# three\n[ \"$b\" = 2 ] && exit 3\n\nc=4\n:\n";
+const REDUCED: &str = "b=2\n[ \"$b\" = 2 ] && exit 3\n\n";
+
+#[test]
+fn the_import_that_crashes_at_the_end_is_found() {
+    let sandbox = Sandbox::new();
+    let torch = r"
+import atexit, os
+
+def crash():
+    if int(os.environ['PROVOKE_SEED']) % 2 == 0:
+        os.kill(os.getpid(), 11)
+
+atexit.register(crash)
+";
+    std::fs::create_dir(sandbox.path("torch")).unwrap();
+    sandbox.write("torch/__init__.py", torch);
+    let text = "\
+import os
+import sys
+from math import (
+    pi,
+    tau,
+)
+import torch
+import string
+import json
+
+print('done')
+";
+    sandbox.write("app.py", text);
+    let python = python();
+    let args = [
+        "-o",
+        "out",
+        "--imports",
+        "app.py",
+        "--",
+        &python,
+        "-S",
+        "app.py",
+    ];
+    let all = sandbox.reduce(&args);
+    assert_eq!(told(&all), found(&["`import torch` (line 7)"]), "{}", all.1);
+    let wanted = "  `import torch` (line 7) is needed; without it 0/";
+    assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
+    assert!(
+        all.1.stderr.contains("patch -p1 < "),
+        "no way to go on: {}",
+        all.1
+    );
+    assert_eq!(sandbox.read("app.py"), text);
+
+    let mut patch = sandbox.any("patch", &["-p1", "-i", "out/reduced.patch"]);
+    assert!(patch.output().unwrap().status.success());
+    assert_eq!(sandbox.read("app.py"), "import torch\n\nprint('done')\n");
+    let ends = |seed| {
+        let mut app = sandbox.any(&python, &["-S", "app.py"]);
+        app.env("PROVOKE_SEED", seed)
+            .output()
+            .unwrap()
+            .status
+            .signal()
+    };
+    assert_eq!((ends("2"), ends("3")), (Some(11), None));
+}
+
+#[test]
+fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
+    for apply in [false, true] {
+        let sandbox = Sandbox::new();
+        sandbox.write("s.sh", SCRIPT);
+        let args = ["-o", "out", "--lines", "s.sh", "--", "sh", "s.sh"];
+        let all = if apply {
+            sandbox.reduce(&[&["--apply"], &args[..]].concat())
+        } else {
+            sandbox.reduce(&args)
+        };
+        let needed = ["`[ \"$b\" = 2 ] && exit 3` (line 4)", "`b=2` (line 2)"];
+        assert_eq!(told(&all), found(&needed), "{}", all.1);
+        let patch = sandbox.path("out/reduced.patch");
+        assert_eq!(patch.exists(), !apply);
+        assert_eq!(sandbox.read("s.sh"), if apply { REDUCED } else { SCRIPT });
+        assert_eq!(all.1.stderr.contains("reduced: "), apply, "{}", all.1);
+        if !apply {
+            let mut git = sandbox.any("git", &["apply", "out/reduced.patch"]);
+            assert!(git.output().unwrap().status.success());
+            assert_eq!(sandbox.read("s.sh"), REDUCED);
+        }
+    }
+}
+
+#[test]
+fn statements_are_left_out_of_a_program_that_still_runs() {
+    let sandbox = Sandbox::new();
+    let text = "\
+total = 0
+for i in range(3):
+    total += i
+    extra = i
+if total > 2:
+    other = 1
+    raise SystemExit(3)
+print(total)
+";
+    sandbox.write("app.py", text);
+    let python = python();
+    let args = ["--statements", "app.py", "--", &python, "-S", "app.py"];
+    let all = sandbox.reduce(&args);
+    let (verdict, needed, code) = told(&all);
+    assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
+    let raises = "`raise SystemExit(3)` (line 7)".to_owned();
+    assert!(needed.contains(&raises), "{}", all.1);
+    assert!(!needed.concat().contains("extra"), "{}", all.1);
+    assert!(!needed.concat().contains("print"), "{}", all.1);
+}
+
+#[test]
+fn arguments_variables_items_and_files_are_left_out() {
+    let sandbox = Sandbox::new();
+    sandbox.write("any", "for w; do [ $w != --bad ] || exit 3; done\n");
+    let all = sandbox.reduce(&["--args", "--", "sh", "any", "--x", "--bad", "-y"]);
+    assert_eq!(told(&all), found(&["`--bad`", "`any`"]), "{}", all.1);
+
+    let set = ["-e", "A=1", "-e", "B=", "-e", "C=x"];
+    let line = ["--", "sh", "-c", "[ \"$A${B-0}\" != 1 ]"];
+    let all = sandbox.reduce(&[&["--variables"], &set[..], &line].concat());
+    assert_eq!(told(&all), found(&["`A`", "`B`"]), "{}", all.1);
+
+    // Alone it is a word for each.
+    let line = ["sh", "-c", "[ \"$2\" != c ]", "sh", "{set}"];
+    let all = sandbox.reduce(&[&["--set", "a,c,d,e", "--"], &line[..]].concat());
+    assert_eq!(told(&all), found(&["`a`", "`c`"]), "{}", all.1);
+
+    let line = "[ $(printf '%s' \"$LIST\" | grep -c '^[bd]$') != 2 ]";
+    let list = ["--set", "a,b,c,d", "-e", "LIST={lines}", "--shell", line];
+    let all = sandbox.reduce(&list);
+    assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
+
+    std::fs::create_dir_all(sandbox.path("d/sub")).unwrap();
+    for name in ["d/1", "d/2", "d/sub/3", "d/sub/4"] {
+        sandbox.write(name, name);
+    }
+    let all = sandbox.reduce(&["--files", "d", "--", "sh", "-c", "[ ! -e d/sub/3 ]"]);
+    assert_eq!(told(&all), found(&["`sub/3`"]), "{}", all.1);
+    assert_eq!(sandbox.read("d/2"), "d/2");
+}
+
+#[test]
+fn two_things_are_found_that_are_needed_together_with_any_number_of_lanes() {
+    for lanes in ["1", "4"] {
+        let sandbox = Sandbox::new();
+        let args = ["-j", lanes, "--set", "a,b,c,d,e,f", "--shell", B_AND_D];
+        let all = sandbox.reduce(&args);
+        assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
+        assert!(all.1.stdout.contains("are needed\n"), "{}", all.1);
+        assert!(all.1.stdout.contains("without `b` 0/"), "{}", all.1);
+    }
+}
+
+#[test]
+fn the_report_says_what_was_seen_of_it() {
+    let sandbox = Sandbox::new();
+    let line = "case '{set}' in *b*) exit 3;; esac";
+    let (report, said) = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
+    let wanted = json!({
+        "sentence": "`b` is needed; without it 0/3",
+        "things": 3,
+        "needed": [{
+            "things": ["`b`"],
+            "without": { "failures": 0, "trials": 3 },
+            "shown": true,
+        }],
+        "sufficient": true,
+        "alone": { "failures": 3, "trials": 3 },
+        "everything": { "failures": 10, "trials": 10 },
+        "times_rarer": null,
+        "error_rate": 0.05,
+        "assumptions": [],
+    });
+    assert_eq!(report["answer"]["reduce"], wanted, "{said}");
+}
+
+#[test]
+fn nothing_may_be_needed_and_a_single_thing_can_be() {
+    let sandbox = Sandbox::new();
+    for (set, line, needed, words) in [
+        ("a,b,c", "exit 3 # {set}", &[][..], "none of the 3 things"),
+        ("a", "exit 3 # {set}", &[], ""),
+        ("a", "[ -z '{set}' ]", &["`a`"], "`a` is needed"),
+    ] {
+        let all = sandbox.reduce(&["--set", set, "--shell", line]);
+        assert_eq!(told(&all), found(needed), "{}", all.1);
+        assert!(all.1.stdout.contains(words), "{}", all.1);
+    }
+}
+
+#[test]
+fn what_does_not_fail_with_everything_is_not_searched() {
+    let sandbox = Sandbox::new();
+    let limit = ["--reproduce-limit", "40"];
+    let all = sandbox.reduce(&[&limit[..], &["--set", "a,b", "--", "true", "{set}"]].concat());
+    assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
+    let wanted = "everything together did not fail in 40 trials: its rate is below 7.3 %";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert_eq!(all.0["answer"]["reduce"]["needed"], json!([]));
+    let tried = all.0["variants"].as_array().unwrap().len();
+    assert_eq!(tried, 1, "{}", all.0["variants"]);
+}
+
+#[test]
+fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
+    let sandbox = Sandbox::new();
+    let needs_a =
+        "case '{set}' in *b*) case '{set}' in *a*) ;; *) echo b needs a; false;; esac; esac";
+    let line = "case '{set}' in *b*) exit 3;; esac";
+    let args = ["--set", "a,b,c,d", "--setup", needs_a, "--shell", line];
+    let all = sandbox.reduce(&args);
+    assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
+    for wanted in [
+        "whether `a` is, is not shown",
+        "cannot be tried: `setup` failed: exit 1: b needs a",
+    ] {
+        assert!(all.1.to_string().contains(wanted), "{wanted}: {}", all.1);
+    }
+    // A trial that asks to be skipped says the same.
+    let line = "case '{set}' in *a*b*) exit 3;; *b*) exit 125;; esac";
+    let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
+    assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
+}
+
+#[test]
+fn what_fails_otherwise_is_neither_unless_every_failure_counts() {
+    let sandbox = Sandbox::new();
+    let line = "case '{set}' in *b*d*) exit 3;; *c*) exit 4;; esac";
+    let args = ["--set", "a,b,c,d", "--shell", line];
+    let all = sandbox.reduce(&args);
+    assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
+    for wanted in ["its trials fail otherwise", "(--any-failure counts it)"] {
+        assert!(all.1.to_string().contains(wanted), "{}", all.1);
+    }
+    let all = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
+    assert_eq!(told(&all), found(&["`c`"]), "{}", all.1);
+}
+
+#[test]
+fn the_folder_of_the_run_is_not_copied_with_the_rest() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.sh", SCRIPT);
+    let line = "[ ! -e mine/out ] || exit 3; sh s.sh";
+    std::fs::create_dir(sandbox.path("mine")).unwrap();
+    let args = ["-o", "mine/out", "--lines", "s.sh", "--shell", line];
+    let all = sandbox.reduce(&args);
+    assert_eq!(told(&all).1.len(), 2, "{}", all.1);
+    // Of the copies, only what was found is left.
+    let entries = std::fs::read_dir(sandbox.path("mine/out/variants")).unwrap();
+    let folders = entries.filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(folders.count(), 1);
+}
+
+#[test]
+fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("s.sh", SCRIPT);
+    let here = sandbox.path("").display().to_string();
+    let word = unique_linger();
+    let line = format!(
+        "echo $PROVOKE_TRIAL >> {here}/ran; [ $PROVOKE_TRIAL != 14 ] || while [ ! -e {here}/go ]; do sleep 0.01; done; sh s.sh"
+    );
+    let args = ["--lines", "s.sh", "--", "sh", "-c", &line, &word];
+    let running = sandbox.start(&[&["reduce", "-o", "cut"], &FLAGS[..], &args].concat());
+    wait_until("#14 runs", || sandbox.read("ran").contains("14\n"));
+    running.signal(Signal::KILL);
+    running.end();
+    let gone = || processes_with(&word).is_empty();
+    wait_until("its processes are gone", gone);
+    sandbox.write("go", "");
+    let said = sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let (whole, _) = sandbox.reduce(&args);
+    assert_eq!(resumed["answer"], whole["answer"]);
+    assert_eq!(resumed["verdict"], "found");
+    assert!(sandbox.path("cut/reduced.patch").exists());
+    assert!(gone());
+}
+
+#[test]
+fn a_file_that_changes_in_the_meantime_is_not_patched_but_the_answer_is_told() {
+    let sandbox = Sandbox::new();
+    let original = sandbox.write("s.sh", SCRIPT);
+    let here = original.display();
+    let line = format!("[ $PROVOKE_TRIAL != 30 ] || echo '# mine' >> {here}; sh s.sh");
+    let all = sandbox.reduce(&["-o", "out", "--apply", "--lines", "s.sh", "--shell", &line]);
+    let answer = &all.0["answer"]["reduce"];
+    assert!(answer["sentence"].is_string(), "{}", all.1);
+    assert!(all.1.stdout.contains("needed"), "{}", all.1);
+    assert_eq!(all.1.code, Some(2), "{}", all.1);
+    let wanted = "error: `s.sh` has changed since the search began";
+    assert!(all.1.stderr.contains(wanted), "{}", all.1);
+    assert_eq!(sandbox.read("s.sh"), format!("{SCRIPT}# mine\n"));
+}
+
+#[test]
+fn arguments_that_say_how_often_it_fails_are_not_needed() {
+    let sandbox = Sandbox::new();
+    let victim = ["--", PROVOKE, "victim", "exit", "--rate", "50%"];
+    let all = sandbox.reduce(&[&["--args"], &victim[..]].concat());
+    assert_eq!(told(&all), found(&["`exit`", "`victim`"]), "{}", all.1);
+}
+
+#[test]
+fn a_wrong_reduction_is_explained() {
+    let sandbox = Sandbox::new();
+    sandbox.write("bad.py", "import os\n\nx = (\n");
+    sandbox.write("none.py", "x = 1\n");
+    sandbox.write("none.txt", "x = 1\n");
+    sandbox.write("empty.txt", "");
+    let said = |args: &[&str]| {
+        let all = [&["reduce"], args, &["--", "true"]].concat();
+        sandbox.provoke(&all)
+    };
+    insta::assert_snapshot!(said(&[]), @"
+    ------- stderr -------
+    error: there is nothing to leave out
+
+    hint: say what: --imports FILE, --lines FILE, --args, --variables, --set A,B,C (`{set}` stands for what is kept), or --from OLD --to NEW
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--imports", "no.py"]), @"
+    ------- stderr -------
+    error: cannot read `SANDBOX/no.py`: No such file or directory (os error 2)
+
+    hint: name a file that is there
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--imports", "bad.py"]), @"
+    ------- stderr -------
+    error: bad.py:3:1: this is not understood as Python: `x = (`
+
+    hint: leave out lines: any file has some, and no parser is needed
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--imports", "none.py"]), @"
+    ------- stderr -------
+    error: none.py: there are no imports in the file
+
+    hint: name a file that has some
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--lines", "empty.txt"]), @"
+    ------- stderr -------
+    error: empty.txt: there are no lines in the file
+
+    hint: name a file that has some
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--lines", "/etc/passwd"]), @"
+    ------- stderr -------
+    error: `/etc/passwd` does not lie in `SANDBOX`
+
+    hint: run in a folder that holds it: only that one is copied, and the file itself is never changed
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--set", "a,b"]), @"
+    ------- stderr -------
+    error: `{set}` stands nowhere, so nothing would change
+
+    hint: put it where the things belong: -- ./program {set}; alone it is a word for each, elsewhere they are joined by spaces; `{lines}` has each on its line
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--set", "a,b", "--args"]), @"
+    ------- stderr -------
+    error: `arguments` and `set` are both given
+
+    hint: search one of them, and then the other
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--args"]), @"
+    ------- stderr -------
+    error: there is nothing to leave out
+
+    hint: then everything that is there is needed
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(said(&["--from", "none.txt"]), @"
+    ------- stderr -------
+    error: the following required arguments were not provided:
+      --to <FILE>
+
+    Usage: provoke reduce --from <FILE> --to <FILE> -- <CMD>...
+
+    For more information, try '--help'.
+    [exit status: Some(2)]
+    ");
+    let language = said(&["--imports", "none.txt"]);
+    assert!(
+        language
+            .stderr
+            .starts_with("error: none.txt: the language of the file is not known by its name; "),
+        "{language}"
+    );
+    let nameless = sandbox.provoke(&["reduce", "--set", "a,", "--", "true", "{set}"]);
+    insta::assert_snapshot!(nameless, @"
+    ------- stderr -------
+    error: a thing of the list has no name
+
+    hint: leave out the comma at its end, or the one too many
+    [exit status: Some(2)]
+    ");
+    let shell = sandbox.provoke(&["reduce", "--args", "--shell", "true x"]);
+    insta::assert_snapshot!(shell, @"
+    ------- stderr -------
+    error: the words of a line for the shell cannot be left out
+
+    hint: give the command as words: -- ./program argument
+    [exit status: Some(2)]
+    ");
+}

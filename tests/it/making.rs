@@ -1,0 +1,438 @@
+//! Variants that take time to be made, cannot all be made, and go when there is no more room: the
+//! loop, the fold and the policies over an executor that does all this in virtual time.
+
+use crate::loop_and_fold::{begin, exited, hash, plan};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use provoke::driver::{Driver, drive};
+use provoke::exec::{Answer, Executor, Halt, Made};
+use provoke::model::{
+    ActorSeen, Choice, Ending, Event, Lane, Observation, Plan, Signal, Trial, VariantId,
+    VariantPlan,
+};
+use provoke::policy;
+use provoke::report::Report;
+use provoke::state::{Sink, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// What is so, whenever it is tried: from a place on, or with two things, it fails.
+#[derive(Clone, Copy, Debug)]
+struct World {
+    seed: u64,
+    first: u32,
+    /// So many of ten cannot be made.
+    broken: u64,
+    /// So many may be kept.
+    room: usize,
+    /// To make one takes much longer than a trial.
+    slow: bool,
+}
+
+/// Things of a set without which nothing fails.
+const NEEDED: [u32; 2] = [1, 4];
+
+impl World {
+    fn fails(&self, choice: &Choice) -> bool {
+        match choice {
+            Choice::Place(place) => *place >= self.first,
+            Choice::Set(kept) => NEEDED.iter().all(|thing| kept.holds(*thing)),
+        }
+    }
+
+    /// Both ends can be made, and so can everything and nothing.
+    fn can_be_made(&self, choice: &Choice, all: usize) -> bool {
+        let (key, end) = match choice {
+            Choice::Place(place) => (u64::from(*place), *place == 0 || *place as usize + 1 == all),
+            Choice::Set(kept) => {
+                let key = kept.0.iter().fold(7, |key, one| hash(key, u64::from(*one)));
+                (key, kept.0.len() == all || kept.0.is_empty())
+            }
+        };
+        end || hash(self.seed, key) % 10 >= self.broken
+    }
+
+    fn time(&self, salt: u64, most: u64) -> Duration {
+        Duration::from_millis(hash(!self.seed, salt) % most)
+    }
+}
+
+/// Makes folders that are not there.
+struct Workshop(Arc<(World, Mutex<Inside>)>);
+
+struct Inside {
+    choices: BTreeMap<VariantId, Choice>,
+    all: usize,
+    /// Those that are made, what was used last at the end.
+    made: Vec<VariantId>,
+    used: Vec<VariantId>,
+}
+
+impl Inside {
+    /// Removes what there is no room for.
+    fn make_room(&mut self, room: usize, but: VariantId) -> Vec<VariantId> {
+        let mut gone = Vec::new();
+        while self.made.len() > room {
+            let goes = |id: &&VariantId| **id != but && !self.used.contains(id);
+            let Some(oldest) = self.made.iter().find(goes).copied() else {
+                break;
+            };
+            self.made.retain(|id| *id != oldest);
+            gone.push(oldest);
+        }
+        gone
+    }
+}
+
+impl Workshop {
+    fn new(world: World, plan: &Plan) -> Self {
+        let variants = (0..).map(VariantId).zip(&plan.variants);
+        let choices = variants.filter_map(|(id, variant)| Some((id, variant.choice.clone()?)));
+        let inside = Inside {
+            choices: choices.collect(),
+            all: plan.space.as_ref().unwrap().len(),
+            made: Vec::new(),
+            used: Vec::new(),
+        };
+        Self(Arc::new((world, Mutex::new(inside))))
+    }
+}
+
+impl Executor for Workshop {
+    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+        let choice = variant.choice.clone().unwrap();
+        self.0.1.lock().unwrap().choices.insert(id, choice);
+    }
+
+    fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (world, inside) = &*shared;
+            let most = if world.slow { 60_000 } else { 200 };
+            tokio::select! {
+                () = tokio::time::sleep(world.time(u64::from(id.0), most)) => {}
+                _ = halt.wait_for(|halt| *halt != Halt::No) => return Made::Halted,
+            }
+            let mut inside = inside.lock().unwrap();
+            if !world.can_be_made(&inside.choices[&id], inside.all) {
+                return Made::Failed("no".to_owned());
+            }
+            assert!(!inside.made.contains(&id), "made twice");
+            inside.made.push(id);
+            let gone = inside.make_room(world.room, id);
+            Made::Ready { gone }
+        })
+    }
+
+    fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (world, inside) = &*shared;
+            let fails = {
+                let mut inside = inside.lock().unwrap();
+                if !inside.made.contains(&trial.variant) {
+                    return not_there();
+                }
+                inside.made.retain(|id| *id != trial.variant);
+                inside.made.push(trial.variant);
+                inside.used.push(trial.variant);
+                world.fails(&inside.choices[&trial.variant])
+            };
+            let mut seen = exited(i32::from(fails));
+            tokio::select! {
+                () = tokio::time::sleep(world.time(trial.id.0, 2_000)) => {}
+                _ = halt.wait_for(|halt| *halt != Halt::No) => seen.interrupted = true,
+            }
+            let used = &mut inside.lock().unwrap().used;
+            let at = used.iter().position(|id| *id == trial.variant).unwrap();
+            used.remove(at);
+            seen
+        })
+    }
+
+    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn not_there() -> Observation {
+    let actor = ActorSeen {
+        ending: Ending::NotStarted("its folder is gone".to_owned()),
+        ..ActorSeen::default()
+    };
+    Observation {
+        actors: vec![actor],
+        ..Observation::default()
+    }
+}
+
+#[derive(Default)]
+struct Tape(Vec<Event>);
+
+impl Sink for Tape {
+    fn event(&mut self, event: &Event, _: &State) {
+        self.0.push(event.clone());
+    }
+}
+
+/// Drives a state to its end, or to an interruption; returns what happened.
+fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Event> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    let policy = policy::of(&state.plan);
+    let executor = Arc::new(Workshop::new(world, &state.plan));
+    let mut tape = Tape::default();
+    runtime.unwrap().block_on(async {
+        let (sender, mut signals) = mpsc::unbounded_channel();
+        let interrupt = async {
+            match interrupt {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+            sender.send(Signal::INT).unwrap();
+            std::future::pending::<()>().await;
+        };
+        let mut driver = Driver {
+            state,
+            policy,
+            executor,
+            sinks: vec![&mut tape],
+            signals: &mut signals,
+            evidence: PathBuf::new(),
+        };
+        tokio::select! {
+            () = drive(&mut driver) => {}
+            () = interrupt => {}
+        }
+    });
+    tape.0
+}
+
+const PLACES: u32 = 16;
+const THINGS: u32 = 6;
+
+fn bisect(jobs: u32, builds: u32) -> Plan {
+    plan(&format!(
+        "ask = 'bisect'\nrange = '0..{PLACES}'\nsetup = 'make {{variant}}'\njobs = {jobs}\nbuilds = {builds}"
+    ))
+}
+
+fn reduce(jobs: u32, builds: u32) -> Plan {
+    let names: Vec<String> = (0..THINGS).map(|thing| format!("'{thing}'")).collect();
+    plan(&format!(
+        "ask = 'reduce'\nset = [{}]\nsetup = 'make {{set}}'\njobs = {jobs}\nbuilds = {builds}",
+        names.join(", ")
+    ))
+}
+
+/// Returns the verdict and the culprits.
+fn culprits(state: &State) -> (String, Vec<u32>) {
+    let report = serde_json::to_value(Report::new(state, true)).unwrap();
+    let all = report["answer"]["bisect"]["culprits"].as_array().unwrap();
+    let all = all.iter().map(|one| one.as_str().unwrap().parse().unwrap());
+    (
+        report["verdict"].as_str().unwrap().to_owned(),
+        all.collect(),
+    )
+}
+
+/// Returns what must be found: the first that fails of those that can be made, with those before it
+/// that cannot.
+fn expected(world: &World) -> (String, Vec<u32>) {
+    let all = PLACES as usize + 1;
+    let known = |place: &u32| world.can_be_made(&Choice::Place(*place), all);
+    let before = (0..world.first).rev().find(known).unwrap();
+    let culprit = (world.first..=PLACES).find(known).unwrap();
+    ("found".to_owned(), (before + 1..=culprit).collect())
+}
+
+/// Asserts that a journal holds together: what is tried was made, and nothing is made twice at once.
+fn assert_in_order(events: &[Event], builds: usize) {
+    let (mut making, mut made) = (BTreeSet::new(), BTreeSet::new());
+    let (mut chosen, mut known) = (BTreeSet::new(), 1);
+    for event in events {
+        match event {
+            Event::VariantChosen(choice) => {
+                assert!(chosen.insert(choice.clone()), "chosen twice: {choice:?}");
+                known += 1;
+            }
+            Event::MakingBegun(id) => {
+                assert!(
+                    id.0 < known && !made.contains(id),
+                    "made for nothing: {id:?}"
+                );
+                assert!(making.insert(*id), "made twice at once: {id:?}");
+                assert!(making.len() <= builds, "too many at once");
+            }
+            Event::VariantMade { variant, gone, .. } => {
+                assert!(making.remove(variant) && made.insert(*variant));
+                for id in gone {
+                    assert!(made.remove(id), "it was not there: {id:?}");
+                }
+            }
+            Event::VariantUntestable { variant, .. } => {
+                making.remove(variant);
+            }
+            Event::TrialStarted(trial) => assert!(made.contains(&trial.variant)),
+            Event::RunResumed { .. } => {
+                making.clear();
+                made.clear();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a journal as it would be written.
+fn replayed(first: &Event, events: &[Event]) -> State {
+    let read = |event: &Event| {
+        let text = serde_json::to_string(event).unwrap();
+        serde_json::from_str::<Event>(&text).unwrap()
+    };
+    let mut state = State::begin(read(first)).unwrap();
+    for event in events {
+        state.apply(&read(event), policy::is_done);
+    }
+    state
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let each = (
+        any::<u64>(),
+        1..=PLACES,
+        0..5_u64,
+        1..5_usize,
+        any::<bool>(),
+    );
+    each.prop_map(|(seed, first, broken, room, slow)| World {
+        seed,
+        first,
+        broken,
+        room,
+        slow,
+    })
+}
+
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(15))]
+
+    #[test]
+    fn a_search_that_makes_its_variants_may_be_cut_anywhere(
+        world in worlds(),
+        jobs in 1..4_u32,
+        builds in 1..4_u32,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (first, mut state) = begin(bisect(jobs, builds));
+        let mut events = run(&mut state, world, None);
+        assert_in_order(&events, builds as usize);
+        prop_assert_eq!(culprits(&state), expected(&world));
+        prop_assert_eq!(culprits(&replayed(&first, &events)), expected(&world));
+
+        events.truncate(cut.index(events.len()));
+        events.push(Event::RunResumed { at: 0 });
+        let mut resumed = replayed(&first, &events);
+        events.extend(run(&mut resumed, world, None));
+        assert_in_order(&events, builds as usize);
+        prop_assert_eq!(culprits(&resumed), expected(&world));
+    }
+
+    #[test]
+    fn a_search_that_makes_its_variants_may_be_interrupted_at_any_time(
+        world in worlds(),
+        jobs in 1..4_u32,
+        builds in 1..4_u32,
+        after in 0..60_000_u64,
+    ) {
+        let (first, mut state) = begin(bisect(jobs, builds));
+        let mut events = run(&mut state, world, Some(Duration::from_millis(after)));
+        if !state.finished {
+            // What was being made was given up with it, and nothing is the worse for it.
+            let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
+                if world.can_be_made(state.plan.variant(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
+            prop_assert_eq!(given_up.count(), 0);
+            events.push(Event::RunResumed { at: 0 });
+            let mut resumed = replayed(&first, &events);
+            events.extend(run(&mut resumed, world, None));
+            state = resumed;
+        }
+        assert_in_order(&events, builds as usize);
+        prop_assert_eq!(culprits(&state), expected(&world));
+    }
+
+}
+
+proptest! {
+    #![proptest_config(cases(8))]
+
+    #[test]
+    fn a_reduction_that_makes_its_variants_may_be_cut_anywhere(
+        world in worlds(),
+        jobs in 1..4_u32,
+        builds in 1..4_u32,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let needed = |state: &State| {
+            let answer = state.reduction.as_ref().unwrap().answer();
+            let all: BTreeSet<usize> = answer.needed.concat().into_iter().collect();
+            (policy::of(&state.plan).verdict(state), all)
+        };
+        let (first, mut state) = begin(reduce(jobs, builds));
+        let mut events = run(&mut state, world, None);
+        assert_in_order(&events, builds as usize);
+        let (verdict, all) = needed(&state);
+        prop_assert!(state.finished);
+        prop_assert_eq!(needed(&replayed(&first, &events)), (verdict, all.clone()));
+
+        events.truncate(cut.index(events.len()));
+        events.push(Event::RunResumed { at: 0 });
+        let mut resumed = replayed(&first, &events);
+        events.extend(run(&mut resumed, world, None));
+        assert_in_order(&events, builds as usize);
+        prop_assert!(resumed.finished);
+        for (verdict, all) in [(verdict, all), needed(&resumed)] {
+            prop_assert_eq!(verdict, policy::Verdict::Found);
+            prop_assert!(NEEDED.iter().all(|thing| all.contains(&(*thing as usize))), "{:?}", all);
+            // What cannot be made may hide what else is not needed.
+            prop_assert!(world.broken > 0 || all.len() == NEEDED.len(), "{:?}", all);
+        }
+    }
+}
+
+#[test]
+fn what_had_to_go_is_made_again_when_it_is_needed() {
+    let world = World {
+        seed: 1,
+        first: 9,
+        broken: 0,
+        room: 1,
+        slow: false,
+    };
+    let mut again = 0;
+    for seed in 0..8 {
+        let (_, mut state) = begin(bisect(3, 1));
+        let events = run(&mut state, World { seed, ..world }, None);
+        assert_in_order(&events, 1);
+        assert_eq!(culprits(&state), ("found".to_owned(), vec![9]));
+        let mut made = BTreeSet::new();
+        again += events
+            .iter()
+            .filter(|event| matches!(event, Event::MakingBegun(id) if !made.insert(*id)))
+            .count();
+    }
+    assert!(again > 0);
+}
