@@ -71,8 +71,8 @@ fn files(
         return Ok(Some(format!("  removed: {count} that are not needed")));
     }
     let path = folder.path().join("unneeded.txt");
-    let all: String = files.iter().map(|file| format!("{file}\n")).collect();
-    fs::write(&path, all).map_err(|error| cannot_write(&path, error))?;
+    let all = Text::joined(&files, b"\n");
+    fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
     Ok(Some(format!(
         "  files that are not needed: {}",
         path.display()
