@@ -54,6 +54,7 @@ impl Folder {
         };
         if out.is_none() {
             folder.become_last(root);
+            ignore(root);
         }
         Ok(folder)
     }
@@ -144,6 +145,15 @@ impl Folder {
     /// Returns where evidence of trials is kept.
     pub fn trials(&self) -> PathBuf {
         self.path.join("trials")
+    }
+}
+
+/// Lets git pass over the runs that are kept in a work tree.
+fn ignore(root: &Path) {
+    let file = root.join(".gitignore");
+    if !file.exists() {
+        // A convenience that may fail.
+        let _ = fs::write(file, "*\n");
     }
 }
 

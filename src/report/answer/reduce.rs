@@ -83,7 +83,10 @@ impl Reduction {
             open: Vec::new(),
         });
         let all: Vec<usize> = answer.needed.concat();
-        let needed = answer.needed.iter().enumerate().map(|(index, group)| {
+        // In the order of the things, in whichever they were found.
+        let mut groups: Vec<(usize, &Vec<usize>)> = answer.needed.iter().enumerate().collect();
+        groups.sort_by_key(|(_, group)| group.iter().min());
+        let needed = groups.into_iter().map(|(index, group)| {
             let rest = all.iter().copied().filter(|thing| !group.contains(thing));
             let rest: Vec<usize> = rest.collect();
             Needed {
