@@ -168,7 +168,7 @@ impl<'a> Experiment<'a> {
             }
         }
         let kept = report::answer::kept(&self.state);
-        if self.state.finished {
+        if self.state.finished && self.state.plan.space.is_some() {
             executor.clean_up(&self.folder.variants(), &kept);
         }
         if let Some(cleanup) = &hooks.cleanup {

@@ -208,7 +208,7 @@ impl Reduction {
         match self.required.as_slice() {
             [] => {}
             few if few.len() <= FEW => lines.push(format!(
-                "{} must stay: without it, it does not run, or fails otherwise",
+                "{} must stay: without any one of them it does not run, or fails otherwise",
                 few.join(", ")
             )),
             many => lines.push(format!(
