@@ -47,14 +47,6 @@ impl Scenario {
             ("reference", self.reference.is_some()),
         ];
         let bisect = [
-            ("over", !self.over.is_empty()),
-            ("range", self.range.is_some()),
-            ("git", self.git.is_some()),
-            ("pip", self.pip.is_some()),
-            ("cargo", self.cargo.is_some()),
-            ("apt", self.apt.is_some()),
-            ("npm", self.npm.is_some()),
-            ("image", self.image.is_some()),
             ("requirements", self.requirements.is_some()),
             ("constraints", self.constraints.is_some()),
             ("build", self.build.is_some()),
@@ -62,18 +54,11 @@ impl Scenario {
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),
         ];
-        let reduce = [
-            ("imports", !self.imports.is_empty()),
-            ("statements", !self.statements.is_empty()),
-            ("lines", !self.lines.is_empty()),
-            ("files", self.files.is_some()),
-            ("arguments", self.arguments.is_some()),
-            ("variables", self.variables.is_some()),
-            ("set", !self.set.is_empty()),
-            ("from", self.from.is_some()),
-            ("to", self.to.is_some()),
-            ("apply", self.apply.is_some()),
-        ];
+        let reduce = [("apply", self.apply.is_some())];
+        let (bisect, reduce) = (
+            [&self.lists()[..], &bisect].concat(),
+            [&self.sets()[..], &reduce].concat(),
+        );
         let search = [
             ("python", self.python.is_some()),
             ("builds", self.builds.is_some()),

@@ -153,30 +153,40 @@ impl Scenario {
         Ok(Some(space))
     }
 
+    /// Returns the fields that each name an ordered list, with whether they do.
+    pub(super) fn lists(&self) -> [(&'static str, bool); 8] {
+        [
+            ("over", !self.over.is_empty()),
+            ("range", self.range.is_some()),
+            ("git", self.git.is_some()),
+            ("pip", self.pip.is_some()),
+            ("cargo", self.cargo.is_some()),
+            ("apt", self.apt.is_some()),
+            ("npm", self.npm.is_some()),
+            ("image", self.image.is_some()),
+        ]
+    }
+
+    /// Returns the fields that each name a set of things, with whether they do.
+    pub(super) fn sets(&self) -> [(&'static str, bool); 8] {
+        [
+            ("imports", !self.imports.is_empty()),
+            ("statements", !self.statements.is_empty()),
+            ("lines", !self.lines.is_empty()),
+            ("files", self.files.is_some()),
+            ("arguments", self.arguments == Some(true)),
+            ("variables", self.variables == Some(true)),
+            ("set", !self.set.is_empty()),
+            ("from", self.from.is_some() || self.to.is_some()),
+        ]
+    }
+
     /// Returns the fields that say what is searched, with whether they do.
-    fn subjects(&self) -> Vec<(&'static str, bool)> {
+    fn subjects(&self) -> [(&'static str, bool); 8] {
         if self.ask == Some(Ask::Bisect) {
-            vec![
-                ("over", !self.over.is_empty()),
-                ("range", self.range.is_some()),
-                ("git", self.git.is_some()),
-                ("pip", self.pip.is_some()),
-                ("cargo", self.cargo.is_some()),
-                ("apt", self.apt.is_some()),
-                ("npm", self.npm.is_some()),
-                ("image", self.image.is_some()),
-            ]
+            self.lists()
         } else {
-            vec![
-                ("imports", !self.imports.is_empty()),
-                ("statements", !self.statements.is_empty()),
-                ("lines", !self.lines.is_empty()),
-                ("files", self.files.is_some()),
-                ("arguments", self.arguments == Some(true)),
-                ("variables", self.variables == Some(true)),
-                ("set", !self.set.is_empty()),
-                ("from", self.from.is_some() || self.to.is_some()),
-            ]
+            self.sets()
         }
     }
 

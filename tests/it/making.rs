@@ -427,7 +427,10 @@ fn what_had_to_go_is_made_again_when_it_is_needed() {
         let (_, mut state) = begin(reduce(3, 1));
         let events = run(&mut state, World { seed, ..world }, None);
         assert_in_order(&events, 1);
-        assert_eq!(policy::of(&state.plan).verdict(&state), policy::Verdict::Found);
+        assert_eq!(
+            policy::of(&state.plan).verdict(&state),
+            policy::Verdict::Found
+        );
         let mut made = BTreeSet::new();
         again += events
             .iter()
