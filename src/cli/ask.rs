@@ -133,8 +133,8 @@ const SEARCH: &str = "How it is searched";
 /// What is searched.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct BisectFlags {
-    /// The list, in order: the first is good, the last one bad
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ASKED)]
+    /// The list, in order: the first is good, the last one bad; or a file with a line for each
+    #[arg(long, value_name = "A,B,C|@FILE", value_delimiter = ',', help_heading = ASKED)]
     over: Vec<String>,
     /// The same as numbers
     #[arg(long, value_name = "A..B", help_heading = ASKED)]

@@ -149,6 +149,19 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
     Ok(text.lines().filter_map(commit).collect())
 }
 
+/// Returns what a commit merged, as `BASE..TIP`; nothing where it is no merge.
+pub fn merged(root: &Path, commit: &str) -> Option<String> {
+    let sides = [format!("{commit}^1"), format!("{commit}^2")];
+    let [ours, theirs] = &sides;
+    let base = said(root, &["merge-base", ours, theirs]).ok()?;
+    let short = |commit: &str| {
+        let named = format!("{commit}^{{commit}}");
+        let name = said(root, &["rev-parse", "--short", &named]).ok()?;
+        Some(name.trim().to_owned())
+    };
+    Some(format!("{}..{}", short(base.trim())?, short(theirs)?))
+}
+
 /// Says how the folder of a commit is made: a work tree, and what is built in it. Git looks at all
 /// work trees when it makes one, and fails where another is half made: so they wait for each other.
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {

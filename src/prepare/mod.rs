@@ -10,7 +10,7 @@ mod maker;
 mod reduced;
 mod tree;
 
-pub use git::{Commit, Line, line, work_tree};
+pub use git::{Commit, Line, line, merged, work_tree};
 pub use maker::{Maker, Reserved, Stage};
 pub use reduced::{Reduced, reduced};
 

@@ -63,7 +63,7 @@ pub struct Scenario {
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.
     pub reference: Option<String>,
-    /// To bisect: what `{variant}` stands for, in order; the first is good, the last one bad.
+    /// To bisect: what `{variant}` stands for, in order; the first is good, the last one bad. `@FILE` is a file with a line for each.
     pub over: Vec<String>,
     /// To bisect: the same as numbers, such as `1..64`.
     pub range: Option<Numbers>,

@@ -2,7 +2,7 @@
 //! found.
 
 use super::refuse;
-use crate::model::Known;
+use crate::model::{Choices, Known, Place};
 use crate::scenario::Refusal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,6 +45,18 @@ fn read(field: &str, file: &Path) -> Result<String, Refusal> {
         let what = format!("cannot read `{}`: {error}", file.display());
         refuse(field, what, "name a file of text")
     })
+}
+
+/// Reads a list, of which each place has a line.
+pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
+    let text = read("over", file)?;
+    let names = text.lines().map(str::trim);
+    let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
+    let place = |name: &str| Place {
+        name: name.to_owned(),
+        about: None,
+    };
+    Ok(Choices::Places(names.map(place).collect()))
 }
 
 /// Reads how likely each place is the first that fails. What is not named is as likely as the

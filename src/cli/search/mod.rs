@@ -11,7 +11,7 @@ use crate::prepare::{self, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
 use crate::source::Grain;
 use crate::term;
-use known::{known, weights};
+use known::{known, listed, weights};
 use packages::{images, of_differences, versions};
 use pieces::{of_files, of_sources};
 use std::collections::BTreeMap;
@@ -79,6 +79,12 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
             versions(scenario, field, spec, manager, base, folder)?,
             Vec::new(),
         ),
+        (None, None)
+            if let [file] = scenario.over.as_slice()
+                && file.starts_with('@') =>
+        {
+            (listed(&base.join(&file[1..]))?.into(), Vec::new())
+        }
         (None, None) if scenario.image.is_some() => (images(scenario)?, Vec::new()),
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
@@ -111,7 +117,7 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
 fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::say(
-            "note: a merge is one step here; if one is found, --git \"$(git merge-base M^1 M^2)..M^2\" searches what it merged",
+            "note: a merge is one step here; if one is found, what it merged can be searched next",
         );
     }
     if line.has_submodules {

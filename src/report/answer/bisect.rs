@@ -5,13 +5,15 @@ use super::{confidence, independence};
 use crate::model::{Place, VariantId};
 use crate::policy::{Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
+use crate::stats;
 use crate::stats::search::Verdict as Found;
-use crate::stats::{self, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Places that are no likelier than this are left out, unless they were tried.
 const UNLIKELY: f64 = 0.005;
+/// More trials than this are not worth a word.
+const MOST_MISSING: u64 = 1000;
 
 /// Which is the first that fails, and what that rests on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -71,6 +73,8 @@ pub struct LocalCheck {
     pub p_value: f64,
     /// Whether that is small enough for their own trials to show it.
     pub confirmed: bool,
+    /// How many more clean trials of the one before would make it so; 0 when it is.
+    pub missing: u64,
 }
 
 impl Bisection {
@@ -226,10 +230,13 @@ impl Bisection {
             )
         };
         if let Some(local) = &self.local {
-            let said = if local.confirmed {
-                "their own trials show it"
-            } else {
-                "not confirmed by their own trials alone"
+            let said = match local.missing {
+                0 => "their own trials show it".to_owned(),
+                missing => format!(
+                    "not confirmed by their own trials alone; {} of {} would do it",
+                    words::plural(missing, "more clean trial"),
+                    local.before
+                ),
             };
             lines.push(format!(
                 "{} failed {}, {} {} it {}: p = {}, {said}",
@@ -340,12 +347,17 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
     let before = group.first.checked_sub(1)?;
     let ((k, n), (others, clean)) = (search.known.counts(group.last), search.known.counts(before));
     let p_value = stats::fisher(k, n, others, clean).greater;
+    let alpha = state.plan.alpha.value();
+    let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
     let name = |place: usize| places(state)[place].name.clone();
     Some(LocalCheck {
         culprit: name(group.last),
         before: name(before),
         p_value,
-        confirmed: real(n) > 0.0 && p_value <= state.plan.alpha.value(),
+        confirmed: shown(0),
+        missing: (0..MOST_MISSING)
+            .find(|more| shown(*more))
+            .unwrap_or(MOST_MISSING),
     })
 }
 
