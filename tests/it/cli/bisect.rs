@@ -121,6 +121,30 @@ fn a_place_that_only_fails_otherwise_is_left_out() {
 }
 
 #[test]
+fn a_list_may_stand_in_a_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("list", "# oldest first\n1.9\n1.10\n\n2.0\n2.1\n");
+    let line = "case {variant} in 2.*) exit 1;; esac";
+    let all = sandbox.bisect(&["--over", "@list", "--seed", "1", "--shell", line]);
+    assert_eq!(told(&all), (json!("found"), json!(["2.0"]), 0), "{}", all.1);
+}
+
+#[test]
+fn places_between_are_tried_where_the_ends_agree() {
+    let sandbox = Sandbox::new();
+    let inside = "[ {variant} -lt 6 ] || [ {variant} -gt 11 ] || exit 3";
+    let limit = ["--range", "0..16", "--reproduce-limit", "40"];
+    let all = sandbox.bisect(&[&limit[..], &["--shell", inside]].concat());
+    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let wanted = "but 8 did (1/1): it comes and goes";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    // Where both fail, what does not is named with what was found.
+    let outside = "[ {variant} -ge 6 ] && [ {variant} -le 11 ] || exit 3";
+    let all = sandbox.bisect(&[&limit[..], &["--seed", "1", "--shell", outside]].concat());
+    assert!(all.1.stdout.contains("it may come and go"), "{}", all.1);
+}
+
+#[test]
 fn what_fails_at_the_good_end_too_is_said() {
     let sandbox = Sandbox::new();
     let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);

@@ -276,6 +276,13 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
         "{}",
         all.1
     );
+    // And what it merged can be searched next, as it is told.
+    let next = all.1.stderr.lines().find_map(|line| {
+        let (_, merged) = line.split_once("is searched by the same with --git ")?;
+        Some(merged.to_owned())
+    });
+    let all = repository.bisect(&["--git", &next.expect("told")]);
+    assert_eq!(told(&all), found(&["worse"]), "{}", all.1);
 }
 
 #[test]
