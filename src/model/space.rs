@@ -299,16 +299,6 @@ impl Choices {
     }
 }
 
-impl Thing {
-    /// Returns what it is called where it stands alone: `import torch (app.py:14)`.
-    pub fn full_name(&self) -> String {
-        match &self.at {
-            Some(at) => format!("{} ({at})", self.name),
-            None => self.name.clone(),
-        }
-    }
-}
-
 impl Subset {
     /// True when it holds this thing.
     pub fn holds(&self, thing: u32) -> bool {

@@ -112,14 +112,19 @@ impl Bisection {
             rate: [rate.lo, rate.hi],
             points: points(state, &search, &masses),
             local: local(state, &search),
-            contradiction: search.known.contradiction().map(|found| {
-                format!(
-                    "{} seems bad and {}, which comes {}, good",
-                    name(found.fails),
-                    name(found.passes),
-                    if is_fixed(state) { "earlier" } else { "later" }
-                )
-            }),
+            // The bad end was seen to fail: if it does so more rarely than others, that makes it no good one.
+            contradiction: search
+                .known
+                .contradiction()
+                .filter(|found| found.passes != newest)
+                .map(|found| {
+                    format!(
+                        "{} seems bad and {}, which comes {}, good",
+                        name(found.fails),
+                        name(found.passes),
+                        if is_fixed(state) { "earlier" } else { "later" }
+                    )
+                }),
             error_rate: alpha,
             assumptions: independence(state),
         };
