@@ -9,6 +9,7 @@ pub mod class;
 mod event;
 mod evidence;
 mod host;
+mod load;
 mod observation;
 mod outcome;
 mod piece;
@@ -27,6 +28,10 @@ pub use evidence::{
     Phase, Signature, SignatureId, Thread,
 };
 pub use host::Host;
+pub use load::{
+    Amount, Answer, Body, Connections, Death, Ended, Http, Latencies, Load, LoadSeen, Owner, Pace,
+    Part, Pick, Ready, RequestPlan, Stage, Target, WarmUp,
+};
 pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use piece::{Piece, Pieces, Shell};
@@ -34,7 +39,9 @@ pub use plan::{
     ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
     Resource, Role, Stop, Timeout, VariantPlan,
 };
-pub use question::{Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Search};
+pub use question::{
+    Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Ramp, Search,
+};
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
 pub use space::{Choice, Choices, Known, Make, Place, Source, Space, Subset, Thing, What};

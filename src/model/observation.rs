@@ -1,4 +1,4 @@
-use super::{Casualty, CoreSeen, Hang, KernelLine, Signal, Text, is_default, micros};
+use super::{Casualty, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -38,6 +38,9 @@ pub struct Observation {
     /// What its processes were doing at the deadline, where it did not end.
     #[serde(skip_serializing_if = "is_default")]
     pub hang: Option<Hang>,
+    /// What the clients saw of it, where the trial is the life of a service.
+    #[serde(skip_serializing_if = "is_default")]
+    pub load: Option<Box<LoadSeen>>,
     /// How large what `setup` left running was after the trial, where that was looked at.
     #[serde(skip_serializing_if = "is_default")]
     pub around: Option<Around>,

@@ -1,5 +1,6 @@
 use super::{
-    Baseline, Choice, Confirm, Factor, Make, Only, Question, Rules, Space, Text, is_default, micros,
+    Baseline, Choice, Confirm, Factor, Load, Make, Only, Question, Rules, Space, Text, is_default,
+    micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,6 +33,9 @@ pub struct Plan {
     /// Commands around the trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: Hooks,
+    /// What the services of the variants are put under.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub load: Option<Load>,
     /// How long it may take to make a variant.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub make_limit: Duration,
@@ -149,6 +153,9 @@ pub struct VariantPlan {
     /// What it is of a plan's space.
     #[serde(default, skip_serializing_if = "is_default")]
     pub choice: Option<Choice>,
+    /// How many clients the load has, if not as many as that of the plan.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub clients: Option<u32>,
 }
 
 impl VariantPlan {
@@ -225,7 +232,7 @@ pub enum Role {
     Main,
     /// Runs beside the main process and is stopped with it.
     Helper,
-    /// Lives across trials.
+    /// Is put under load: its end before that of the load decides the outcome.
     Service,
 }
 

@@ -17,6 +17,19 @@ pub enum Question {
     Bisect(Search),
     /// Which smallest set of things keeps the failure?
     Reduce(Search),
+    /// From how many clients on does it fail?
+    Ramp(Ramp),
+}
+
+/// A search for the lowest level of load that fails; the plan's variants are the levels, upwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ramp {
+    /// The rate, in millionths of a life, from which on a level is said to fail.
+    pub detect: u32,
+    /// Silent lives that a level is at first believed after; the two around the answer are
+    /// tried until the rate is excluded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub quick: Option<u32>,
 }
 
 /// A search in the plan's space.

@@ -69,7 +69,7 @@ pub trait Policy: Send + Sync {
 /// Returns the policy that answers the question of a plan.
 pub fn of(plan: &Plan) -> &'static dyn Policy {
     match &plan.question {
-        Question::Rate => &Repeat,
+        Question::Rate | Question::Ramp(_) => &Repeat,
         Question::Confirm(_) => &Confirm,
         Question::Compare(compare) => match compare.find {
             Find::Failing => &Race,

@@ -92,6 +92,7 @@ impl Scenario {
                 None => Duration::ZERO,
             },
             space,
+            load: None,
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
             environment: if clear {
                 Vec::new()
@@ -246,7 +247,10 @@ impl Scenario {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             // These have an end of their own.
-            Question::Confirm(_) | Question::Bisect(_) | Question::Reduce(_) => (None, None),
+            Question::Confirm(_)
+            | Question::Bisect(_)
+            | Question::Reduce(_)
+            | Question::Ramp(_) => (None, None),
             Question::Compare(compare) => match compare.find {
                 Find::Failing => (None, Some(DEFAULT_DURATION)),
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
@@ -347,6 +351,7 @@ impl Scenario {
             edits,
             make: None,
             choice: None,
+            clients: None,
         })
     }
 

@@ -258,7 +258,7 @@ impl Sink for Live {
 /// How far the answer has come: by the numbers that count, those of the gap-free prefix.
 fn progress(state: &State) -> Option<String> {
     match &state.plan.question {
-        Question::Rate => rate(state),
+        Question::Rate | Question::Ramp(_) => rate(state),
         Question::Confirm(_) => {
             let progress = Progress::of(state)?;
             let needed = progress.needed?;

@@ -104,7 +104,7 @@ impl Answer {
 /// Says before the start what it will take, and what can be known then.
 pub fn beforehand(state: &State) -> Vec<String> {
     match &state.plan.question {
-        Question::Rate => Vec::new(),
+        Question::Rate | Question::Ramp(_) => Vec::new(),
         Question::Confirm(asked) => confirm::beforehand(state, asked),
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),
