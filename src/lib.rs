@@ -46,6 +46,7 @@ pub mod cli;
 pub mod doctor;
 pub mod driver;
 pub mod exec;
+pub mod load;
 pub mod model;
 pub mod oracle;
 pub mod packages;

@@ -181,10 +181,10 @@ pub(super) struct BisectFlags {
 
 /// What is tried, and how.
 #[derive(Args)]
-struct Rest {
+pub(super) struct Rest {
     /// A scenario file that says the rest
     #[arg(long, value_name = "FILE", help_heading = ASKED)]
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -352,7 +352,7 @@ impl Reduce {
 
 impl Rest {
     /// Asks a question about what was typed, or about what a file says.
-    fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+    pub(super) fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
         let overlay = |scenario: &mut Scenario| {

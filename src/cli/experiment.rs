@@ -9,7 +9,7 @@ use super::signals::{Signals, listen};
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
-    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Role, Signal, StopCause, Text,
+    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Text,
     TrialId, VariantId, VariantPlan,
 };
 use crate::policy;
@@ -400,10 +400,7 @@ fn no_cores(plan: &Plan) -> Option<String> {
         Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
     };
     let folders = plan.variants.iter().flat_map(|variant| {
-        let mains = variant
-            .actors
-            .iter()
-            .filter(|actor| actor.role == Role::Main);
+        let mains = variant.actors.iter().filter(|actor| actor.role.decides());
         // What is made later lies on the same disk as what it is made from, or so we hope.
         let made = variant.make.as_ref().map(|make| &make.cwd);
         mains.map(move |main| made.unwrap_or(&main.cwd))

@@ -10,6 +10,7 @@ mod exit;
 mod experiment;
 mod explain;
 mod list;
+mod load;
 mod plan;
 mod preflight;
 mod replay;
@@ -54,6 +55,7 @@ enum Command {
     Compare(ask::Compare),
     Bisect(ask::Bisect),
     Reduce(ask::Reduce),
+    Load(Box<load::Load>),
     Scenario(run::FromFile),
     Resume(run::Resume),
     Report(report::Make),
@@ -104,6 +106,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Compare(compare) => compare.execute(),
         Command::Bisect(bisect) => bisect.execute(),
         Command::Reduce(reduce) => reduce.execute(),
+        Command::Load(load) => load.execute(),
         Command::Scenario(file) => file.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),

@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
 use crate::exec::{Executor as _, Halt, Local, Made};
-use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Role, Trial};
+use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Trial};
 use crate::oracle;
 use crate::report::words;
 use crate::slot::{CommandLine, Numbers};
@@ -212,7 +212,7 @@ fn main_actor<'a>(
     scratch: Option<&Path>,
 ) -> (Numbers, &'a ActorPlan) {
     let variant = plan.variant(trial.variant);
-    let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+    let main = variant.actors.iter().find(|actor| actor.role.decides());
     (
         Numbers::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),

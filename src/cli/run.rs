@@ -6,7 +6,6 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
 use super::search::searched;
-use crate::model::Role;
 use crate::model::{Event, Plan};
 use crate::policy;
 use crate::scenario::{Actor, Ask, Refusal, Scenario, Surroundings};
@@ -118,7 +117,7 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
 
 /// Lets the command that was typed take the place of the main one among several processes.
 fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
-    let is_main = |actor: &&mut Actor| actor.role == Role::Main;
+    let is_main = |actor: &&mut Actor| actor.role.decides();
     let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());

@@ -6,7 +6,7 @@
 
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
-use crate::model::{Autopsy, CoreSeen, Ending, Observation, Role, VariantPlan};
+use crate::model::{Autopsy, CoreSeen, Ending, Observation, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
@@ -165,7 +165,7 @@ impl Collector {
 /// an emulator was told to be: `qemu-x86_64 -cpu SandyBridge ./program`.
 fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role == Role::Main);
+    let mains = mains.filter(|actor| actor.role.decides());
     let words = mains.flat_map(|actor| actor.command.windows(3));
     let mut models = words.filter_map(|words| {
         let [program, flag, model] = words else {

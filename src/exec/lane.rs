@@ -126,14 +126,14 @@ impl Slot {
         let _ = self.group.as_deref().map(std::fs::remove_dir);
     }
 
-    async fn order(&mut self, order: &Order) -> io::Result<()> {
+    pub(super) async fn order(&mut self, order: &Order) -> io::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         self.line.get_mut().write_all(&line).await
     }
 
     /// Waits for the next reply. May be dropped halfway: what was read stays.
-    async fn reply(&mut self) -> io::Result<Reply> {
+    pub(super) async fn reply(&mut self) -> io::Result<Reply> {
         loop {
             self.line.read_until(b'\n', &mut self.unread).await?;
             let Some(line) = self.unread.strip_suffix(b"\n") else {
@@ -151,7 +151,7 @@ impl Slot {
 }
 
 /// Waits until more is asked for than was told.
-async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
+pub(super) async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
     let level = halt
         .wait_for(|level| *level > told)
         .await

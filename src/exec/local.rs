@@ -5,9 +5,11 @@ mod making;
 use super::around::Watch;
 use super::evidence::Collector;
 use super::lane::Slot;
+use super::life::Lives;
 use super::{Answer, Executor, Halt, Made};
+use crate::load::Live;
 use crate::model::{
-    Capture, HookSeen, Lane, Observation, Plan, Text, Trial, VariantId, VariantPlan,
+    Capture, HookSeen, Lane, Observation, Plan, Ready, Text, Trial, VariantId, VariantPlan,
 };
 use crate::oracle;
 use crate::prepare::Maker;
@@ -47,6 +49,8 @@ struct Shared {
     /// Variants whose `setup` is done.
     set_up: Register<BTreeSet<VariantId>>,
     collector: Collector,
+    /// Of services under load.
+    lives: Option<Lives>,
     around: Watch,
     /// Held by a trial that may dump a core, where all cores have one name and would
     /// overwrite each other.
@@ -76,6 +80,10 @@ impl Local {
             settle: plan.settle,
             leaks: plan.rules.leaks,
             patterns: oracle::patterns(&plan.rules),
+            ready: plan.load.as_ref().and_then(|load| match &load.ready {
+                Ready::Log(line) => Some(line.clone()),
+                _ => None,
+            }),
         };
         let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
         let shared = Shared {
@@ -87,6 +95,11 @@ impl Local {
             patience: plan.make_limit,
             set_up: Register::default(),
             collector: Collector::new(trials),
+            lives: plan.load.clone().map(|load| Lives {
+                load: Arc::new(load),
+                evidence: trials.to_owned(),
+                live: Arc::default(),
+            }),
             around: Watch::default(),
             one_dump: core_pattern::overwrites().then(Mutex::default),
             pids: Register::default(),
@@ -118,6 +131,12 @@ impl Local {
             cwd: self.cwd.clone().filter(|_| variant.is_none()),
         };
         self.shared.steward(&self.steward, &hook, &mut halt).await
+    }
+
+    /// Returns how the load is going, where there is one.
+    pub fn live(&self) -> Option<Arc<Live>> {
+        let lives = self.shared.lives.as_ref();
+        lives.map(|lives| Arc::clone(&lives.live))
     }
 
     /// Returns the variants of a search whose `setup` was run.
@@ -329,10 +348,18 @@ impl Shared {
         trial: &Trial,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
+        let recipe = self.recipe(trial.variant);
+        if let Some(lives) = &self.lives
+            && let Some(seen) = lives.in_the_way(trial, &recipe.variant).await
+        {
+            return Ok(seen);
+        }
         let slot = self.up(lane, &trial.lane.0.to_string())?;
-        slot.learn(trial.variant, &self.recipe(trial.variant))
-            .await?;
-        let seen = slot.run(trial, halt).await?;
+        slot.learn(trial.variant, &recipe).await?;
+        let seen = match &self.lives {
+            Some(lives) => lives.run(slot, trial, &recipe.variant, halt).await?,
+            None => slot.run(trial, halt).await?,
+        };
         self.complaints
             .lock()
             .expect("no panic")

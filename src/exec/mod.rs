@@ -4,6 +4,7 @@ mod around;
 mod evidence;
 mod fake;
 mod lane;
+mod life;
 mod local;
 
 pub use evidence::STORY;

@@ -70,6 +70,9 @@ pub struct Target {
     /// A socket in the file system, instead of host and port.
     #[serde(skip_serializing_if = "is_default")]
     pub unix: Option<Text>,
+    /// A host that is not this machine, and yet the user's own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub owned: Option<String>,
     /// Which HTTP.
     #[serde(skip_serializing_if = "is_default")]
     pub http: Http,

@@ -55,6 +55,8 @@ pub enum Kind {
     },
     /// Its output matched a rule of the user.
     Output,
+    /// A service that somebody else had started was there no more.
+    Gone,
 }
 
 /// How a death by signal is known.
@@ -81,6 +83,8 @@ pub enum Witness {
         /// The exit code of the main process.
         code: i32,
     },
+    /// From the death of a process below a service, which itself lived on.
+    Below,
     /// From exit code 256-n alone: as Python's `sys.exit(-n)` reports it, or a plain exit code.
     Negated {
         /// The exit code.
@@ -106,6 +110,8 @@ pub enum Void {
     Warmup,
     /// It failed, and whether of the bug looked for is not known: the evidence is missing.
     Untold,
+    /// A service that did not become ready.
+    NotReady,
 }
 
 impl Kind {
@@ -114,7 +120,7 @@ impl Kind {
         match *self {
             Self::Exit { code } => Some(code),
             Self::Signal { witness, .. } => match witness {
-                Witness::Seen { .. } => None,
+                Witness::Seen { .. } | Witness::Below => None,
                 Witness::Told { code }
                 | Witness::Shell { code }
                 | Witness::Masked { code }
@@ -140,6 +146,7 @@ impl Kind {
             Self::Leak => "leak".to_owned(),
             Self::Oom { .. } => "oom".to_owned(),
             Self::Output => "output".to_owned(),
+            Self::Gone => "gone".to_owned(),
         }
     }
 
@@ -158,6 +165,9 @@ impl Kind {
                 "the kernel killed a child of it: out of memory".to_owned()
             }
             Self::Output => "its output matched a failure rule".to_owned(),
+            Self::Gone => {
+                "the service was there no more, and nobody can tell how it ended".to_owned()
+            }
         }
     }
 
@@ -173,7 +183,7 @@ impl Kind {
 /// Plain words for exit codes that have a meaning by convention.
 fn exit_words(code: i32) -> &'static str {
     match code {
-        0 => "finished normally",
+        0 => "ended by itself",
         2 => "the program reported failure, often wrong usage",
         23 => "the program reported failure; LeakSanitizer uses this code",
         66 => "the program reported failure; ThreadSanitizer uses this code",
@@ -210,6 +220,7 @@ impl fmt::Display for Witness {
             Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
             Self::Shell { code } => write!(f, "read from exit {code}"),
             Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),
+            Self::Below => f.write_str("of a process below the service, which lived on"),
             Self::Masked { code } => write!(f, "of a child; the command itself exited with {code}"),
         }
     }
@@ -227,7 +238,7 @@ impl Outcome {
 
 impl Void {
     /// Every reason, for reports that show all of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NotStarted,
         Self::Unprepared,
         Self::Skipped,
@@ -235,6 +246,7 @@ impl Void {
         Self::Lost,
         Self::Warmup,
         Self::Untold,
+        Self::NotReady,
     ];
 }
 
@@ -248,6 +260,7 @@ impl fmt::Display for Void {
             Self::Lost => "lost",
             Self::Warmup => "warm-up",
             Self::Untold => "not known which failure",
+            Self::NotReady => "service not ready",
         })
     }
 }

@@ -159,6 +159,11 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
+    /// True when its trials are lives of a service.
+    pub fn has_service(&self) -> bool {
+        self.actors.iter().any(|actor| actor.role == Role::Service)
+    }
+
     /// True when a search must do something for it before its first trial.
     pub fn is_made(&self) -> bool {
         self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())
@@ -234,6 +239,13 @@ pub enum Role {
     Helper,
     /// Is put under load: its end before that of the load decides the outcome.
     Service,
+}
+
+impl Role {
+    /// True when its end decides the outcome.
+    pub fn decides(self) -> bool {
+        self != Self::Helper
+    }
 }
 
 /// Commands around the trials, each for `sh -c`.
@@ -433,7 +445,12 @@ impl Plan {
     /// True when its numbers make sense, as those of every plan do that was not read
     /// from a damaged file.
     pub fn is_sound(&self) -> bool {
-        let main = |actor: &ActorPlan| actor.role == Role::Main;
+        let decisive = if self.load.is_some() {
+            Role::Service
+        } else {
+            Role::Main
+        };
+        let main = |actor: &ActorPlan| actor.role == decisive;
         self.jobs > 0
             && Alpha::from_confidence(self.alpha.confidence()) == Some(self.alpha)
             && !self.variants.is_empty()

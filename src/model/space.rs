@@ -1,4 +1,4 @@
-use super::{Change, Edit, Pieces, Role, Text, VariantPlan, is_default};
+use super::{Change, Edit, Pieces, Text, VariantPlan, is_default};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
 use std::path::Path;
@@ -228,7 +228,7 @@ impl Space {
                 });
             }
         }
-        let main = |actor: &&mut super::ActorPlan| actor.role == Role::Main;
+        let main = |actor: &&mut super::ActorPlan| actor.role.decides();
         if let Some(main) = variant.actors.iter_mut().find(main) {
             let words = std::mem::take(&mut main.command).into_iter().enumerate();
             for (at, word) in words {

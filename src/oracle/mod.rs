@@ -10,9 +10,11 @@ mod signature;
 pub use killer::killer;
 pub use signature::signature;
 
+use std::collections::BTreeSet;
+
 use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, Observation, Only, Outcome, Role, Rules,
-    Signal, VariantPlan, Void, Witness,
+    Signal, Stage, VariantPlan, Void, Witness,
 };
 
 /// Returns what an observation of a trial of this variant means.
@@ -60,7 +62,7 @@ fn mains<'a>(
     };
     seen.actors
         .iter()
-        .filter(move |actor| role(actor) == Some(Role::Main))
+        .filter(move |actor| role(actor).is_some_and(Role::decides))
 }
 
 fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
@@ -74,6 +76,12 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
         Some(Void::Unprepared)
     } else if seen.actors.iter().any(not_started) {
         Some(Void::NotStarted)
+    } else if seen
+        .load
+        .as_ref()
+        .is_some_and(|load| load.stage == Stage::Starting)
+    {
+        Some(Void::NotReady)
     } else if mains(variant, seen).any(skipped) {
         Some(Void::Skipped)
     } else {
@@ -95,7 +103,10 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
 
     // Of several copies the one that says most: a signal more than a code, both more than a hang.
     let ending = mains(variant, seen)
-        .filter_map(|main| ending(rules, main))
+        .filter_map(|main| match seen.load {
+            Some(_) => end_of_life(main),
+            None => ending(rules, main),
+        })
         .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
     if seen.oom_kills.is_some_and(|kills| kills > 0) {
@@ -116,6 +127,13 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     if ending.is_some() {
         return ending;
     }
+    // Of a service that somebody else had started, the clients may be the only witnesses.
+    if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
+        return Some(match death.hung {
+            true => Kind::Hang { stopped: false },
+            false => Kind::Gone,
+        });
+    }
     if matched(0, fail_rules) {
         return Some(Kind::Output);
     }
@@ -135,8 +153,9 @@ fn masked(
     if rules.ignore_child_crashes || !plain {
         return None;
     }
-    let code = mains(variant, seen).find_map(|main| match main.ending {
-        Ending::Exited(code) => Some(code),
+    let witness = mains(variant, seen).find_map(|main| match main.ending {
+        Ending::Exited(code) => Some(Witness::Masked { code }),
+        Ending::Stopped if seen.load.is_some() => Some(Witness::Below),
         _ => None,
     })?;
     let own = |pid: i32| seen.actors.iter().any(|actor| actor.pid == pid);
@@ -144,13 +163,21 @@ fn masked(
     let cores = seen.cores.iter().filter(|core| !own(core.pid));
     let dumped = cores.filter_map(|core| core.crash.as_ref()?.signal);
     let signal = told.chain(dumped).find(|signal| signal.is_crash())?;
-    let witness = Witness::Masked { code };
     Some(Kind::Signal { signal, witness })
 }
 
 /// True for an ending that the program chose or suffered by itself, which output may excuse.
 fn kind_is_exit(kind: &Kind) -> bool {
     matches!(kind, Kind::Exit { .. } | Kind::Signal { .. })
+}
+
+/// How the life of a service ended before its load did. No exit code is fine then.
+fn end_of_life(service: &ActorSeen) -> Option<Kind> {
+    let rules = Rules {
+        ok: BTreeSet::new(),
+        ..Rules::default()
+    };
+    ending(&rules, service)
 }
 
 fn ending(rules: &Rules, main: &ActorSeen) -> Option<Kind> {

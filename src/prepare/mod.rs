@@ -14,7 +14,7 @@ pub use git::{Commit, Line, line, merged, work_tree};
 pub use maker::{Maker, Reserved, Stage};
 pub use reduced::{Reduced, reduced};
 
-use crate::model::{Change, Edit, Plan, Role, Source, Space, Text, VariantPlan};
+use crate::model::{Change, Edit, Plan, Source, Space, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -111,7 +111,7 @@ impl<'a> Edited<'a> {
     /// Returns the folder that is copied: that in which the main process runs.
     fn root(&self) -> Result<PathBuf, Unready> {
         let mut actors = self.plan.actors.iter();
-        let main = actors.find(|actor| actor.role == Role::Main);
+        let main = actors.find(|actor| actor.role.decides());
         let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
         fs::canonicalize(cwd.as_os_str())
             .and_then(|root| fs::read_dir(&root).map(|_| root))

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::ActorPlan;
+use crate::model::{ActorPlan, Role};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 

@@ -4,7 +4,7 @@ use super::{
     Answer, Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
     SignatureSeen, Trend, Variant, growth::growth, words,
 };
-use crate::model::{Capture, Depth, Kind, Plan, Role, Signature, StopCause, TrialId, VariantId};
+use crate::model::{Capture, Depth, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats::{self, real};
@@ -364,7 +364,7 @@ pub fn command_line(plan: &Plan, variant: VariantId) -> String {
         .variant(variant)
         .actors
         .iter()
-        .find(|actor| actor.role == Role::Main);
+        .find(|actor| actor.role.decides());
     main.map_or_else(String::new, |main| {
         let words = main.command.iter().map(ToString::to_string);
         words

@@ -176,7 +176,7 @@ impl Reader {
         let mut mains = seen
             .actors
             .iter()
-            .filter(|actor| role(actor) == Some(Role::Main));
+            .filter(|actor| role(actor).is_some_and(Role::decides));
         let decisive = decisive(&mut mains, outcome).cloned();
         let (name, class, mut detail) = judged(outcome, &mut seen, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);

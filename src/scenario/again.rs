@@ -4,7 +4,7 @@ use super::{
     Actor, Amount, Codes, Confidence, EnvValue, OnlyRule, Pattern, ResourceName, Scenario, Span,
     TimeoutValue,
 };
-use crate::model::{ActorPlan, Only, Plan, Question, Role, Text, VariantPlan};
+use crate::model::{ActorPlan, Only, Plan, Question, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl Scenario {
             })
         };
         let lone = match variant.actors.as_slice() {
-            [only] if only.name.is_empty() && only.role == Role::Main => Some(only),
+            [only] if only.name.is_empty() && only.role.decides() => Some(only),
             _ => None,
         };
         let mut said = Self {
@@ -45,6 +45,7 @@ impl Scenario {
                 .iter()
                 .map(|limit| (ResourceName::of(limit.resource), Amount(limit.value)))
                 .collect(),
+            loaded: plan.load.clone(),
             tmp_per_run: plan.scratch.then_some(true),
             jobs: NonZeroU32::new(plan.jobs),
             wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
@@ -84,7 +85,7 @@ impl Scenario {
             said.independent = asked.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;
-        let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+        let main = variant.actors.iter().find(|actor| actor.role.decides());
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
             let words: Vec<String> = prefix.iter().map(text).collect::<Result<_, _>>()?;
             let joined = shlex::try_join(words.iter().map(String::as_str));
@@ -110,7 +111,7 @@ impl Scenario {
 
 /// Returns what was said of an actor; of a main one, without the prefix of its command.
 fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
-    let prefix = if plan.role == Role::Main { wrapped } else { 0 };
+    let prefix = if plan.role.decides() { wrapped } else { 0 };
     let command = plan.command.iter().skip(prefix);
     let variable = |(name, value): &(Text, Option<Text>)| {
         Ok((text(name)?, EnvValue(value.as_ref().map(text).transpose()?)))

@@ -7,6 +7,7 @@ mod again;
 mod check;
 mod complaint;
 mod file;
+mod load;
 mod matrix;
 mod plan;
 mod question;
@@ -21,13 +22,14 @@ mod value;
 pub use again::NoText;
 pub use complaint::Complaint;
 pub use file::{complain, load, plan_file};
+pub use load::{Attach, Load, Request};
 pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;
 pub use search::Searched;
 pub use value::{
-    Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
-    ResourceName, Span, TimeoutValue,
+    Amount, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers, OnlyRule,
+    Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,
 };
 
 use crate::model::{Capture, CoreSize, Find, Keep, Leaks, Role};
@@ -45,7 +47,7 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// A sentence for people: what this is about.
     pub description: Option<String>,
-    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which is the first that fails?) or `reduce` (what does the failure need?).
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which is the first that fails?), `reduce` (what does the failure need?) or `ramp` (from how many clients on does it fail?).
     pub ask: Option<Ask>,
     /// To confirm a fix, how often it failed before: counts such as `3/30`, or a run. To compare, how often those variants fail that do.
     pub baseline: Option<String>,
@@ -135,6 +137,14 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// Variables, each with the values to be tried: every combination is a variant, and `{NAME}` stands for the value.
     pub matrix: Matrix,
+    /// HTTP load on the command, which is a service then: a trial is one life of it.
+    pub load: Option<Load>,
+    /// What the load sends; without any, the URL is asked for.
+    #[serde(rename = "request")]
+    pub requests: Vec<Request>,
+    /// The load of a run that is done again.
+    #[serde(skip)]
+    pub loaded: Option<crate::model::Load>,
     /// Copies of the command that run at once within each trial.
     pub copies: Option<NonZeroU32>,
     /// Variables to set; `false` removes one.
@@ -230,6 +240,8 @@ pub enum Ask {
     Bisect,
     /// What does the failure need?
     Reduce,
+    /// From how many clients on does it fail?
+    Ramp,
 }
 
 /// One role in a trial.
@@ -239,7 +251,7 @@ pub enum Ask {
 pub struct Actor {
     /// Its name in reports and in the names of kept files.
     pub name: String,
-    /// `main` decides the outcome, `helper` runs beside it and is stopped with it.
+    /// `main` decides the outcome, `helper` runs beside it and is stopped with it; `service` is a main one under load.
     pub role: Role,
     /// The program and its arguments.
     pub command: Option<Vec<String>>,

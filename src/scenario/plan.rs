@@ -25,6 +25,12 @@ const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 const DEFAULT_KEPT: u64 = 5;
+/// Lives of a service, when nothing says how many.
+pub(super) const DEFAULT_LIVES: u64 = 20;
+/// Time for the levels of a ramp.
+const RAMP_DURATION: Duration = Duration::from_secs(1800);
+/// Nothing else ends the life of a service that its clients still hear of.
+const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// What the plan takes from where provoke runs.
 #[derive(Clone, Debug)]
@@ -72,6 +78,11 @@ impl Scenario {
             Some(space) => vec![space.variant(&space.failing())],
             None => self.variants(&around.base)?,
         };
+        let load = self.load(&around.base)?;
+        let variants = match self.asks() {
+            Ask::Ramp => self.levels(&variants)?,
+            _ => variants,
+        };
         let question = self.question(&variants, around.baseline)?;
         let made = space
             .as_ref()
@@ -92,7 +103,7 @@ impl Scenario {
                 None => Duration::ZERO,
             },
             space,
-            load: None,
+            load,
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
             environment: if clear {
                 Vec::new()
@@ -117,9 +128,12 @@ impl Scenario {
                 })
                 .collect(),
             scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
-            timeout: self
-                .timeout
-                .map_or(Timeout::After(DEFAULT_TIMEOUT), |value| value.0),
+            timeout: match (self.timeout, self.is_loaded()) {
+                (Some(value), _) => value.0,
+                (None, false) => Timeout::After(DEFAULT_TIMEOUT),
+                // Its clients know when a service hangs.
+                (None, true) => Timeout::After(LONG_LIFE),
+            },
             grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
             settle: self.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
             rules: Rules {
@@ -245,12 +259,11 @@ impl Scenario {
         let open_ended = failures.is_some() || self.width.is_some();
         let (runs, time) = match question {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
+            Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
+            Question::Ramp(_) => (None, Some(RAMP_DURATION)),
             // These have an end of their own.
-            Question::Confirm(_)
-            | Question::Bisect(_)
-            | Question::Reduce(_)
-            | Question::Ramp(_) => (None, None),
+            Question::Confirm(_) | Question::Bisect(_) | Question::Reduce(_) => (None, None),
             Question::Compare(compare) => match compare.find {
                 Find::Failing => (None, Some(DEFAULT_DURATION)),
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
@@ -393,12 +406,16 @@ impl Scenario {
         filling: &Filling<'_>,
     ) -> Result<Vec<ActorPlan>, Refusal> {
         let mut actors = self.said_actors()?;
-        if !actors.iter().any(|actor| actor.role == Role::Main) {
+        if self.is_loaded() {
+            let decisive = actors.iter_mut().filter(|actor| actor.role.decides());
+            decisive.for_each(|actor| actor.role = Role::Service);
+        }
+        if !actors.iter().any(|actor| actor.role.decides()) {
             let hint = "one actor must have the role `main`: its end decides the outcome";
             return Err(refuse("no actor is the main one", &["actor"], hint));
         }
         let own_command = variant.command.is_some() || variant.shell.is_some();
-        for actor in actors.iter_mut().filter(|actor| actor.role == Role::Main) {
+        for actor in actors.iter_mut().filter(|actor| actor.role.decides()) {
             if own_command {
                 actor.command.clone_from(&variant.command);
                 actor.shell.clone_from(&variant.shell);
@@ -413,7 +430,7 @@ impl Scenario {
         };
         let cwd = path(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
-            let main = actor.role == Role::Main;
+            let main = actor.role.decides();
             let index = index.to_string();
             let of_actor = ["actor", index.as_str()];
             let of_actor = if self.actors.is_empty() {
@@ -478,8 +495,29 @@ impl Scenario {
     }
 
     /// Returns the actors that were described, or the one that `command` stands for.
+    /// True when its trials are lives of a service.
+    fn is_loaded(&self) -> bool {
+        self.load.is_some() || self.loaded.is_some()
+    }
+
     fn said_actors(&self) -> Result<Vec<Actor>, Refusal> {
         let short = self.command.is_some() || self.shell.is_some();
+        if let Some((load, _)) = self
+            .load
+            .as_ref()
+            .and_then(|load| Some((load, load.attach?)))
+        {
+            if short || !self.actors.is_empty() {
+                let what = "the service is somebody else's, and there is a command to start it";
+                return Err(refuse(what, &["load", "attach"], "give one of the two"));
+            }
+            // Its command is not ours to know.
+            let actor = Actor {
+                command: Some(load.url.iter().cloned().collect()),
+                ..Actor::default()
+            };
+            return Ok(vec![actor]);
+        }
         if self.actors.is_empty() {
             let without = |one: &Variant| one.command.is_none() && one.shell.is_none();
             let missing = self.variants.iter().position(without);
@@ -527,11 +565,11 @@ impl Scenario {
         if let Some(index) = self
             .actors
             .iter()
-            .position(|actor| actor.role == Role::Service)
+            .position(|actor| actor.role == Role::Service && !self.is_loaded())
         {
-            let hint = "a service lives across trials, which only a load test does; use `helper` for what runs beside the main process";
+            let hint = "a service is put under load: say where it listens, `[load] url = ...`; what runs beside the main process is a `helper`";
             return Err(refuse(
-                "`run` has no services",
+                "there is a service, and no load",
                 &["actor", &index.to_string(), "role"],
                 hint,
             ));

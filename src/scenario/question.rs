@@ -3,7 +3,8 @@
 use super::plan::{Refusal, refuse};
 use super::{Ask, Scenario};
 use crate::model::{
-    Baseline, Compare, Confirm, Find, Measured, Only, Question, Search, VariantId, VariantPlan,
+    Baseline, Compare, Confirm, Find, Measured, Only, Question, Ramp, Search, VariantId,
+    VariantPlan,
 };
 
 /// Trials of the last variant, after which it is given up that it fails, unless told.
@@ -16,7 +17,7 @@ impl Scenario {
         variants: &[VariantPlan],
         measured: Option<Measured>,
     ) -> Result<Question, Refusal> {
-        let ask = self.ask.unwrap_or_default();
+        let ask = self.asks();
         self.check_fields_of(ask)?;
         let search = || Search {
             clean: self.clean.unwrap_or(false),
@@ -30,6 +31,10 @@ impl Scenario {
             Ask::Compare => self.compare(variants, measured).map(Question::Compare),
             Ask::Bisect => Ok(Question::Bisect(search())),
             Ask::Reduce => Ok(Question::Reduce(search())),
+            Ask::Ramp => Ok(Question::Ramp(Ramp {
+                detect: self.detect(),
+                quick: None,
+            })),
         }
     }
 
@@ -126,7 +131,9 @@ impl Scenario {
             let hint = "use `provoke bisect` or `provoke reduce`";
             return Err(refuse(what, &[field], hint));
         }
-        if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce) && self.baseline.is_some() {
+        if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce | Ask::Ramp)
+            && self.baseline.is_some()
+        {
             let hint = "use `provoke confirm` to ask whether it is fixed, or `provoke compare`";
             let what = format!("`{name}` has no baseline");
             return Err(refuse(what, &["baseline"], hint));
@@ -280,6 +287,12 @@ impl Scenario {
         })
     }
 
+    /// Returns what is asked; levels of load say so by themselves.
+    pub(super) fn asks(&self) -> Ask {
+        let fallback = if self.ramps() { Ask::Ramp } else { Ask::Rate };
+        self.ask.unwrap_or(fallback)
+    }
+
     /// True when every failure is the bug.
     pub fn takes_any_failure(&self) -> bool {
         self.any_failure.unwrap_or(false)
@@ -309,6 +322,7 @@ impl Ask {
             Self::Compare => "compare",
             Self::Bisect => "bisect",
             Self::Reduce => "reduce",
+            Self::Ramp => "ramp",
         }
     }
 }

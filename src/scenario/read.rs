@@ -2,8 +2,8 @@
 
 use super::matrix::Level;
 use super::{
-    Amount, Codes, Confidence, EnvValue, Expectation, Numbers, OnlyRule, Pattern, Rate,
-    ResourceName, Span, TimeoutValue,
+    Amount, Attach, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers,
+    OnlyRule, Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,
 };
 use crate::model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -115,6 +115,27 @@ from_text! {
         "description": "Whole numbers such as `1..64`.",
         "type": "string",
         "examples": ["1..64"],
+    }
+    Clients {
+        "description": "A number of clients such as `10`, or levels such as `1..64` or `8,9,10`.",
+        "type": ["string", "integer"],
+        "minimum": 1,
+        "examples": [10, "1..64"],
+    }
+    Frequency {
+        "description": "A rate such as `50/s` or `90/min`.",
+        "type": ["string", "number"],
+        "examples": ["50/s"],
+    }
+    ReadyWhen {
+        "description": "`tcp`, a path such as `/healthz`, `log:REGEX`, or a time such as `2s`.",
+        "type": ["string", "number"],
+        "examples": ["/healthz", "tcp", "log:Listening on", "2s"],
+    }
+    Attach {
+        "description": "The number of a process, or `listener`.",
+        "type": ["string", "integer"],
+        "examples": ["listener", 1234],
     }
     Amount {
         "description": "An amount such as `0`, `512M`, `4G` or `unlimited`.",

@@ -5,7 +5,7 @@ use super::matrix::Combination;
 use super::plan::{Refusal, Surroundings, refuse};
 use super::{Ask, Numbers, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Choices, Known, Make, Place, Role, Source, Space, Text, Thing, VariantPlan, What,
+    ActorPlan, Choices, Known, Make, Place, Source, Space, Text, Thing, VariantPlan, What,
 };
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -314,7 +314,7 @@ impl Scenario {
 
     /// Returns the arguments of the main command.
     fn words(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
-        let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+        let main = variant.actors.iter().find(|actor| actor.role.decides());
         if main.is_none_or(|_| self.shell.is_some()) {
             return Err(refuse(
                 "the words of a line for the shell cannot be left out",
@@ -383,7 +383,7 @@ fn places(names: impl Iterator<Item = String>) -> Choices {
 
 /// Returns the variables that the trials see, the ones that were set for them first.
 fn variables(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
-    let main = variant.actors.iter().find(|actor| actor.role == Role::Main);
+    let main = variant.actors.iter().find(|actor| actor.role.decides());
     let own = main.into_iter().flat_map(|main| &main.env);
     let own: Vec<(&Text, &Text)> = own
         .filter_map(|(name, value)| Some((name, value.as_ref()?)))
@@ -416,7 +416,7 @@ fn move_to(
     let main = template
         .actors
         .iter_mut()
-        .find(|actor| actor.role == Role::Main);
+        .find(|actor| actor.role.decides());
     if let Some(main) = main {
         main.command
             .splice(0..0, searched.wrap.iter().map(Text::from));

@@ -1,9 +1,12 @@
 //! The values of flags and fields: each is read from text in one way, with an
 //! error that says what would have been right.
 
+use super::load::Attach;
 use super::spell::nearest;
-use crate::model::{Alpha, Expect, Only, Resource, Signal, Timeout};
+use crate::model::{Alpha, Expect, Only, Ready, Resource, Signal, Timeout};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -49,6 +52,25 @@ pub struct ResourceName(pub &'static str);
 /// Whole numbers from one to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers(pub u64, pub u64);
+
+/// Clients at once: a number, or levels of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// So many.
+    Of(NonZeroU32),
+    /// Levels from one to another.
+    Between(u64, u64),
+    /// These levels.
+    Levels(Vec<u32>),
+}
+
+/// How often something comes, in thousandths of a hertz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frequency(pub u64);
+
+/// When a service is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyWhen(pub Ready);
 
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,6 +272,144 @@ impl FromStr for Numbers {
             ));
         }
         Ok(Self(first, last))
+    }
+}
+
+impl Clients {
+    /// True when the first of several levels is searched that fails.
+    pub fn are_levels(&self) -> bool {
+        !matches!(self, Self::Of(_))
+    }
+
+    /// Returns the levels upwards: of a range, unless each is wanted, a few between every
+    /// doubling.
+    pub fn levels(&self, exact: bool) -> Vec<u32> {
+        match self {
+            Self::Of(clients) => vec![clients.get()],
+            Self::Levels(levels) => levels.clone(),
+            Self::Between(first, last) => {
+                // 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32 ...
+                let coarse = |level: &u64| {
+                    let power = 1 << level.ilog2();
+                    let pieces = if power < 8 { 2 } else { 4 };
+                    let whole = level * pieces % power == 0 && level * 2 <= power * 3;
+                    exact || whole || level == first || level == last
+                };
+                let all = (*first..=*last).filter(coarse);
+                all.filter_map(|level| u32::try_from(level).ok()).collect()
+            }
+        }
+    }
+}
+
+impl FromStr for Clients {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const MOST: u64 = 100_000;
+        let help = || {
+            format!(
+                "`{text}` is no number of clients such as `10`, and no levels such as `1..64` or `8,9,10`"
+            )
+        };
+        let number = |part: &str| {
+            let number = part.trim().parse::<u64>().ok();
+            number
+                .filter(|number| (1..=MOST).contains(number))
+                .ok_or_else(help)
+        };
+        if let Some((first, last)) = text.split_once("..") {
+            let (first, last) = (number(first)?, number(last)?);
+            return if first < last {
+                Ok(Self::Between(first, last))
+            } else {
+                Err(format!("{first} is not below {last}"))
+            };
+        }
+        let mut levels: Vec<u32> = Vec::new();
+        for part in text.split(',') {
+            levels.push(u32::try_from(number(part)?).map_err(|_| help())?);
+        }
+        levels.sort_unstable();
+        levels.dedup();
+        match levels.as_slice() {
+            [one] => NonZeroU32::new(*one).map(Self::Of).ok_or_else(help),
+            _ => Ok(Self::Levels(levels)),
+        }
+    }
+}
+
+impl FromStr for Frequency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a rate such as `50/s` or `90/min`");
+        let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+        let seconds = match unit.trim() {
+            "s" => 1.0,
+            "min" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        let number = number.trim().parse::<f64>().map_err(|_| wrong())?;
+        let millihertz = (number / seconds * 1e3).round();
+        if !(1.0..=1e9).contains(&millihertz) {
+            return Err(wrong());
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within 1..=1e9"
+        )]
+        Ok(Self(millihertz as u64))
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.0 / 1000, self.0 % 1000);
+        match part {
+            0 => write!(f, "{whole}/s"),
+            _ => write!(f, "{whole}.{part:03}/s"),
+        }
+    }
+}
+
+impl FromStr for ReadyWhen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "tcp" {
+            return Ok(Self(Ready::Connects));
+        }
+        if text.starts_with('/') {
+            return Ok(Self(Ready::Http {
+                path: text.to_owned(),
+                status: None,
+            }));
+        }
+        if let Some(pattern) = text.strip_prefix("log:") {
+            let Pattern(pattern) = pattern.parse()?;
+            return Ok(Self(Ready::Log(pattern)));
+        }
+        let time = text.parse::<Span>();
+        let time = time.map(|span| Self(Ready::After(span.0)));
+        time.map_err(|_| {
+            format!("`{text}` is not `tcp`, a path such as `/healthz`, `log:REGEX`, or a time such as `2s`")
+        })
+    }
+}
+
+impl FromStr for Attach {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "listener" {
+            return Ok(Self(None));
+        }
+        let pid = text.parse::<i32>().ok().filter(|pid| *pid > 0);
+        pid.map(|pid| Self(Some(pid)))
+            .ok_or_else(|| format!("`{text}` is neither the number of a process nor `listener`"))
     }
 }
 

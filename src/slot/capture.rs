@@ -130,6 +130,11 @@ impl Scanner {
         self.line.clear();
     }
 
+    /// True when this pattern was found.
+    pub(super) fn has(&self, pattern: usize) -> bool {
+        self.found.iter().any(|(known, _)| *known == pattern)
+    }
+
     /// Returns which patterns were found, each with the first line that holds it.
     pub(super) fn found(self) -> Vec<(usize, String)> {
         self.found

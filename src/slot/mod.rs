@@ -131,7 +131,7 @@ impl Slot {
     fn serve(&mut self) {
         while let Heard::Order(order) = self.hear() {
             match order {
-                Order::Learn(id, recipe) => match RegexSet::new(&recipe.patterns) {
+                Order::Learn(id, recipe) => match patterns(&recipe) {
                     Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
                     // The plan has tried the same; without them a trial would be misjudged.
                     Err(error) => {
@@ -157,7 +157,7 @@ impl Slot {
                     }
                 }
                 // The trial it was meant for is over.
-                Order::Stop { .. } => {}
+                Order::Stop { .. } | Order::Over { .. } => {}
             }
         }
     }
@@ -250,22 +250,28 @@ impl Slot {
                 .as_ref()
                 .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
         };
+        let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
         let terms = Terms {
             timeout: trial.timeout,
             grace: recipe.grace,
             inquest: Some(&snapshots),
+            ready,
         };
-        self.witness.begin(recipe.children);
+        let has_service = recipe.variant.has_service();
+        self.witness.begin(recipe.children, has_service);
         self.tracer.begin(recipe.trace.then(|| snapshots.clone()));
         let mut processes = self.start(recipe, numbers, trial.capture || recipe.capture);
+        let services = processes.iter().filter(|one| one.role == Role::Service);
+        let services: Option<Vec<i32>> = services.map(|one| one.pid).collect();
+        if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
+            self.control.send(&Reply::Started(pids));
+        }
         let how = self.supervise(&mut processes, patterns, &terms);
         let pids = supervise::pids(&processes);
         seen.interrupted = how.interrupted;
         seen.hang = how.hang;
-        let main = processes
-            .iter()
-            .filter(|process| process.role == Role::Main);
-        seen.elapsed = main
+        let decisive = processes.iter().filter(|process| process.role.decides());
+        seen.elapsed = decisive
             .map(|process| process.seen.elapsed)
             .max()
             .unwrap_or_default();
@@ -301,6 +307,7 @@ impl Slot {
             }
             seen.actors.push(process.report());
         }
+        seen.matched.retain(|(rule, _)| Some(*rule) != ready);
         if seen
             .actors
             .iter()
@@ -333,7 +340,7 @@ impl Slot {
             trace: recipe.trace,
         };
         // What runs beside the main process is there before it.
-        for role in [Role::Helper, Role::Main] {
+        for role in [Role::Helper, Role::Service, Role::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
                     let mut process = Process::start(&mut self.spawner, actor, &around);
@@ -402,6 +409,7 @@ impl Slot {
             timeout: HOOK_TIMEOUT,
             grace: recipe.grace,
             inquest: None,
+            ready: None,
         };
         let how = self.supervise(&mut processes, &RegexSet::empty(), &terms);
         let [mut process] = processes;
@@ -498,7 +506,7 @@ fn host_kills_if(wanted: bool) -> Option<u64> {
 fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
     let like = if own {
-        actors.find(|actor| actor.role == Role::Main)
+        actors.find(|actor| actor.role.decides())
     } else {
         actors.next()
     };
@@ -513,6 +521,11 @@ fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
         cwd: like.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
         stdin: None,
     }
+}
+
+/// Returns what to look for in the output: the rules, and what tells that a service is ready.
+fn patterns(recipe: &Recipe) -> Result<RegexSet, regex::Error> {
+    RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
 }
 
 /// Returns the limits of every process, as `setrlimit` takes them.

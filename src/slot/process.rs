@@ -132,7 +132,7 @@ impl Process {
             limits: around.limits,
         };
         self.started = Instant::now();
-        let spawned = if around.trace && actor.role == Role::Main {
+        let spawned = if around.trace && actor.role.decides() {
             spawner.spawn_followed(&program)
         } else {
             spawner.spawn(&program).map(|pid| (pid, Ok(())))
@@ -164,6 +164,12 @@ impl Process {
                 Status::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
             };
         }
+    }
+
+    /// True when a line of its output matched this pattern.
+    pub(super) fn has_said(&self, pattern: usize) -> bool {
+        let streams = [&self.out, &self.err];
+        streams.iter().any(|stream| stream.scanner.has(pattern))
     }
 
     /// Returns what was seen of it, when the trial is over.

@@ -5,7 +5,7 @@ use super::process::Process;
 use super::snapshots::Snapshots;
 use super::trace::Tracer;
 use super::tree::{Left, News};
-use super::wire::Order;
+use super::wire::{Order, Reply};
 use super::{Slot, tree};
 use crate::model::{Ending, Hang, Role, Signal as Named};
 use crate::sys::{process, signals};
@@ -25,6 +25,8 @@ pub(super) struct Terms<'a> {
     pub(super) grace: Duration,
     /// A hang is looked into, and stacks go here. Of a hook nobody wants to know.
     pub(super) inquest: Option<&'a Snapshots>,
+    /// The pattern that tells that a service is ready.
+    pub(super) ready: Option<usize>,
 }
 
 /// How the supervision ended.
@@ -44,6 +46,15 @@ pub(super) enum Settled {
     No,
     /// It was not given the time.
     Interrupted,
+}
+
+/// What provoke wants of a trial that is under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It is to end, at once if true.
+    Stop(bool),
+    /// The load on its service is over; if true, it hangs.
+    Over(bool),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,7 +83,10 @@ impl Slot {
         patterns: &RegexSet,
         terms: &Terms<'_>,
     ) -> How {
-        let deadline = Instant::now() + terms.timeout;
+        let mut deadline = Instant::now() + terms.timeout;
+        let has_service = processes.iter().any(|one| one.role == Role::Service);
+        let mut over = false;
+        let mut waits_for_line = terms.ready;
         let grace = terms.grace;
         let mut how = How {
             interrupted: false,
@@ -81,19 +95,20 @@ impl Slot {
         };
         let mut phase = Phase::Running;
         loop {
-            let running = |role: Role| {
-                processes
-                    .iter()
-                    .any(|one| one.pid.is_some() && one.role == role)
-            };
-            let (main, helper) = (running(Role::Main), running(Role::Helper));
-            if !main && !helper {
+            let mut running = processes.iter().filter(|one| one.pid.is_some());
+            let main = running.clone().any(|one| one.role == Role::Main);
+            if running.next().is_none() && (over || !has_service) {
                 break;
+            }
+            if has_service && !over && self.has_died(processes) {
+                self.control.send(&Reply::Died);
+                over = true;
+                continue;
             }
             let now = Instant::now();
             match phase {
-                Phase::Running if !main => {
-                    // The helpers' work is done; that they are still here is as it should be.
+                Phase::Running if over || !(main || has_service) => {
+                    // The work of the rest is done; that they are still here is as it should be.
                     self.witness.rest(&pids(processes));
                     for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
                         one.seen.ending = Ending::Stopped;
@@ -116,6 +131,8 @@ impl Slot {
                     phase = Phase::Asked(Instant::now() + grace);
                 }
                 Phase::Asked(until) if now >= until => {
+                    // What a service had no time to stop is no leak.
+                    how.forced |= has_service;
                     kill(processes);
                     phase = Phase::Killed(now + tree::PATIENCE);
                 }
@@ -127,7 +144,19 @@ impl Slot {
                 Phase::Asked(until) | Phase::Killed(until) => until,
             };
             let heard = self.wait(processes, patterns, until);
-            if let Some(at_once) = heard {
+            if let Some(line) = waits_for_line
+                && processes.iter().any(|one| one.has_said(line))
+            {
+                waits_for_line = None;
+                self.control.send(&Reply::Said);
+            }
+            if let Some(Told::Over(hung)) = heard {
+                over = !hung;
+                if hung {
+                    deadline = Instant::now();
+                }
+            }
+            if let Some(Told::Stop(at_once)) = heard {
                 self.witness.rest(&pids(processes));
                 if !how.interrupted {
                     sentence(processes, |_| Ending::Stopped);
@@ -154,7 +183,7 @@ impl Slot {
     ) -> Settled {
         let until = Instant::now() + grace;
         while self.anything_lives() {
-            if self.wait(processes, patterns, until).is_some() {
+            if let Some(Told::Stop(_)) = self.wait(processes, patterns, until) {
                 return Settled::Interrupted;
             }
             if Instant::now() >= until {
@@ -180,19 +209,29 @@ impl Slot {
         })
     }
 
-    /// Waits until something happens, and takes it in. Returns an order to stop: at
-    /// once, if true.
+    /// True when a service has died, or a process below it.
+    fn has_died(&mut self, processes: &[Process]) -> bool {
+        let services = || processes.iter().filter(|one| one.role == Role::Service);
+        services().any(|one| one.pid.is_none()) || self.witness.saw_a_crash(&pids(processes))
+    }
+
+    /// Waits until something happens, and takes it in. Returns what was ordered.
     fn wait(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
         until: Instant,
-    ) -> Option<bool> {
-        let mut stop = None;
+    ) -> Option<Told> {
+        let mut told = None;
         if self.watch(processes, patterns, until) {
             loop {
                 match self.control.poll() {
-                    Heard::Order(Order::Stop { now }) => stop = Some(now || stop == Some(true)),
+                    Heard::Order(Order::Stop { now }) => {
+                        told = Some(Told::Stop(now || told == Some(Told::Stop(true))));
+                    }
+                    Heard::Order(Order::Over { hung }) => {
+                        told = told.or(Some(Told::Over(hung)));
+                    }
                     Heard::Order(_) => {}
                     Heard::Nothing | Heard::Closed => break,
                 }
@@ -200,9 +239,9 @@ impl Slot {
         }
         // Nobody waits for the answer any more; `serve` will find the line closed too.
         if self.control.is_closed() {
-            Some(true)
+            Some(Told::Stop(true))
         } else {
-            stop
+            told
         }
     }
 
@@ -221,6 +260,9 @@ impl Slot {
             .flat_map(|one| [&one.out, &one.err]);
         let open = streams.filter_map(|stream| stream.fd.as_ref());
         fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let witness = self.witness.fd();
+        fds.extend(witness.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let has_witness = witness.is_some();
         // A closed line would be ready for ever.
         if !self.control.is_closed() {
             fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
@@ -250,6 +292,8 @@ impl Slot {
         if ended || self.more_news {
             self.reap(processes);
         }
+        // What it says is asked for where it matters.
+        has_witness.then(|| ready.next());
         ready.next().unwrap_or(false)
     }
 
@@ -292,14 +336,14 @@ fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
 
 fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
     match one.role {
-        Role::Main => {
+        Role::Main | Role::Service => {
             let state = one.pid.and_then(process::state);
             Ending::TimedOut {
                 state: state.map_or('?', |(state, who)| tracer.state(who.pid, state)),
                 killed: false,
             }
         }
-        Role::Helper | Role::Service => Ending::Stopped,
+        Role::Helper => Ending::Stopped,
     }
 }
 

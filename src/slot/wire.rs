@@ -19,6 +19,11 @@ pub enum Order {
     Hook(Hook),
     /// Write the output of the last trial into this folder, and keep its scratch folder.
     Keep(Text),
+    /// The load on the service is over: stop it.
+    Over {
+        /// It gives no answers any more: look into it first.
+        hung: bool,
+    },
     /// End the trial that is under way: politely, or at once.
     Stop {
         /// Kill without asking first.
@@ -48,6 +53,12 @@ pub enum Reply {
         /// The group's folder.
         group: Option<Text>,
     },
+    /// The processes of a service are up.
+    Started(Vec<i32>),
+    /// A service said the line that tells it is ready.
+    Said,
+    /// A service, or a process below it, has died.
+    Died,
     /// A trial is over and nothing of it is left.
     Finished(TrialId, Box<Observation>),
     /// A hook is over; nothing is said where it succeeded.
@@ -93,4 +104,6 @@ pub struct Recipe {
     pub leaks: Leaks,
     /// Regular expressions to look for in each line of output.
     pub patterns: Vec<String>,
+    /// One more, which tells that a service is ready.
+    pub ready: Option<String>,
 }

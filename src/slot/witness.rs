@@ -12,6 +12,7 @@ use crate::sys::kernel_log::{KernelLog, Line};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Who has crashed has ended soon, unless a large core is being written.
@@ -25,6 +26,10 @@ pub(super) struct Witness {
     exits: OnceCell<Option<Exits>>,
     /// A trial is under way, and none of its processes was killed by us.
     listening: bool,
+    /// Somebody wants to know of a crash at once.
+    alert: bool,
+    /// What has been told of the trial so far.
+    heard: Vec<Event>,
     orphans: Vec<Casualty>,
     account: Account,
 }
@@ -45,13 +50,18 @@ impl Witness {
             log: KernelLog::open(),
             exits: OnceCell::new(),
             listening: false,
+            alert: false,
+            heard: Vec::new(),
             orphans: Vec::new(),
             account: Account::default(),
         }
     }
 
-    /// A trial begins. Whether children crash is only asked where it matters.
-    pub(super) fn begin(&mut self, children: bool) {
+    /// A trial begins. Whether children crash is only asked where it matters, and at once only
+    /// where that ends a trial.
+    pub(super) fn begin(&mut self, children: bool, alert: bool) {
+        self.alert = children && alert;
+        self.heard.clear();
         if children {
             self.exits.get_or_init(Exits::open);
         }
@@ -84,7 +94,8 @@ impl Witness {
             return;
         }
         let until = Instant::now() + PATIENCE;
-        let mut events: Vec<_> = self.events().collect();
+        let mut events = std::mem::take(&mut self.heard);
+        events.extend(self.events());
         loop {
             self.account = account(&events, actors, std::process::id().cast_signed());
             let left = until.saturating_duration_since(Instant::now());
@@ -94,6 +105,32 @@ impl Witness {
             self.wait(left);
             events.extend(self.events());
         }
+    }
+
+    /// What is readable when something was told, while that is of interest.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        let exits = self.exits.get().and_then(Option::as_ref);
+        exits
+            .filter(|_| self.alert && self.listening)
+            .map(AsFd::as_fd)
+    }
+
+    /// True when another process of the trial than its own has crashed.
+    pub(super) fn saw_a_crash(&mut self, actors: &[i32]) -> bool {
+        if !self.alert || !self.listening {
+            return false;
+        }
+        let before = self.heard.len();
+        let news: Vec<_> = self.events().collect();
+        self.heard.extend(news);
+        let crash = |signal: Option<Signal>| signal.is_none_or(Signal::is_crash);
+        let orphan = self.orphans.iter().any(|one| crash(one.signal));
+        let told = self.heard.len() > before && {
+            let slot = std::process::id().cast_signed();
+            let told = account(&self.heard, actors, slot).casualties;
+            told.iter().any(|one| crash(one.signal))
+        };
+        orphan || told
     }
 
     /// Returns what was said of the trial whose own processes were these.

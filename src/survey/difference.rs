@@ -2,7 +2,7 @@
 
 use super::weight::{Group, group_of, group_of_variable, is_secret, is_used};
 use super::{Around, main_name};
-use crate::model::{Host, Plan, Role, Survey, Text};
+use crate::model::{Host, Plan, Survey, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,7 +154,7 @@ fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     let mut first = true;
     for variant in &plan.variants {
         for actor in &variant.actors {
-            let main = actor.role == Role::Main;
+            let main = actor.role.decides();
             let named = |what: &str| match main_name(variant, actor) {
                 name if name.is_empty() || (first && main) => what.to_owned(),
                 name => format!("{what}[{name}]"),

@@ -31,7 +31,7 @@ pub use loader::{Library, libraries};
 pub use machine::container;
 pub use weight::Group;
 
-use crate::model::{ActorPlan, Plan, Role, Survey, Text, VariantPlan};
+use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ const ABSENT: &str = "(none)";
 
 fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)> {
     let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role == Role::Main);
+    let mains = mains.filter(|actor| actor.role.decides());
     mains.map(|actor| (main_name(variant, actor), actor))
 }
 

@@ -44,7 +44,7 @@ pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Sign
         Kind::Signal { .. } | Kind::Exit { .. } => levels.extend(of_crash(kind, main, seen)),
         Kind::Hang { .. } => levels.extend(of_hang(kind, main, seen)),
         Kind::Output => levels.extend(words::of_rule(seen)),
-        Kind::Leak | Kind::Oom { .. } => {}
+        Kind::Leak | Kind::Oom { .. } | Kind::Gone => {}
     }
     named(levels)
 }

@@ -1,0 +1,224 @@
+//! `load`: a service under HTTP load, whose death is the outcome.
+
+use super::ask::Rest;
+use super::error::CliError;
+use super::exit::Exit;
+use crate::model::Http;
+use crate::scenario::{
+    Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Scenario, Span, Variant,
+};
+use clap::Args;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+
+/// Put a service under HTTP load: does it live through it, and from how many clients on does it not?
+///
+/// A trial is one life of the service: it is started, made ready, warmed up, put under load, left
+/// alone for a moment, and must still be alive. How it died is learnt from its process, or from one
+/// below it; what clients saw is counted apart. Several kinds of requests, bodies from files and
+/// what answers must be like stand in a scenario file.
+#[derive(Args)]
+pub(super) struct Load {
+    /// Where requests go, such as http://127.0.0.1:8080/classify; or a scenario file
+    #[arg(value_name = "URL|FILE")]
+    target: Option<String>,
+    #[command(flatten)]
+    about: LoadFlags,
+    #[command(flatten)]
+    rest: Rest,
+}
+
+/// What is put under load, and how.
+#[derive(Args, Clone, Debug, Default)]
+struct LoadFlags {
+    /// The command that is the service, as words; or give it after two dashes
+    #[arg(long, value_name = "CMD", help_heading = SERVICE)]
+    serve: Option<String>,
+    /// Another build of the service: is it fixed? The two take turns, life by life
+    #[arg(long, value_name = "CMD", requires = "serve", help_heading = SERVICE)]
+    fixed: Option<String>,
+    /// The service is started by somebody else: a process, or `listener` for whoever listens there
+    #[arg(long, value_name = "PID|listener", conflicts_with_all = ["serve", "fixed"], help_heading = SERVICE)]
+    attach: Option<Attach>,
+    /// It is ready when it takes connections (tcp), answers a path (/healthz), says a line
+    /// (log:REGEX), or after a time [default: tcp]
+    #[arg(long, value_name = "tcp|/PATH|log:REGEX|TIME", help_heading = SERVICE)]
+    ready: Option<ReadyWhen>,
+    /// How long that may take [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
+    ready_limit: Option<Span>,
+    /// Without any answer for so long it hangs [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
+    hang_after: Option<Span>,
+    /// How long it is left alone after the load, before it is called healthy [default: 500ms]
+    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
+    quiet_time: Option<Span>,
+
+    /// Clients at once, each of which waits for its answer; levels such as 1..64 or 8,9,10 ask
+    /// for the first that kills it [default: 10]
+    #[arg(short, long, value_name = "N|A..B", help_heading = LOAD)]
+    clients: Option<Clients>,
+    /// Requests come at this rate instead, whatever becomes of those before: 50/s
+    #[arg(long, value_name = "N/s", conflicts_with = "clients", help_heading = LOAD)]
+    rate: Option<Frequency>,
+    /// With a rate: connections that requests wait for [default: 100]
+    #[arg(long, value_name = "N", requires = "rate", help_heading = LOAD)]
+    connections: Option<NonZeroU32>,
+    /// Requests of a life [default: 2000]
+    #[arg(long, value_name = "N", help_heading = LOAD)]
+    requests: Option<NonZeroU64>,
+    /// Time of a life under load, instead of a number of requests
+    #[arg(long, value_name = "TIME", conflicts_with = "requests", help_heading = LOAD)]
+    time: Option<Span>,
+    /// Requests before, by one client, that are not counted [default: 20]
+    #[arg(long, value_name = "N", help_heading = LOAD)]
+    warm_requests: Option<u64>,
+    /// Pause of a client between an answer and its next request
+    #[arg(long, value_name = "TIME", help_heading = LOAD)]
+    think: Option<Span>,
+    /// Time over which the clients begin [default: all at once]
+    #[arg(long, value_name = "TIME", help_heading = LOAD)]
+    spread: Option<Span>,
+    /// A level fails when so many of its lives do [default: 10%]
+    #[arg(long, value_name = "P", help_heading = LOAD)]
+    detect: Option<Rate>,
+    /// Try every level, not only some of them
+    #[arg(long, help_heading = LOAD)]
+    exact: bool,
+
+    /// Which HTTP [default: 1.1]
+    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = http, help_heading = TARGET)]
+    http: Option<Http>,
+    /// A socket in the file system, instead of host and port
+    #[arg(long, value_name = "SOCKET", help_heading = TARGET)]
+    unix: Option<PathBuf>,
+    /// Requests on a connection before it is closed; 1: a connection each [default: no limit]
+    #[arg(long, value_name = "N", help_heading = TARGET)]
+    requests_per_connection: Option<NonZeroU32>,
+    /// How long it may take to connect [default: 1s]
+    #[arg(long, value_name = "TIME", help_heading = TARGET)]
+    connect_limit: Option<Span>,
+    /// How long a whole request may take [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = TARGET)]
+    request_limit: Option<Span>,
+    /// Certificates that are trusted besides the machine's
+    #[arg(long, value_name = "FILE", help_heading = TARGET)]
+    ca: Option<PathBuf>,
+    /// Trust any certificate
+    #[arg(long, help_heading = TARGET)]
+    insecure: bool,
+    /// Write every request to a file, not only those before a death
+    #[arg(long, help_heading = TARGET)]
+    log_requests: bool,
+    /// The host is not this machine, but yours to put under load: its name as in the URL
+    #[arg(long = "i-own-this-target", value_name = "HOST", help_heading = TARGET)]
+    own_target: Option<String>,
+}
+
+const SERVICE: &str = "The service";
+const LOAD: &str = "The load";
+const TARGET: &str = "The connections";
+
+impl Load {
+    pub(super) fn execute(self) -> Result<Exit, CliError> {
+        let Self {
+            target,
+            about,
+            mut rest,
+        } = self;
+        let (url, file) = match target {
+            Some(target) if target.contains("://") => (Some(target), None),
+            Some(target) => (None, Some(PathBuf::from(target))),
+            None => (None, None),
+        };
+        if let Some(file) = &file
+            && !file.is_file()
+        {
+            return Err(neither(file));
+        }
+        rest.file = rest.file.or(file);
+        for command in [&about.serve, &about.fixed].into_iter().flatten() {
+            words(command)?;
+        }
+        let overlay = |scenario: &mut Scenario| {
+            about.clone().overlay(url.clone(), scenario);
+        };
+        rest.ask(overlay)
+    }
+}
+
+fn neither(file: &Path) -> CliError {
+    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.display());
+    CliError::usage(error).hinted("a URL begins with http:// or https://")
+}
+
+fn words(command: &str) -> Result<Vec<String>, CliError> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    words.ok_or_else(|| {
+        let error = anyhow::anyhow!("`{command}` is not a command");
+        CliError::usage(error).hinted("a quote is not closed, or there is no word")
+    })
+}
+
+impl LoadFlags {
+    fn overlay(self, url: Option<String>, scenario: &mut Scenario) {
+        if let Some(words) = self.serve.as_deref().and_then(|line| words(line).ok()) {
+            scenario.command = Some(words);
+            scenario.shell = None;
+        }
+        if let Some(words) = self.fixed.as_deref().and_then(|line| words(line).ok()) {
+            let variant = |name: &str, command| Variant {
+                name: name.to_owned(),
+                command,
+                ..Variant::default()
+            };
+            scenario.ask = Some(Ask::Compare);
+            scenario.variants = vec![variant("old", None), variant("fixed", Some(words))];
+        }
+        let load = scenario.load.get_or_insert_with(Said::default);
+        fn set<T>(field: &mut Option<T>, said: Option<T>) {
+            if said.is_some() {
+                *field = said;
+            }
+        }
+        set(&mut load.url, url);
+        set(&mut load.attach, self.attach);
+        set(&mut load.ready, self.ready);
+        set(&mut load.ready_limit, self.ready_limit);
+        set(&mut load.hang_after, self.hang_after);
+        set(&mut load.quiet_time, self.quiet_time);
+        if self.clients.is_some() || self.rate.is_some() {
+            (load.clients, load.rate) = (self.clients, self.rate);
+        }
+        set(&mut load.connections, self.connections);
+        if self.requests.is_some() || self.time.is_some() {
+            (load.requests, load.time) = (self.requests, self.time);
+        }
+        set(&mut load.warm_requests, self.warm_requests);
+        set(&mut load.think, self.think);
+        set(&mut load.spread, self.spread);
+        set(&mut load.detect, self.detect);
+        set(&mut load.exact, self.exact.then_some(true));
+        set(&mut load.http, self.http);
+        set(&mut load.unix, self.unix);
+        set(
+            &mut load.requests_per_connection,
+            self.requests_per_connection,
+        );
+        set(&mut load.connect_limit, self.connect_limit);
+        set(&mut load.request_limit, self.request_limit);
+        set(&mut load.ca, self.ca);
+        set(&mut load.insecure, self.insecure.then_some(true));
+        set(&mut load.log_requests, self.log_requests.then_some(true));
+        set(&mut load.own_target, self.own_target);
+    }
+}
+
+fn http(text: &str) -> Result<Http, String> {
+    match text {
+        "1.1" => Ok(Http::One),
+        "2" => Ok(Http::Two),
+        "2-prior-knowledge" => Ok(Http::TwoPrior),
+        _ => Err("write `1.1`, `2` or `2-prior-knowledge`".to_owned()),
+    }
+}

@@ -1,0 +1,156 @@
+//! A trial that is one life of a service: its process in a slot, its clients here.
+
+use super::Halt;
+use super::lane::{Slot, raised};
+use crate::load::{self, Life, Live};
+use crate::model::{Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
+use crate::slot::wire::{Order, Reply};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What the lives of a run have in common.
+pub(super) struct Lives {
+    pub(super) load: Arc<Load>,
+    /// Below this folder each trial has one for what was under way at a death.
+    pub(super) evidence: PathBuf,
+    pub(super) live: Arc<Live>,
+}
+
+/// The clients of a life, while they are at work.
+struct Clients {
+    task: JoinHandle<LoadSeen>,
+    said: watch::Sender<bool>,
+    death: watch::Sender<Option<Instant>>,
+    halt: watch::Sender<bool>,
+}
+
+impl Lives {
+    /// Says who is in the way at the place where the service is to be.
+    pub(super) async fn in_the_way(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+    ) -> Option<Observation> {
+        let trouble = load::taken(&self.load, &fill(trial, variant)).await?;
+        Some(Observation {
+            load: Some(Box::new(LoadSeen {
+                trouble: Some(trouble),
+                ..LoadSeen::default()
+            })),
+            ..Observation::default()
+        })
+    }
+
+    /// Puts the service that a slot runs under load; an error means that the slot is lost.
+    pub(super) async fn run(
+        &self,
+        slot: &mut Slot,
+        trial: &Trial,
+        variant: &VariantPlan,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> io::Result<Observation> {
+        slot.order(&Order::Run(trial.clone())).await?;
+        let mut told = Halt::No;
+        let mut clients: Option<Clients> = None;
+        let mut load: Option<LoadSeen> = None;
+        loop {
+            let under_way = load.is_none();
+            tokio::select! {
+                reply = slot.reply() => match reply? {
+                    Reply::Started(pids) => clients = Some(self.begin(trial, variant, pids)),
+                    Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
+                    Reply::Died => tell(clients.as_ref(), Clients::mourn),
+                    Reply::Finished(id, mut seen) if id == trial.id => {
+                        tell(clients.as_ref(), Clients::mourn);
+                        if load.is_none() && let Some(clients) = &mut clients {
+                            load = Some(ended(clients).await);
+                        }
+                        seen.load = Some(Box::new(load.unwrap_or_default()));
+                        return Ok(*seen);
+                    }
+                    _ => {}
+                },
+                level = raised(halt, told) => {
+                    told = level;
+                    tell(clients.as_ref(), |one| one.halt.send_replace(true));
+                    slot.order(&Order::Stop { now: level == Halt::Now }).await?;
+                }
+                seen = of(clients.as_mut()), if under_way => {
+                    let hung = seen.death.as_ref().is_some_and(|death| death.hung);
+                    load = Some(seen);
+                    slot.order(&Order::Over { hung }).await?;
+                }
+            }
+        }
+    }
+
+    fn begin(&self, trial: &Trial, variant: &VariantPlan, pids: Vec<i32>) -> Clients {
+        let (said, has_said) = watch::channel(false);
+        let (death, has_died) = watch::channel(None);
+        let (halt, is_halted) = watch::channel(false);
+        let life = Life {
+            load: Arc::clone(&self.load),
+            clients: variant.clients,
+            seed: trial.seed,
+            fill: fill(trial, variant),
+            pids,
+            started: Instant::now(),
+            said: has_said,
+            death: has_died,
+            halt: is_halted,
+            folder: self.evidence.join(trial.id.0.to_string()),
+            live: Arc::clone(&self.live),
+        };
+        let task = tokio::spawn(load::drive(life));
+        Clients {
+            task,
+            said,
+            death,
+            halt,
+        }
+    }
+}
+
+impl Clients {
+    /// Tells them that the service is dead.
+    fn mourn(&self) -> bool {
+        let now = Instant::now();
+        self.death
+            .send_if_modified(|death| death.replace(now).is_none())
+    }
+}
+
+fn tell<T>(clients: Option<&Clients>, what: impl FnOnce(&Clients) -> T) {
+    clients.map(what);
+}
+
+/// Waits for the clients to end, if there are any.
+async fn of(clients: Option<&mut Clients>) -> LoadSeen {
+    match clients {
+        Some(clients) => ended(clients).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ended(clients: &mut Clients) -> LoadSeen {
+    // Only a bug of ours can fail this; the life says nothing then.
+    (&mut clients.task).await.unwrap_or_else(|error| LoadSeen {
+        stage: Stage::Starting,
+        trouble: Some(error.to_string()),
+        ..LoadSeen::default()
+    })
+}
+
+/// What may be filled in where requests go.
+fn fill(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
+    vec![
+        ("{trial}", trial.id.0.to_string()),
+        ("{slot}", trial.lane.0.to_string()),
+        ("{seed}", trial.seed.to_string()),
+        ("{variant}", variant.name.clone()),
+    ]
+}

@@ -1,0 +1,482 @@
+//! HTTP load, as a scenario says it, made into that of a plan.
+
+use super::plan::{Refusal, refuse};
+use super::{Amount, Clients, Frequency, ReadyWhen, Scenario, Span};
+use crate::model::{
+    self, Body, Connections, Http, Owner, Pace, Pick, Ready, RequestPlan, Target, Text,
+    VariantPlan, WarmUp,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Clients, where nothing is said.
+const CLIENTS: u32 = 10;
+/// Requests of a life, where nothing is said.
+const REQUESTS: u64 = 2000;
+/// Those before, by one client.
+const WARM_UP: WarmUp = WarmUp {
+    requests: 20,
+    clients: 1,
+};
+/// Memory that was damaged under load is often found out when the threads of it end.
+const SETTLE: Duration = Duration::from_millis(500);
+const READY_LIMIT: Duration = Duration::from_secs(60);
+const HANG_AFTER: Duration = Duration::from_secs(10);
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// Connections of an open loop, where nothing is said.
+const CONNECTIONS: u32 = 100;
+/// A level fails that kills a tenth of the lives, where nothing is said.
+const DETECT: u32 = 100_000;
+/// Of a ramp, where nothing is said.
+const LEVELS: (u64, u64) = (1, 64);
+
+/// HTTP load on the command, which is a service then: a trial is one life of it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Load {
+    /// Where requests go, such as `http://127.0.0.1:8080/classify`. `{slot}` is filled in, for lives side by side.
+    pub url: Option<String>,
+    /// A socket in the file system, instead of host and port of the URL.
+    pub unix: Option<PathBuf>,
+    /// Which HTTP: `1.1`, `2` or `2-prior-knowledge`.
+    pub http: Option<Http>,
+    /// The host is yours, though it is not this machine: its name as in the URL.
+    pub own_target: Option<String>,
+    /// Somebody else starts the service and starts it again: the number of its process, or `listener` for whoever listens at the URL.
+    pub attach: Option<Attach>,
+    /// When the service is ready: `tcp`, a path such as `/healthz`, `log:REGEX`, or a time.
+    pub ready: Option<ReadyWhen>,
+    /// With a path: the status that says so; any below 500, unless told.
+    pub ready_status: Option<u16>,
+    /// How long that may take.
+    pub ready_limit: Option<Span>,
+    /// Clients at once, each of which waits for its answer: `10`, or levels such as `1..64` or `8,9,10`, of which the first that fails is searched.
+    pub clients: Option<Clients>,
+    /// Requests come at this rate instead, whatever becomes of those before: `50/s`.
+    pub rate: Option<Frequency>,
+    /// With a rate: connections that requests wait for.
+    pub connections: Option<NonZeroU32>,
+    /// Requests of a life.
+    pub requests: Option<NonZeroU64>,
+    /// Time of a life under load, instead of a number of requests.
+    pub time: Option<Span>,
+    /// Requests before, by one client, that are not counted.
+    pub warm_requests: Option<u64>,
+    /// Pause of a client between an answer and its next request.
+    pub think: Option<Span>,
+    /// Time over which the clients begin; all at once, unless told.
+    pub spread: Option<Span>,
+    /// How long a life is left alone after the load, before it is called healthy.
+    pub quiet_time: Option<Span>,
+    /// Without any answer for so long, it hangs.
+    pub hang_after: Option<Span>,
+    /// Requests on a connection before it is closed; as many as the server takes, unless told.
+    pub requests_per_connection: Option<NonZeroU32>,
+    /// How long it may take to connect.
+    pub connect_limit: Option<Span>,
+    /// How long a whole request may take.
+    pub request_limit: Option<Span>,
+    /// Look the host's name up for each connection, not once for each life.
+    pub resolve_each: Option<bool>,
+    /// A file with certificates that are trusted besides the machine's.
+    pub ca: Option<PathBuf>,
+    /// Trust any certificate.
+    pub insecure: Option<bool>,
+    /// A file with a certificate of our own.
+    pub certificate: Option<PathBuf>,
+    /// A file with its key.
+    pub key: Option<PathBuf>,
+    /// A CSV file with a head line; its columns are `{row.NAME}` in requests.
+    pub rows: Option<PathBuf>,
+    /// Write every request to a file, not only those before a death.
+    pub log_requests: Option<bool>,
+    /// A level fails when so many of its lives do.
+    pub detect: Option<super::Rate>,
+    /// Try every level between the first and the last, not only some of them.
+    pub exact: Option<bool>,
+}
+
+/// A kind of request. Its path, headers and body may hold `{row.NAME}`, `{seq}`, `{rand}` and `{env.NAME}`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Request {
+    /// Its name in reports; its method and path, unless told.
+    pub name: Option<String>,
+    /// How often it is sent, in proportion to the others.
+    pub weight: Option<NonZeroU32>,
+    /// `GET`, unless there is a body; `POST` then.
+    pub method: Option<String>,
+    /// What follows the URL's host.
+    pub path: Option<String>,
+    /// Headers to send.
+    pub headers: BTreeMap<String, String>,
+    /// The body, as text.
+    pub body: Option<String>,
+    /// Files, one of which is the body; the last part of a path may hold `*`.
+    pub body_files: Vec<String>,
+    /// Which of the files is next.
+    pub pick: Option<Pick>,
+    /// A column of the rows that is the body.
+    pub body_column: Option<String>,
+    /// The status of an answer must be one of these; below 400, unless told.
+    pub status: Vec<u16>,
+    /// Headers of an answer, and regular expressions that their values match.
+    pub expect_headers: BTreeMap<String, String>,
+    /// A regular expression that the body of an answer matches.
+    pub expect_body: Option<String>,
+    /// The SHA-256 of the body of an answer, in hexadecimal.
+    pub expect_sha256: Option<String>,
+    /// Places in the JSON of an answer, such as `/items/0/class`, and what stands there; `*` for anything.
+    pub expect_json: BTreeMap<String, String>,
+    /// The body of an answer is not longer.
+    pub max_bytes: Option<Amount>,
+}
+
+/// Who is loaded, where provoke does not start the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attach(pub Option<i32>);
+
+impl Scenario {
+    /// Returns the load of a plan.
+    pub(super) fn load(&self, base: &Path) -> Result<Option<model::Load>, Refusal> {
+        let Some(said) = &self.load else {
+            if !self.requests.is_empty() && self.loaded.is_none() {
+                let hint = "say where they go: [load] url = \"http://127.0.0.1:8080\"";
+                return Err(refuse(
+                    "there are requests, but no load",
+                    &["request"],
+                    hint,
+                ));
+            }
+            return Ok(self.loaded.clone());
+        };
+        let before = self.loaded.as_ref();
+        let file = |path: &PathBuf| Text::from(base.join(path).as_path());
+        let target = said.target(before, &file)?;
+        let (requests, target) = self.kinds(said, before, target, base)?;
+        let defaults = before.cloned().unwrap_or_else(|| model::Load {
+            owner: Owner::Provoke,
+            target: Target::default(),
+            requests: Vec::new(),
+            rows: None,
+            pace: Pace::Closed { clients: CLIENTS },
+            amount: model::Amount::Requests(REQUESTS),
+            warm_up: WARM_UP,
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            settle: SETTLE,
+            ready: Ready::Connects,
+            ready_limit: READY_LIMIT,
+            hang_after: HANG_AFTER,
+            log_all: false,
+        });
+        let span = |said: Option<Span>, default: Duration| said.map_or(default, |span| span.0);
+        Ok(Some(model::Load {
+            owner: match said.attach {
+                Some(Attach(Some(pid))) => Owner::Process(pid),
+                Some(Attach(None)) => Owner::Somebody,
+                None => defaults.owner.clone(),
+            },
+            target,
+            requests,
+            rows: said.rows.as_ref().map(file).or(defaults.rows.clone()),
+            pace: said.pace(defaults.pace)?,
+            amount: match (said.requests, said.time) {
+                (Some(_), Some(_)) => {
+                    let hint = "give one of the two";
+                    let what = "a life has both a number of requests and a time";
+                    return Err(refuse(what, &["load", "time"], hint));
+                }
+                (Some(requests), None) => model::Amount::Requests(requests.get()),
+                (None, Some(time)) => model::Amount::Time(time.0),
+                (None, None) => defaults.amount,
+            },
+            warm_up: WarmUp {
+                requests: said.warm_requests.unwrap_or(defaults.warm_up.requests),
+                ..defaults.warm_up
+            },
+            think: span(said.think, defaults.think),
+            spread: span(said.spread, defaults.spread),
+            settle: span(said.quiet_time, defaults.settle),
+            ready: said.ready(&defaults)?,
+            ready_limit: span(said.ready_limit, defaults.ready_limit),
+            hang_after: span(said.hang_after, defaults.hang_after),
+            log_all: said.log_requests.unwrap_or(defaults.log_all),
+        }))
+    }
+
+    /// Returns what is sent, and the target without the path of a lone request.
+    fn kinds(
+        &self,
+        said: &Load,
+        before: Option<&model::Load>,
+        mut target: Target,
+        base: &Path,
+    ) -> Result<(Vec<RequestPlan>, Target), Refusal> {
+        if self.requests.is_empty() {
+            if let (None, Some(before)) = (&said.url, before) {
+                return Ok((before.requests.clone(), target));
+            }
+            let path = path_of(&target.base).to_owned();
+            target.base.truncate(target.base.len() - path.len());
+            let path = if path.is_empty() {
+                "/".to_owned()
+            } else {
+                path
+            };
+            let request = Request {
+                path: Some(path),
+                ..Request::default()
+            };
+            return Ok((vec![request.plan(0, base)?], target));
+        }
+        let kinds = self.requests.iter().enumerate();
+        let kinds: Result<Vec<_>, _> = kinds.map(|(index, one)| one.plan(index, base)).collect();
+        while target.base.ends_with('/') {
+            target.base.pop();
+        }
+        Ok((kinds?, target))
+    }
+
+    /// True when levels of load are searched for the first that fails.
+    pub(super) fn ramps(&self) -> bool {
+        let clients = self.load.as_ref().and_then(|load| load.clients.as_ref());
+        clients.is_some_and(Clients::are_levels)
+    }
+
+    /// Makes a variant of each level of a ramp.
+    pub(super) fn levels(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, Refusal> {
+        let [service] = variants else {
+            let what = "a search for the level of load that fails is for one service";
+            let hint = "leave the variants out, or give one number of clients to compare them";
+            return Err(refuse(what, &["load", "clients"], hint));
+        };
+        let said = self.load.as_ref();
+        if let Some(load) = said.filter(|load| load.rate.is_some()) {
+            let what = format!(
+                "there are both levels of clients and a rate of {}",
+                load.rate
+                    .as_ref()
+                    .map_or(String::new(), ToString::to_string)
+            );
+            return Err(refuse(what, &["load", "rate"], "give one of the two"));
+        }
+        let clients = said.and_then(|load| load.clients.clone());
+        let exact = said.and_then(|load| load.exact).unwrap_or(false);
+        let levels = clients
+            .unwrap_or(Clients::Between(LEVELS.0, LEVELS.1))
+            .levels(exact);
+        let level = |clients: u32| VariantPlan {
+            name: clients.to_string(),
+            clients: Some(clients),
+            ..service.clone()
+        };
+        Ok(levels.into_iter().map(level).collect())
+    }
+
+    /// Returns the rate from which on a level is said to fail, in millionths.
+    pub(super) fn detect(&self) -> u32 {
+        let said = self.load.as_ref().and_then(|load| load.detect);
+        said.map_or(DETECT, |rate| rate.0)
+    }
+}
+
+impl Load {
+    fn target(
+        &self,
+        before: Option<&model::Load>,
+        file: &impl Fn(&PathBuf) -> Text,
+    ) -> Result<Target, Refusal> {
+        let defaults = before.map_or_else(
+            || Target {
+                connect_limit: CONNECT_LIMIT,
+                request_limit: REQUEST_LIMIT,
+                ..Target::default()
+            },
+            |load| load.target.clone(),
+        );
+        let base = match (&self.url, &self.unix) {
+            (Some(url), _) => url.clone(),
+            (None, Some(_)) if defaults.base.is_empty() => "http://localhost".to_owned(),
+            (None, _) => defaults.base,
+        };
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            let what = if base.is_empty() {
+                "the load has no target".to_owned()
+            } else {
+                format!("`{base}` is no target: it begins with neither `http://` nor `https://`")
+            };
+            let hint = "say where requests go, such as http://127.0.0.1:8080/classify";
+            return Err(refuse(what, &["load", "url"], hint));
+        }
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((file(certificate), file(key))),
+            (None, None) => defaults.identity,
+            _ => {
+                let what = "a certificate of our own needs its key, and a key its certificate";
+                let hint = "give both `certificate` and `key`";
+                return Err(refuse(what, &["load", "certificate"], hint));
+            }
+        };
+        let span = |said: Option<Span>, default: Duration| said.map_or(default, |span| span.0);
+        Ok(Target {
+            base,
+            unix: self.unix.as_ref().map(file).or(defaults.unix),
+            owned: self.own_target.clone().or(defaults.owned),
+            http: self.http.unwrap_or(defaults.http),
+            connections: self
+                .requests_per_connection
+                .map_or(defaults.connections, |number| {
+                    Connections::For(number.get())
+                }),
+            connect_limit: span(self.connect_limit, defaults.connect_limit),
+            request_limit: span(self.request_limit, defaults.request_limit),
+            resolve_each: self.resolve_each.unwrap_or(defaults.resolve_each),
+            ca: self.ca.as_ref().map(file).or(defaults.ca),
+            insecure: self.insecure.unwrap_or(defaults.insecure),
+            identity,
+        })
+    }
+
+    fn pace(&self, default: Pace) -> Result<Pace, Refusal> {
+        let clients = match &self.clients {
+            Some(Clients::Of(clients)) => Some(clients.get()),
+            // Each level has its own.
+            Some(_) => Some(1),
+            None => None,
+        };
+        match (clients, &self.rate) {
+            (Some(_), Some(_)) => Err(refuse(
+                "there are both clients and a rate",
+                &["load", "rate"],
+                "give `clients` (each waits for its answer) or `rate` (nobody waits)",
+            )),
+            (Some(clients), None) => Ok(Pace::Closed { clients }),
+            (None, Some(rate)) => Ok(Pace::Open {
+                millihertz: rate.0,
+                connections: self.connections.map_or(CONNECTIONS, NonZeroU32::get),
+            }),
+            (None, None) => Ok(default),
+        }
+    }
+
+    fn ready(&self, defaults: &model::Load) -> Result<Ready, Refusal> {
+        match (&self.ready, self.ready_status) {
+            (Some(ReadyWhen(Ready::Http { path, .. })), status) => Ok(Ready::Http {
+                path: path.clone(),
+                status,
+            }),
+            (_, Some(_)) => Err(refuse(
+                "there is a status, but no path that is asked for it",
+                &["load", "ready-status"],
+                "say the path: ready = \"/healthz\"",
+            )),
+            (Some(ReadyWhen(ready)), None) => Ok(ready.clone()),
+            (None, None) => Ok(defaults.ready.clone()),
+        }
+    }
+}
+
+impl Request {
+    fn plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Refusal> {
+        let index = index.to_string();
+        let at = |field| ["request", index.as_str(), field];
+        let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
+            (None, [], None) => Body::None,
+            (Some(text), [], None) => Body::Text(text.clone()),
+            (None, [], Some(column)) => Body::Column(column.clone()),
+            (None, patterns, None) => Body::Files {
+                files: files(patterns, base, &at("body-files"))?,
+                pick: self.pick.unwrap_or_default(),
+            },
+            _ => {
+                let what = "a request has more than one body";
+                let hint = "give one of `body`, `body-files` and `body-column`";
+                return Err(refuse(what, &at("body"), hint));
+            }
+        };
+        if self.pick.is_some() && self.body_files.is_empty() {
+            let what = "`pick` says which of several files is next, and there are none";
+            return Err(refuse(what, &at("pick"), "give `body-files`"));
+        }
+        let path = self.path.clone().unwrap_or_else(|| "/".to_owned());
+        let fallback = if body == Body::None { "GET" } else { "POST" };
+        let method = self.method.clone().unwrap_or_else(|| fallback.to_owned());
+        let pairs = |map: &BTreeMap<String, String>| {
+            let pairs = map
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()));
+            pairs.collect::<Vec<_>>()
+        };
+        let anything = |value: &String| (value != "*").then(|| Text::from(value.as_str()));
+        let json = self.expect_json.iter();
+        Ok(RequestPlan {
+            name: self
+                .name
+                .clone()
+                .unwrap_or_else(|| format!("{method} {path}")),
+            weight: self.weight.map_or(1, NonZeroU32::get),
+            method,
+            path,
+            headers: pairs(&self.headers),
+            body,
+            expect: model::Answer {
+                status: self.status.clone(),
+                headers: pairs(&self.expect_headers),
+                body_regex: self.expect_body.clone(),
+                body_sha256: self.expect_sha256.clone(),
+                json: json
+                    .map(|(at, value)| (at.clone(), anything(value)))
+                    .collect(),
+                max_bytes: self.max_bytes.and_then(|amount| amount.0),
+            },
+        })
+    }
+}
+
+/// Returns what follows host and port.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("", |at| &rest[at..])
+}
+
+/// Returns the files that patterns stand for, in the order of their names.
+fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
+    let mut all = Vec::new();
+    for pattern in patterns {
+        let path = base.join(pattern);
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or("");
+        let Some((start, end)) = name.split_once('*') else {
+            all.push(Text::from(path.as_path()));
+            continue;
+        };
+        let folder = path.parent().unwrap_or(base);
+        let entries = std::fs::read_dir(folder).map_err(|error| {
+            let what = format!("cannot list `{}`: {error}", folder.display());
+            refuse(what, at, "give the path of a folder that is there")
+        })?;
+        let named = entries.flatten().map(|entry| entry.path());
+        let fits = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let long = |name: &&str| name.len() >= start.len() + end.len();
+            let name = name.filter(long);
+            name.is_some_and(|name| name.starts_with(start) && name.ends_with(end))
+        };
+        let mut found: Vec<PathBuf> = named.filter(fits).collect();
+        if found.is_empty() {
+            let what = format!("no file is called like `{pattern}`");
+            return Err(refuse(what, at, "look at the folder and the ending"));
+        }
+        found.sort();
+        all.extend(found.iter().map(|path| Text::from(path.as_path())));
+    }
+    Ok(all)
+}
