@@ -324,7 +324,7 @@ mod tests {
     fn variant(cwd: &Path) -> VariantPlan {
         let actor = ActorPlan {
             name: String::new(),
-            role: Role::Main,
+            role: crate::model::Role::Main,
             command: vec!["sh".into()],
             copies: 1,
             env: Vec::new(),

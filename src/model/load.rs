@@ -319,6 +319,9 @@ pub struct LoadSeen {
     /// Connections that the listener had to turn away meanwhile, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
+    /// In flight by kind at an instant of the load that the seed draws, for comparison.
+    #[serde(skip_serializing_if = "is_default")]
+    pub at_random: Vec<u64>,
     /// What was under way when it died.
     #[serde(skip_serializing_if = "is_default")]
     pub death: Option<Death>,
@@ -367,9 +370,6 @@ pub struct Death {
     pub answering: u64,
     /// In flight by kind of request, in the order of the plan.
     pub kinds: Vec<u64>,
-    /// In flight by kind at an instant of the load that the seed draws, for comparison.
-    #[serde(skip_serializing_if = "is_default")]
-    pub at_random: Vec<u64>,
 }
 
 /// What became of a request, as counted.
@@ -408,6 +408,67 @@ pub enum Ended {
     Cancelled,
     /// The service died meanwhile.
     Died,
+}
+
+impl Ended {
+    /// True where the service gave the answer that it should.
+    pub fn is_ok(&self) -> bool {
+        *self == Self::Ok
+    }
+
+    /// True for what says that something is wrong with the service while it lives.
+    pub fn is_error(&self) -> bool {
+        !matches!(
+            self,
+            Self::Ok
+                | Self::ClosedIdle
+                | Self::Local(_)
+                | Self::NotSent
+                | Self::Cancelled
+                | Self::Died
+        )
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ok => f.write_str("ok"),
+            Self::Status(status) => write!(f, "status {status}"),
+            Self::Check(which) => write!(f, "not as expected: {which}"),
+            Self::Refused => f.write_str("refused"),
+            Self::Reset(errno, part) => write!(f, "{} ({part})", errno_name(*errno)),
+            Self::ClosedEarly(part) => write!(f, "closed early ({part})"),
+            Self::ClosedIdle => f.write_str("closed while idle, sent again"),
+            Self::Timeout(part) => write!(f, "timeout ({part})"),
+            Self::Dns(why) => write!(f, "name lookup: {why}"),
+            Self::Unreachable(errno) => write!(f, "unreachable: {}", errno_name(*errno)),
+            Self::Tls(why) => write!(f, "TLS: {why}"),
+            Self::Protocol(why) => write!(f, "not HTTP: {why}"),
+            Self::Local(errno) => write!(f, "our own fault: {}", errno_name(*errno)),
+            Self::NotSent => f.write_str("not sent"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Died => f.write_str("died with the service"),
+        }
+    }
+}
+
+/// The names of the errors that connections have, the same on every architecture but a few.
+fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        11 => "EAGAIN",
+        24 => "EMFILE",
+        32 => "EPIPE",
+        99 => "EADDRNOTAVAIL",
+        101 => "ENETUNREACH",
+        103 => "ECONNABORTED",
+        104 => "ECONNRESET",
+        110 => "ETIMEDOUT",
+        111 => "ECONNREFUSED",
+        113 => "EHOSTUNREACH",
+        _ => return format!("error {errno}"),
+    };
+    name.to_owned()
 }
 
 /// A part of a request's life.

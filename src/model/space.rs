@@ -374,7 +374,7 @@ mod tests {
     fn space(choices: Choices, command: &[&str]) -> Space {
         let actor = ActorPlan {
             name: String::new(),
-            role: Role::Main,
+            role: crate::model::Role::Main,
             command: command.iter().map(Text::from).collect(),
             copies: 1,
             env: vec![("PATH".into(), Some("{made}/bin:/bin".into()))],

@@ -1,8 +1,8 @@
 //! How the report follows from what is known.
 
 use super::{
-    Answer, Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, Mtbf, Rate, Report,
-    SignatureSeen, Trend, Variant, growth::growth, words,
+    Answer, Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, LoadTotals, Mtbf,
+    Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
 };
 use crate::model::{Capture, Depth, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, StopRule};
@@ -111,6 +111,10 @@ impl Variant {
             unkillable_processes: tally.unkillable,
             settled_trials: tally.settled,
             helpers_ended_early: tally.helpers_ended_early,
+            load: plan
+                .load
+                .as_ref()
+                .map(|load| LoadTotals::new(load, &tally.lives)),
             dependence: dependence.map(|found| Dependence {
                 batches: found.batches,
                 p_value: found.p_value,

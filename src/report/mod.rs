@@ -12,6 +12,7 @@ mod growth;
 mod json;
 mod jsonl;
 mod junit;
+mod load;
 mod log;
 mod markdown;
 mod row;
@@ -24,6 +25,7 @@ pub mod words;
 pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
+pub use load::{LoadTotals, assumed};
 pub use log::log;
 pub use row::{Class, Row};
 
@@ -137,6 +139,8 @@ pub struct Variant {
     pub settled_trials: u64,
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
+    /// What the clients of its lives saw; null where it is no service under load.
+    pub load: Option<LoadTotals>,
     /// Whether failures clump among trials side by side; null where that cannot be told.
     pub dependence: Option<Dependence>,
     /// Whether the rate changed in the course of the run; null where that cannot be told.

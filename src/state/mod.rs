@@ -10,18 +10,20 @@
 //! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
 
 mod contrast;
+mod load;
 mod search;
 mod series;
 mod tally;
 
 pub use contrast::Contrast;
+pub use load::Lives;
 pub use search::Reproduced;
 pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Around, Choice, Event, Host, Kind, Level, Observation, Outcome, Plan, SignatureId, StopCause,
-    Survey, Trial, TrialId, VariantId, Void,
+    Around, Choice, Event, Host, Kind, Level, LoadSeen, Observation, Outcome, Plan, SignatureId,
+    StopCause, Survey, Trial, TrialId, VariantId, Void,
 };
 use crate::stats::search::{Bisection, Reduction, Screen};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,6 +198,7 @@ pub(crate) struct Ended {
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
     pub(crate) around: Option<Around>,
+    pub(crate) load: Option<Box<LoadSeen>>,
 }
 
 impl State {
@@ -712,6 +715,7 @@ impl Ended {
             settled: !seen.residue.settled.is_zero(),
             helper_ended_early,
             around: seen.around,
+            load: seen.load.clone(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is counted of the trials of one variant, in launch order and bounded memory.
 
-use super::Ended;
+use super::{Ended, Lives};
 use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, TrialId, Void};
 use crate::stats::Batches;
 use hdrhistogram::Histogram;
@@ -41,6 +41,8 @@ pub struct Tally {
     pub fail_times: Times,
     /// All the time that counted trials took.
     pub exposure: Duration,
+    /// What the clients of its lives saw, where it is a service.
+    pub lives: Lives,
     /// Failures among trials that ran side by side, without the last batch.
     batches: Batches,
     /// Sum of the positions of failures among the counted trials, from 1.
@@ -116,6 +118,9 @@ impl Tally {
         self.helpers_ended_early += u64::from(ended.helper_ended_early);
         if ended.leaked > 0 {
             self.leaks = (self.leaks.0 + 1, self.leaks.1 + ended.leaked);
+        }
+        if let Some(load) = &ended.load {
+            self.lives.add(load);
         }
         match &ended.outcome {
             Outcome::Pass => {

@@ -15,6 +15,7 @@ pub mod kernel_log;
 pub mod libraries;
 pub mod limits;
 pub mod memory;
+pub mod pidfd;
 pub mod process;
 pub mod ptrace;
 pub mod signals;

@@ -4,7 +4,7 @@
 use super::table;
 use crate::model::Depth;
 use crate::policy::Verdict;
-use crate::report::{Answer, Report, SignatureSeen, Variant, words};
+use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, words};
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,6 +30,9 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
         let _ = writeln!(out, "  {}", tally(variant));
         let _ = writeln!(out, "  {}", rate(report, variant));
         kinds(&mut out, variant);
+        for line in variant.load.iter().flat_map(LoadTotals::lines) {
+            let _ = writeln!(out, "    {}", words::sanitize(&line));
+        }
     }
     if let Some(given) = &report.answer {
         answer(&mut out, report, given);

@@ -103,13 +103,15 @@ impl Answer {
 
 /// Says before the start what it will take, and what can be known then.
 pub fn beforehand(state: &State) -> Vec<String> {
-    match &state.plan.question {
+    let mut lines = super::assumed(state);
+    lines.extend(match &state.plan.question {
         Question::Rate | Question::Ramp(_) => Vec::new(),
         Question::Confirm(asked) => confirm::beforehand(state, asked),
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),
         Question::Reduce(_) => reduce::beforehand(state),
-    }
+    });
+    lines
 }
 
 /// Returns the variants that whoever reads the answer may want to look at: the first that fails and

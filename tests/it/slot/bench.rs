@@ -113,6 +113,7 @@ impl Bench {
         };
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = Recipe {
+            ready: None,
             variant: VariantPlan {
                 actors: vec![actor],
                 ..VariantPlan::default()

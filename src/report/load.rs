@@ -1,0 +1,347 @@
+//! What the clients of a service saw, in numbers and in words.
+
+use super::words;
+use crate::model::{Amount, Latencies, Load, Owner, Pace, Ready};
+use crate::state::{Lives, State};
+use crate::stats::{self, real};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A generator that is later than this says more of itself than of the service.
+const LATE: f64 = 0.020;
+/// The same as a share of the median.
+const LATE_SHARE: f64 = 0.1;
+/// What a kind of request in flight at deaths must be as rare as by chance, to be named.
+const SUSPICIOUS: f64 = 0.01;
+
+/// What the clients of all lives of a variant saw together.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LoadTotals {
+    /// Lives that count.
+    pub lives: u64,
+    /// Clients of each, or connections.
+    pub clients: u32,
+    /// Requests that were sent, those that warmed up not among them.
+    pub requests: u64,
+    /// Whole answers, whatever they said.
+    pub answers: u64,
+    /// What became of requests, by its name; those in flight when a service died are no errors.
+    pub ends: BTreeMap<String, u64>,
+    /// Requests whose end says that something is wrong while the service lives.
+    pub errors: u64,
+    /// Answers in a second under load.
+    pub answers_per_second: Option<f64>,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Good answers, from when each request was due.
+    pub latency: Option<LatencySeen>,
+    /// The same, from when each was sent: what waiting for a connection hides.
+    pub latency_from_send: Option<LatencySeen>,
+    /// How late the generator itself was with what was due.
+    pub late: Option<LatencySeen>,
+    /// The generator was so late that the latencies are not to be relied on.
+    pub unreliable: bool,
+    /// Requests that waited for a connection, at most.
+    pub queue: u64,
+    /// Connections that listeners of the machine turned away for want of room.
+    pub listen_overflows: u64,
+    /// Answers before each death, in order.
+    pub served_before_death: Vec<u64>,
+    /// Requests in flight at each death.
+    pub in_flight_at_death: Vec<u64>,
+    /// The kinds of requests, the most suspicious first.
+    pub kinds: Vec<RequestSeen>,
+}
+
+/// Times in seconds.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct LatencySeen {
+    /// Half took no longer.
+    pub p50: f64,
+    /// Nine of ten took no longer.
+    pub p90: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// None took longer.
+    pub max: f64,
+}
+
+/// A kind of request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RequestSeen {
+    /// Its name.
+    pub name: String,
+    /// How many were sent.
+    pub sent: u64,
+    /// Deaths with one in flight.
+    pub at_deaths: u64,
+    /// Lives without a death that had one in flight at a random instant.
+    pub at_random: u64,
+    /// The chance of so large a difference if the kind had nothing to do with it; null with one kind.
+    pub p_value: Option<f64>,
+}
+
+impl LatencySeen {
+    fn new(seen: &Latencies) -> Option<Self> {
+        let at = |share| seen.quantile(share).map(|time| time.as_secs_f64());
+        Some(Self {
+            p50: at(0.5)?,
+            p90: at(0.9)?,
+            p99: at(0.99)?,
+            max: seen.max()?.as_secs_f64(),
+        })
+    }
+}
+
+impl LoadTotals {
+    pub(super) fn new(load: &Load, lives: &Lives) -> Self {
+        let ends = lives.ends.iter();
+        let errors = ends.clone().filter(|(ended, _)| ended.is_error());
+        let latency = LatencySeen::new(&lives.latency);
+        let late = LatencySeen::new(&lives.late);
+        let unreliable = latency.zip(late).is_some_and(|(latency, late)| {
+            late.p99 > LATE || late.p99 > latency.p50 * LATE_SHARE && is_open(load)
+        });
+        let seconds = lives.loaded.as_secs_f64();
+        Self {
+            lives: lives.lives,
+            clients: lives.clients,
+            requests: lives.sent,
+            answers: lives.served,
+            ends: ends
+                .clone()
+                .map(|(ended, n)| (ended.to_string(), *n))
+                .collect(),
+            errors: errors.map(|(_, count)| count).sum(),
+            answers_per_second: (seconds > 0.0).then(|| real(lives.served) / seconds),
+            bytes: lives.bytes,
+            connections: lives.connections,
+            latency,
+            latency_from_send: LatencySeen::new(&lives.from_send),
+            late,
+            unreliable,
+            queue: lives.queue,
+            listen_overflows: lives.overflows,
+            served_before_death: lives.deaths.iter().map(|(served, _)| *served).collect(),
+            in_flight_at_death: lives
+                .deaths
+                .iter()
+                .map(|(_, death)| death.in_flight)
+                .collect(),
+            kinds: kinds(load, lives),
+        }
+    }
+
+    /// Says what the clients saw.
+    pub fn lines(&self) -> Vec<String> {
+        let mut all = vec![self.traffic()];
+        let errors = self.ends.iter().filter(|(name, _)| *name != "ok");
+        let errors: Vec<String> = errors
+            .map(|(name, count)| format!("{} {name}", count))
+            .collect();
+        if !errors.is_empty() {
+            all.push(format!("besides good answers: {}", errors.join(", ")));
+        }
+        all.extend(self.latency.map(|seen| self.times(&seen)));
+        if self.listen_overflows > 0 {
+            all.push(format!(
+                "{} turned away by listeners with no room: the machine's limit, not the service's",
+                words::plural(self.listen_overflows, "connection")
+            ));
+        }
+        all.extend(self.deaths());
+        all
+    }
+
+    fn traffic(&self) -> String {
+        let rate = self.answers_per_second.map_or(String::new(), |rate| {
+            format!(", {} a second", stats::whole(rate))
+        });
+        format!(
+            "{} to {}: {} sent, {} answered{rate}, {} connections",
+            words::plural(u64::from(self.clients), "client"),
+            words::plural_of(self.lives, "life", "lives"),
+            self.requests,
+            self.answers,
+            self.connections,
+        )
+    }
+
+    fn times(&self, seen: &LatencySeen) -> String {
+        let four = |seen: &LatencySeen| {
+            let [p50, p90, p99, max] = [seen.p50, seen.p90, seen.p99, seen.max].map(words::seconds);
+            format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
+        };
+        let from_send = self.latency_from_send.map_or(String::new(), |send| {
+            format!("; from when they were sent {}", four(&send))
+        });
+        let late = self.late.map_or(String::new(), |late| {
+            format!("; we were at most {} late", words::seconds(late.max))
+        });
+        let unreliable = if self.unreliable {
+            " (UNRELIABLE: the generator itself was late)"
+        } else {
+            ""
+        };
+        format!("answers took {}{from_send}{late}{unreliable}", four(seen))
+    }
+
+    /// Says what was under way when it died, the number that one looks for by hand.
+    fn deaths(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let middle = |of: &[u64]| {
+            let mut sorted = of.to_vec();
+            sorted.sort_unstable();
+            let at = sorted.len().checked_sub(1)?;
+            Some((sorted[0], sorted[at / 2], sorted[at]))
+        };
+        let three = |(least, median, most): (u64, u64, u64)| {
+            if least == most {
+                least.to_string()
+            } else {
+                format!("{least} / {median} / {most} (least, median, most)")
+            }
+        };
+        if let Some(served) = middle(&self.served_before_death) {
+            all.push(format!("answered before a death: {}", three(served)));
+        }
+        if let Some(in_flight) = middle(&self.in_flight_at_death) {
+            let kinds = match self.kinds.as_slice() {
+                [only] => format!("; one kind of request, {}", only.name),
+                _ => String::new(),
+            };
+            all.push(format!("in flight at a death: {}{kinds}", three(in_flight)));
+        }
+        if self.kinds.len() > 1 && !self.served_before_death.is_empty() {
+            let deaths = self.served_before_death.len() as u64;
+            let suspicious = self.kinds.iter();
+            let suspicious = suspicious.filter(|kind| kind.p_value.is_some_and(|p| p < SUSPICIOUS));
+            let named: Vec<String> = suspicious
+                .map(|kind| {
+                    format!(
+                        "{} in flight at {} of {deaths} deaths (p = {})",
+                        kind.name,
+                        kind.at_deaths,
+                        words::number(kind.p_value.unwrap_or(1.0))
+                    )
+                })
+                .collect();
+            all.push(if named.is_empty() {
+                "no kind of request was in flight at deaths more often than else".to_owned()
+            } else {
+                named.join("; ")
+            });
+        }
+        all
+    }
+}
+
+fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
+    let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
+    let several = load.requests.len() > 1;
+    let in_flight = |of: &[u64], kind: usize| of.get(kind).is_some_and(|count| *count > 0);
+    let one = |(kind, request): (usize, &crate::model::RequestPlan)| {
+        let at_deaths = lives.deaths.iter();
+        let at_deaths = at_deaths.filter(|(_, death)| in_flight(&death.kinds, kind));
+        let at_random = lives.at_random.iter().filter(|seen| in_flight(seen, kind));
+        let (at_deaths, at_random) = (at_deaths.count() as u64, at_random.count() as u64);
+        let table = (several && deaths > 0 && healthy > 0)
+            .then(|| stats::fisher(at_deaths, deaths, at_random, healthy));
+        RequestSeen {
+            name: request.name.clone(),
+            sent: lives.kinds.get(kind).copied().unwrap_or(0),
+            at_deaths,
+            at_random,
+            p_value: table.map(|table| table.greater),
+        }
+    };
+    let mut all: Vec<RequestSeen> = load.requests.iter().enumerate().map(one).collect();
+    let p = |kind: &RequestSeen| kind.p_value.unwrap_or(1.0);
+    all.sort_by(|a, b| p(a).total_cmp(&p(b)));
+    all
+}
+
+fn is_open(load: &Load) -> bool {
+    matches!(load.pace, Pace::Open { .. })
+}
+
+/// Says what a life is, where the user may not have said it.
+pub fn assumed(state: &State) -> Vec<String> {
+    let Some(load) = &state.plan.load else {
+        return Vec::new();
+    };
+    let time = |time: Duration| words::seconds(time.as_secs_f64());
+    let amount = match load.amount {
+        Amount::Requests(requests) => {
+            format!("{} (--requests)", words::plural(requests, "request"))
+        }
+        Amount::Time(length) => format!("{} of requests (--time)", time(length)),
+    };
+    let levels = state
+        .plan
+        .variants
+        .iter()
+        .filter_map(|variant| variant.clients);
+    let pace = match (load.pace, levels.clone().min().zip(levels.max())) {
+        (_, Some((least, most))) => format!("by {least} to {most} clients at once"),
+        (Pace::Closed { clients }, None) => {
+            format!(
+                "by {} at once (-c)",
+                words::plural(u64::from(clients), "client")
+            )
+        }
+        (
+            Pace::Open {
+                millihertz,
+                connections,
+            },
+            None,
+        ) => format!(
+            "at {} a second whatever becomes of them, over at most {connections} connections",
+            words::number(real(millihertz) / 1000.0)
+        ),
+    };
+    let ready = match &load.ready {
+        Ready::Connects => "it takes connections".to_owned(),
+        Ready::Http { path, .. } => format!("it answers {path}"),
+        Ready::Log(line) => format!("it says `{line}`"),
+        Ready::After(length) => format!("{} have passed", time(*length)),
+    };
+    let begins = match load.owner {
+        Owner::Provoke => "started, ready when",
+        Owner::Somebody | Owner::Process(_) => "started by somebody else, ready when",
+    };
+    let warm = match load.warm_up.requests {
+        0 => String::new(),
+        requests => format!("{requests} requests to warm up, "),
+    };
+    let url = &load.target.base;
+    let what = load.requests.iter().map(|request| request.name.as_str());
+    let what: Vec<&str> = what.collect();
+    vec![
+        format!(
+            "a trial is one life of the service: {begins} {ready} (--ready), {warm}{amount} {pace}, {} of quiet; it must still live then",
+            time(load.settle)
+        ),
+        format!("requests to {url}: {}", words::sanitize(&what.join(", "))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Ended, Part};
+
+    #[test]
+    fn what_dies_with_the_service_is_no_error() {
+        assert!(!Ended::Died.is_error());
+        assert!(Ended::Reset(104, Part::Head).is_error());
+        assert_eq!(
+            Ended::Reset(104, Part::Head).to_string(),
+            "ECONNRESET (head)"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! A hold on a process that may be nobody's child of ours: when it ends, and how.
+
+use super::child::Status;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+/// Asks the kernel about a process that is held; since Linux 6.13, and how it ended since 6.15.
+const GET_INFO: libc::c_ulong = 3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 11;
+/// How it ended is wanted, or is there.
+const EXIT: u64 = 1 << 3;
+
+/// A hold on a process. It is readable when the process has ended.
+#[derive(Debug)]
+pub struct Pidfd(OwnedFd);
+
+/// `struct pidfd_info` in its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    mask: u64,
+    group: u64,
+    /// Numbers of the process and its parent, users and groups.
+    who: [u32; 11],
+    exit_code: i32,
+}
+
+impl Pidfd {
+    /// Takes hold of a process.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Returns how it ended, once its parent has asked; nothing before, or where the kernel does
+    /// not tell.
+    #[expect(unsafe_code, reason = "the kernel's own interface")]
+    pub fn status(&self) -> Option<Status> {
+        let mut info = Info {
+            mask: EXIT,
+            ..Info::default()
+        };
+        // SAFETY: the number holds the size of `Info`, of which the kernel writes no more, and any
+        // bytes are a valid `Info`.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO, &raw mut info) };
+        (done == 0 && info.mask & EXIT != 0).then(|| Status::from_raw(info.exit_code))
+    }
+}
+
+impl AsFd for Pidfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Pidfd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use std::process::Command;
+
+    #[test]
+    fn the_end_of_a_process_is_known_though_another_asked_for_it() {
+        let mut child = Command::new("sh").args(["-c", "kill -SEGV $$"]).spawn().unwrap();
+        let held = Pidfd::open(child.id().cast_signed()).unwrap();
+        poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
+        child.wait().unwrap();
+        // A kernel that is too old does not tell.
+        if let Some(status) = held.status() {
+            assert!(matches!(status, Status::Signaled(11, _)), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_not_there_cannot_be_held() {
+        assert!(Pidfd::open(i32::MAX).is_err());
+        assert!(Pidfd::open(0).is_err());
+    }
+}
