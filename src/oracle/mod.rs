@@ -237,7 +237,7 @@ fn shell_words(signal: Signal) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ActorPlan, HookSeen, ProcessSeen};
+    use crate::model::{ActorPlan, HookSeen, LoadSeen, ProcessSeen};
 
     fn variant() -> VariantPlan {
         let actor = |role| ActorPlan {
@@ -366,6 +366,78 @@ mod tests {
     fn a_helper_never_decides() {
         let seen = saw(&[Ending::Exited(0), Ending::Signaled(Signal::SEGV, false)]);
         assert_eq!(outcome(&Rules::default(), &seen), "pass");
+    }
+
+    /// What was seen of the life of a service that came so far, and ended like this.
+    fn life(stage: Stage, ending: Ending) -> Observation {
+        let load = LoadSeen {
+            stage,
+            ..LoadSeen::default()
+        };
+        Observation {
+            load: Some(Box::new(load)),
+            ..saw(&[ending])
+        }
+    }
+
+    #[test]
+    fn a_service_that_lives_until_it_is_stopped_is_healthy() {
+        let rules = Rules::default();
+        let seen = life(Stage::Over, Ending::Stopped);
+        assert_eq!(outcome(&rules, &seen), "pass");
+    }
+
+    #[test]
+    fn no_end_of_a_service_under_load_is_fine() {
+        let rules = Rules::default();
+        for (ending, expected) in [
+            (Ending::Exited(0), "fail: exit 0"),
+            (Ending::Exited(3), "fail: exit 3"),
+            (
+                Ending::Signaled(Signal::SEGV, false),
+                "fail: SIGSEGV (seen)",
+            ),
+            (Ending::Exited(139), "fail: SIGSEGV (read from exit 139)"),
+        ] {
+            assert_eq!(outcome(&rules, &life(Stage::Loading, ending)), expected);
+        }
+    }
+
+    #[test]
+    fn a_service_that_was_never_ready_says_nothing() {
+        let rules = Rules::default();
+        for ending in [Ending::Exited(1), Ending::Signaled(Signal::SEGV, false)] {
+            let seen = life(Stage::Starting, ending);
+            assert_eq!(outcome(&rules, &seen), "void: service not ready");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_crashes_is_a_crash_of_the_service() {
+        let rules = Rules::default();
+        let mut seen = life(Stage::Loading, Ending::Stopped);
+        seen.casualties.push(crate::model::Casualty {
+            pid: 77,
+            program: String::new(),
+            signal: Some(Signal::SEGV),
+            core: false,
+        });
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGSEGV (of a process below the service, which lived on)"
+        );
+    }
+
+    #[test]
+    fn of_somebody_elses_service_the_clients_are_the_witnesses() {
+        let rules = Rules::default();
+        let mut seen = life(Stage::Loading, Ending::Stopped);
+        let load = seen.load.as_mut().unwrap();
+        load.death = Some(crate::model::Death::default());
+        assert_eq!(outcome(&rules, &seen), "fail: gone");
+        let load = seen.load.as_mut().unwrap();
+        load.death.as_mut().unwrap().hung = true;
+        assert_eq!(outcome(&rules, &seen), "fail: hang");
     }
 
     #[test]

@@ -480,3 +480,158 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Plan, Question};
+    use crate::scenario::Surroundings;
+
+    fn around() -> Surroundings {
+        Surroundings {
+            environment: Vec::new(),
+            base: PathBuf::from("/work"),
+            seed: 1,
+            searched: None,
+            baseline: None,
+        }
+    }
+
+    fn planned(text: &str) -> Result<Plan, String> {
+        let scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        let plan = scenario.plan(around());
+        plan.map_err(|refusal| {
+            format!(
+                "{} at {}: {}",
+                refusal.what,
+                refusal.at.join("."),
+                refusal.hint
+            )
+        })
+    }
+
+    fn load(text: &str) -> model::Load {
+        planned(text).unwrap().load.unwrap()
+    }
+
+    const SERVICE: &str = "command = ['./app']\n[load]\nurl = 'http://127.0.0.1:8080/a/b?c=d'\n";
+
+    #[test]
+    fn the_path_of_the_url_is_what_is_asked_for() {
+        let load = load(SERVICE);
+        assert_eq!(load.target.base, "http://127.0.0.1:8080");
+        assert_eq!(load.requests.len(), 1);
+        assert_eq!(load.requests[0].path, "/a/b?c=d");
+        assert_eq!(load.requests[0].name, "GET /a/b?c=d");
+        let bare = SERVICE.replace("/a/b?c=d", "");
+        assert_eq!(self::load(&bare).requests[0].path, "/");
+    }
+
+    #[test]
+    fn requests_come_after_the_path_of_the_url() {
+        let text = format!("{SERVICE}[[request]]\npath = '/x'\nbody = 'hello'\nweight = 3");
+        let load = load(&text.replace("/a/b?c=d", "/api/"));
+        assert_eq!(load.target.base, "http://127.0.0.1:8080/api");
+        let request = &load.requests[0];
+        assert_eq!((request.name.as_str(), request.weight), ("POST /x", 3));
+    }
+
+    #[test]
+    fn a_command_under_load_is_a_service() {
+        let plan = planned(SERVICE).unwrap();
+        assert!(plan.is_sound());
+        assert!(plan.variants[0].has_service());
+        assert_eq!(plan.question, Question::Rate);
+        assert_eq!(plan.stop.trials, Some(super::super::plan::DEFAULT_LIVES));
+    }
+
+    #[test]
+    fn levels_are_variants_of_one_service() {
+        let plan = planned(&format!("{SERVICE}clients = '1..64'")).unwrap();
+        assert!(matches!(plan.question, Question::Ramp(_)));
+        let levels: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
+        let expected = "1 2 3 4 6 8 10 12 16 20 24 32 40 48 64";
+        assert_eq!(levels.join(" "), expected);
+        let exact = planned(&format!("{SERVICE}clients = '7..11'\nexact = true")).unwrap();
+        assert_eq!(exact.variants.len(), 5);
+        let ends = planned(&format!("{SERVICE}clients = '7..11'")).unwrap();
+        let levels: Vec<Option<u32>> = ends.variants.iter().map(|one| one.clients).collect();
+        assert_eq!(levels, [Some(7), Some(8), Some(10), Some(11)]);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused_with_its_place() {
+        for (more, expected) in [
+            (
+                "clients = 10\nrate = '5/s'",
+                "there are both clients and a rate at load.rate",
+            ),
+            (
+                "requests = 10\ntime = '5s'",
+                "a life has both a number of requests and a time at load.time",
+            ),
+            (
+                "ready-status = 204",
+                "there is a status, but no path that is asked for it at load.ready-status",
+            ),
+            (
+                "key = 'k.pem'",
+                "a certificate of our own needs its key, and a key its certificate at load.certificate",
+            ),
+            (
+                "attach = 'listener'",
+                "the service is somebody else's, and there is a command to start it at load.attach",
+            ),
+            (
+                "[[request]]\nbody = 'a'\nbody-column = 'b'",
+                "a request has more than one body at request.0.body",
+            ),
+            (
+                "[[request]]\npick = 'once'",
+                "`pick` says which of several files is next, and there are none at request.0.pick",
+            ),
+        ] {
+            let refused = planned(&format!("{SERVICE}{more}")).unwrap_err();
+            assert!(refused.starts_with(expected), "{refused}");
+        }
+        let nowhere = planned("command = ['./app']\n[load]\nclients = 3").unwrap_err();
+        assert!(
+            nowhere.starts_with("the load has no target at load.url"),
+            "{nowhere}"
+        );
+        let lone = planned("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
+        assert!(
+            lone.starts_with("there are requests, but no load"),
+            "{lone}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_done_again_has_the_same_load() {
+        let plan = planned(&format!(
+            "{SERVICE}clients = 7\nrequests = 50\nready = '/ok'"
+        ))
+        .unwrap();
+        let again = Scenario::again(&plan, &plan.variants[0]).unwrap();
+        assert_eq!(again.plan(around()).unwrap().load, plan.load);
+        let mut more = again.clone();
+        let clients = Some(Clients::Of(9.try_into().unwrap()));
+        more.load = Some(Load {
+            clients,
+            ..Load::default()
+        });
+        let load = more.plan(around()).unwrap().load.unwrap();
+        assert_eq!(load.pace, Pace::Closed { clients: 9 });
+        assert_eq!(load.amount, model::Amount::Requests(50));
+    }
+
+    #[test]
+    fn when_it_is_ready_is_said_in_one_word() {
+        let ready = |word: &str| word.parse::<ReadyWhen>().map(|ready| ready.0);
+        assert_eq!(ready("tcp"), Ok(Ready::Connects));
+        assert_eq!(ready("2s"), Ok(Ready::After(Duration::from_secs(2))));
+        assert_eq!(ready("log:^up"), Ok(Ready::Log("^up".to_owned())));
+        assert!(ready("log:(").is_err() && ready("soon").is_err());
+        assert!(matches!(ready("/healthz"), Ok(Ready::Http { .. })));
+    }
+}

@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Asks the kernel about a process that is held; since Linux 6.13, and how it ended since 6.15.
-const GET_INFO: libc::c_ulong = 3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 11;
+const GET_INFO: libc::c_ulong =
+    3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 11;
 /// How it ended is wanted, or is there.
 const EXIT: u64 = 1 << 3;
 
@@ -67,7 +68,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_process_is_known_though_another_asked_for_it() {
-        let mut child = Command::new("sh").args(["-c", "kill -SEGV $$"]).spawn().unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", "kill -SEGV $$"])
+            .spawn()
+            .unwrap();
         let held = Pidfd::open(child.id().cast_signed()).unwrap();
         poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
         child.wait().unwrap();

@@ -414,13 +414,13 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
     ");
     let service = "[[actor]]\nname = 'x'\nshell = 'x'\n\n[[actor]]\nname = 'db'\nrole = 'service'\nshell = 'y'\n";
     assert_snapshot!(complaint(service), @"
-    error: `run` has no services
+    error: there is a service, and no load
      --> s.toml:7:8
       |
     7 | role = 'service'
       |        ^^^^^^^^^
       |
-      = help: a service lives across trials, which only a load test does; use `helper` for what runs beside the main process
+      = help: a service is put under load: say where it listens, `[load] url = ...`; what runs beside the main process is a `helper`
     ");
     assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nargs = ['-v']\n"), @"
     error: `args` cannot be added to a line for the shell

@@ -370,7 +370,7 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ),
         (
             &actor("[[actor]]\nname = 'n'\nrole = 'service'\nshell = 'y'"),
-            "`run` has no services",
+            "there is a service, and no load",
             "actor.1.role",
         ),
         (
