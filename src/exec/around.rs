@@ -43,20 +43,28 @@ impl Watch {
         if Instant::now() < next.at {
             return None;
         }
-        let sizes: Vec<process::Size> = process::descendants(next.steward)
-            .into_iter()
-            .filter_map(process::size)
-            .collect();
-        let crowds = u32::try_from(sizes.len()).unwrap_or(u32::MAX) / CROWD;
-        next.at = Instant::now() + PAUSE.saturating_mul(crowds.saturating_add(1));
-        let sum = |part: fn(&process::Size) -> u64| sizes.iter().map(part).sum();
-        sizes.iter().any(|size| size.threads > 0).then(|| Around {
-            rss_kib: sum(|size| size.rss_kib),
-            processes: sizes.len() as u64,
-            threads: sum(|size| size.threads),
-            descriptors: sum(|size| size.descriptors),
-        })
+        let seen = size_of(&process::descendants(next.steward));
+        next.at = Instant::now() + pause_after(seen.processes);
+        (seen.threads > 0).then_some(seen)
     }
+}
+
+/// Returns how large processes are together.
+pub(super) fn size_of(pids: &[i32]) -> Around {
+    let sizes: Vec<process::Size> = pids.iter().filter_map(|pid| process::size(*pid)).collect();
+    let sum = |part: fn(&process::Size) -> u64| sizes.iter().map(part).sum();
+    Around {
+        rss_kib: sum(|size| size.rss_kib),
+        processes: sizes.len() as u64,
+        threads: sum(|size| size.threads),
+        descriptors: sum(|size| size.descriptors),
+    }
+}
+
+/// Returns how long nobody looks after a look at so many processes.
+pub(super) fn pause_after(processes: u64) -> Duration {
+    let crowds = u32::try_from(processes).unwrap_or(u32::MAX) / CROWD;
+    PAUSE.saturating_mul(crowds.saturating_add(1))
 }
 
 #[cfg(test)]

@@ -1,16 +1,21 @@
 //! A trial that is one life of a service: its process in a slot, its clients here.
 
 use super::Halt;
+use super::around::{pause_after, size_of};
 use super::lane::{Slot, raised};
 use crate::load::{self, Life, Live};
-use crate::model::{Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
+use crate::model::{Around, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
 use crate::slot::wire::{Order, Reply};
+use crate::sys::process;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// Looks at the size of a service that are kept of a life. An even number.
+const SIZES: usize = 128;
 
 /// What the lives of a run have in common.
 pub(super) struct Lives {
@@ -57,11 +62,15 @@ impl Lives {
         let mut told = Halt::No;
         let mut clients: Option<Clients> = None;
         let mut load: Option<LoadSeen> = None;
+        let mut sizes = Sizes::default();
         loop {
             let under_way = load.is_none();
             tokio::select! {
                 reply = slot.reply() => match reply? {
-                    Reply::Started(pids) => clients = Some(self.begin(trial, variant, pids)),
+                    Reply::Started(pids) => {
+                        sizes = Sizes::of(pids.clone());
+                        clients = Some(self.begin(trial, variant, pids));
+                    }
                     Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
                     Reply::Died => tell(clients.as_ref(), Clients::mourn),
                     Reply::Finished(id, mut seen) if id == trial.id => {
@@ -69,7 +78,10 @@ impl Lives {
                         if load.is_none() && let Some(clients) = &mut clients {
                             load = Some(ended(clients).await);
                         }
-                        seen.load = Some(Box::new(load.unwrap_or_default()));
+                        seen.load = Some(Box::new(LoadSeen {
+                            sizes: sizes.seen,
+                            ..load.unwrap_or_default()
+                        }));
                         return Ok(*seen);
                     }
                     _ => {}
@@ -79,6 +91,7 @@ impl Lives {
                     tell(clients.as_ref(), |one| one.halt.send_replace(true));
                     slot.order(&Order::Stop { now: level == Halt::Now }).await?;
                 }
+                () = sizes.next(), if under_way => sizes.look(&self.live),
                 seen = of(clients.as_mut()), if under_way => {
                     let hung = seen.death.as_ref().is_some_and(|death| death.hung);
                     load = Some(seen);
@@ -121,6 +134,68 @@ impl Clients {
         let now = Instant::now();
         self.death
             .send_if_modified(|death| death.replace(now).is_none())
+    }
+}
+
+/// How large a service is in the course of its load.
+struct Sizes {
+    pids: Vec<i32>,
+    since: Option<Instant>,
+    next: Instant,
+    seen: Vec<(u64, Around)>,
+    /// Of so many looks one is kept.
+    every: u64,
+    looks: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self::of(Vec::new())
+    }
+}
+
+impl Sizes {
+    fn of(pids: Vec<i32>) -> Self {
+        Self {
+            pids,
+            since: None,
+            next: Instant::now(),
+            seen: Vec::new(),
+            every: 1,
+            looks: 0,
+        }
+    }
+
+    /// Waits for the time of the next look.
+    async fn next(&self) {
+        if self.pids.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep_until(self.next.into()).await;
+    }
+
+    /// Looks, while it is under load; evenly spread, however long that takes.
+    fn look(&mut self, live: &Live) {
+        let below = self.pids.iter().flat_map(|pid| process::descendants(*pid));
+        let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
+        self.next = Instant::now() + pause_after(all.len() as u64);
+        if live.stage() != Stage::Loading {
+            return;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if self.looks.is_multiple_of(self.every) {
+            if self.seen.len() == SIZES {
+                let mut keep = false;
+                self.seen.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                self.every *= 2;
+            }
+            let after = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.seen.push((after, size_of(&all)));
+        }
+        self.looks += 1;
     }
 }
 

@@ -6,6 +6,11 @@ use std::time::Instant;
 use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub struct Live {}
+impl Live {
+    pub fn stage(&self) -> crate::model::Stage {
+        crate::model::Stage::Loading
+    }
+}
 pub struct Life {
     pub load: Arc<Load>,
     pub clients: Option<u32>,

@@ -1,4 +1,4 @@
-use super::{Text, is_default, micros};
+use super::{Around, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -319,6 +319,9 @@ pub struct LoadSeen {
     /// Connections that the listener had to turn away meanwhile, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
+    /// How large the service was in the course of its load: after so many milliseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sizes: Vec<(u64, Around)>,
     /// In flight by kind at an instant of the load that the seed draws, for comparison.
     #[serde(skip_serializing_if = "is_default")]
     pub at_random: Vec<u64>,

@@ -1,6 +1,6 @@
 //! What the clients of a service saw, in numbers and in words.
 
-use super::words;
+use super::{Quantity, words};
 use crate::model::{Amount, Latencies, Load, Owner, Pace, Ready};
 use crate::state::{Lives, State};
 use crate::stats::{self, real};
@@ -53,6 +53,10 @@ pub struct LoadTotals {
     pub served_before_death: Vec<u64>,
     /// Requests in flight at each death.
     pub in_flight_at_death: Vec<u64>,
+    /// Lives that were long enough to tell whether they grow.
+    pub watched_lives: u64,
+    /// What grew in how many of them, and by how much a second in the middle one.
+    pub grew: Vec<GrewSeen>,
     /// The kinds of requests, the most suspicious first.
     pub kinds: Vec<RequestSeen>,
 }
@@ -83,6 +87,17 @@ pub struct RequestSeen {
     pub at_random: u64,
     /// The chance of so large a difference if the kind had nothing to do with it; null with one kind.
     pub p_value: Option<f64>,
+}
+
+/// Something that grew in the course of lives.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct GrewSeen {
+    /// What.
+    pub what: Quantity,
+    /// In how many lives.
+    pub lives: u64,
+    /// By how much a second, in the middle one of these.
+    pub per_second: f64,
 }
 
 impl LatencySeen {
@@ -132,6 +147,8 @@ impl LoadTotals {
                 .iter()
                 .map(|(_, death)| death.in_flight)
                 .collect(),
+            watched_lives: lives.grown.len() as u64,
+            grew: grew(lives),
             kinds: kinds(load, lives),
         }
     }
@@ -154,6 +171,28 @@ impl LoadTotals {
             ));
         }
         all.extend(self.deaths());
+        all.extend(self.grew.iter().map(|grew| {
+            let by = match grew.what {
+                Quantity::RssKib => {
+                    let bytes = stats::whole(grew.per_second * 1024.0);
+                    format!("its memory grew by {}", words::bytes(bytes))
+                }
+                Quantity::Processes => {
+                    format!("its processes grew by {}", words::number(grew.per_second))
+                }
+                Quantity::Threads => {
+                    format!("its threads grew by {}", words::number(grew.per_second))
+                }
+                Quantity::Descriptors => {
+                    format!("its open files grew by {}", words::number(grew.per_second))
+                }
+            };
+            let of = words::plural_of(self.watched_lives, "life", "lives");
+            format!(
+                "{by} a second under load in {} of {of}: it leaks",
+                grew.lives
+            )
+        }));
         all
     }
 
@@ -238,6 +277,26 @@ impl LoadTotals {
         }
         all
     }
+}
+
+fn grew(lives: &Lives) -> Vec<GrewSeen> {
+    let all = [
+        Quantity::RssKib,
+        Quantity::Processes,
+        Quantity::Threads,
+        Quantity::Descriptors,
+    ];
+    let one = |(at, what): (usize, Quantity)| {
+        let grown = lives.grown.iter().filter_map(|life| life[at]);
+        let mut grown: Vec<f64> = grown.collect();
+        grown.sort_by(f64::total_cmp);
+        Some(GrewSeen {
+            what,
+            lives: grown.len() as u64,
+            per_second: *grown.get(grown.len() / 2)?,
+        })
+    };
+    all.into_iter().enumerate().filter_map(one).collect()
 }
 
 fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {

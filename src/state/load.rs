@@ -1,6 +1,7 @@
 //! What the clients of a service saw, of all of its lives together.
 
-use crate::model::{Death, Ended, Latencies, LoadSeen};
+use crate::model::{Around, Death, Ended, Latencies, LoadSeen};
+use crate::stats::{self, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ pub struct Lives {
     pub overflows: u64,
     /// Deaths, each with the answers before it.
     pub deaths: Vec<(u64, Death)>,
+    /// How what is counted of a service grew in lives that were long enough to tell: by how much a
+    /// second, where it did.
+    pub grown: Vec<[Option<f64>; QUANTITIES]>,
     /// What was in flight by kind at a random instant of each life that did not die.
     pub at_random: Vec<Vec<u64>>,
 }
@@ -65,6 +69,7 @@ impl Lives {
         self.late.add(&seen.late);
         self.queue = self.queue.max(seen.queue);
         self.overflows += seen.overflows;
+        self.grown.extend(growth(&seen.sizes));
         match &seen.death {
             Some(death) if self.deaths.len() < DEATHS => {
                 self.deaths.push((seen.served, death.clone()));
@@ -74,3 +79,30 @@ impl Lives {
         }
     }
 }
+
+/// Memory in KiB, processes, threads, open files.
+const QUANTITIES: usize = 4;
+
+/// Returns by how much a second each quantity grew; nothing of a life that was too short to tell.
+fn growth(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
+    let of: [fn(&Around) -> u64; QUANTITIES] = [
+        |seen| seen.rss_kib,
+        |seen| seen.processes,
+        |seen| seen.threads,
+        |seen| seen.descriptors,
+    ];
+    let points = |of: fn(&Around) -> u64| -> Vec<(f64, f64)> {
+        let seen = sizes.iter();
+        seen.map(|(ms, around)| (real(*ms) / 1e3, real(of(around))))
+            .collect()
+    };
+    let grown = of.map(|of| stats::growth(&points(of), ALPHA));
+    grown[0]?;
+    Some(grown.map(|found| {
+        let found = found.filter(|found| found.warns(QUANTITIES));
+        found.map(|found| found.slope.middle)
+    }))
+}
+
+/// Of the interval of a slope.
+const ALPHA: f64 = 0.05;
