@@ -15,6 +15,7 @@ mod chance;
 mod contradictions;
 mod parallel;
 mod priors;
+mod ramp;
 mod reduce;
 mod reduce_rivals;
 mod rivals;
@@ -33,6 +34,7 @@ fn main() {
         "rivals" => rivals::rivals(trials, only),
         "parallel" => parallel::rounds(trials),
         "priors" => priors::weights(trials),
+        "ramp" => ramp::ramps(trials, only),
         "guard" => slopes::guard(trials),
         "timings" => timings::timings(),
         "reduce" => reduce::targets(trials),

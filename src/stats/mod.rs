@@ -14,6 +14,7 @@
 //! | [`mod@difference`] | by how much? |
 //! | [`power`] | what can a comparison of so many pairs see? |
 //! | [`race`] | which of several variants fail, and what does finding out cost? |
+//! | [`ramp`] | from which level of load on does it fail? |
 //! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
 //! | [`mod@growth`] | does what lives across trials grow, and by how much? |
@@ -37,6 +38,7 @@ pub mod interval;
 pub mod plan;
 pub mod power;
 pub mod race;
+pub mod ramp;
 pub mod search;
 mod special;
 pub mod trend;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use provoke::stats;
+use provoke::stats::ramp::Ramp;
 use provoke::stats::search::{Bisection, Cell, Channel, Costs, Grid, Model, Stop, stage_prior};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ const GOLDEN: &str = include_str!("../data/golden.json");
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 16] = [
+const IMPLEMENTED: [(&str, Check); 17] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
@@ -33,10 +34,8 @@ const IMPLEMENTED: [(&str, Check); 16] = [
     ("bisect_posterior", bisect_posterior),
     ("reduce_stage_prior", reduce_stage_prior),
     ("capacity", capacity),
+    ("ramp_posterior", ramp_posterior),
 ];
-
-/// Kinds whose code is still to come.
-const LATER: [&str; 1] = ["ramp_posterior"];
 
 /// Cases of `sprt_exact` whose test is not built, by decision.
 ///
@@ -137,7 +136,7 @@ fn every_case_of_the_golden_file_is_reproduced() {
                 value,
                 tolerance: &golden["tolerance"],
             }),
-            None => assert!(LATER.contains(&kind), "unknown kind `{kind}`"),
+            None => panic!("unknown kind `{kind}`"),
         }
     }
     for (kind, _) in IMPLEMENTED {
@@ -481,4 +480,23 @@ fn capacity(case: &Case) {
     case.close_to("lb_info_n64", got, expected, printed);
     let (expected, got) = (case.real("lb_conf"), channel.least_runs_to_be_sure(0.05));
     case.close_to("lb_conf", got, expected, printed);
+}
+
+fn ramp_posterior(case: &Case) {
+    let least: f64 = case.real("pmin");
+    let mut ramp = Ramp::new(&case.counts("levels"), least / 0.8);
+    for pair in case
+        .field("observations_level_index_from_0")
+        .as_array()
+        .expect("a list")
+    {
+        let level = usize::try_from(pair[0].as_u64().expect("a level")).expect("small");
+        ramp.observe(level, pair[1] == 1);
+    }
+    let got = ramp.posterior();
+    let expected = case.reals("posterior_threshold_index_then_never");
+    assert_eq!(got.len(), expected.len());
+    for (got, expected) in got.into_iter().zip(expected) {
+        case.close_to("posterior", got, expected, 1e-9);
+    }
 }

@@ -1,0 +1,132 @@
+//! A server that dies at a given request, for tests of what is said of a death: it answers N-1
+//! requests, and ends at the N-th.
+//!
+//! `dieat --at 500 --port 8080 --work 2 --signal SEGV`: 2 ms a request, and at the 500th a signal
+//! (`SEGV` or `ABRT`). Or `--exit 3`: it ends with this status. `--hang`: it lives, and never
+//! answers anything again. `--close`: it closes that connection without an answer, `--eof-in-body`:
+//! in the middle of one, and goes on.
+//!
+//! Exactly N-1 answers are sent before the end, however many clients there are: the N-th request
+//! waits for the answers before it, and those after it get none. `GET /healthz` does not count.
+
+#![expect(unsafe_code, reason = "a process dies of a signal by a system call")]
+
+use std::io::Write as _;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+#[path = "common/http.rs"]
+mod http;
+
+/// How it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Signal(i32),
+    Exit(i32),
+    Hang,
+    Close,
+    EofInBody,
+}
+
+impl End {
+    fn asked() -> Self {
+        let signal: Option<String> = http::value("--signal");
+        match signal.as_deref() {
+            Some("SEGV") => return Self::Signal(libc::SIGSEGV),
+            Some("ABRT") => return Self::Signal(libc::SIGABRT),
+            Some(other) => panic!("--signal: SEGV or ABRT, not {other:?}"),
+            None => {}
+        }
+        match http::value("--exit") {
+            Some(code) => Self::Exit(code),
+            None if http::has("--hang") => Self::Hang,
+            None if http::has("--close") => Self::Close,
+            None if http::has("--eof-in-body") => Self::EofInBody,
+            None => Self::Signal(libc::SIGSEGV),
+        }
+    }
+
+    /// True when nothing is answered any more.
+    fn is_last(self) -> bool {
+        !matches!(self, Self::Close | Self::EofInBody)
+    }
+}
+
+/// What was asked and answered so far.
+#[derive(Default)]
+struct Count {
+    asked: u64,
+    served: u64,
+}
+
+fn main() -> std::io::Result<()> {
+    let at: u64 = http::value("--at").unwrap_or(500);
+    let work = Duration::from_millis(http::value("--work").unwrap_or(0));
+    let end = End::asked();
+    let shared = Arc::new((Mutex::new(Count::default()), Condvar::new()));
+    http::serve(
+        || (),
+        move |request, stream| {
+            let (count, served_one) = &*shared;
+            let lock = || count.lock().expect("nobody panics with it");
+            let served = lock().served;
+            let body = format!("{{\"served\":{served},\"bytes\":{}}}", request.body.len());
+            let answer = http::answer("200 OK", &body);
+            if request.is("GET", "/healthz") {
+                if end == End::Hang && lock().asked >= at {
+                    forever();
+                }
+                stream.write_all(answer.as_bytes())?;
+                return Ok(true);
+            }
+            let number = {
+                let mut count = lock();
+                count.asked += 1;
+                count.asked
+            };
+            if number > at && end.is_last() {
+                forever();
+            }
+            std::thread::sleep(work);
+            if number == at {
+                let before = |count: &mut Count| count.served < at - 1;
+                drop(served_one.wait_while(lock(), before));
+                return die(end, stream, &answer);
+            }
+            // Who does not read its answer was sent one all the same.
+            let sent = stream.write_all(answer.as_bytes());
+            lock().served += 1;
+            served_one.notify_all();
+            sent.map(|()| true)
+        },
+    )
+}
+
+fn die(end: End, stream: &mut std::net::TcpStream, answer: &str) -> std::io::Result<bool> {
+    match end {
+        End::Signal(signal) => {
+            // SAFETY: the default action of these signals, whatever the standard library has set up
+            // for them, is to end the process: nothing runs after that.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
+            unreachable!("it died of the signal");
+        }
+        End::Exit(code) => {
+            #[expect(clippy::exit, reason = "this is what it is for")]
+            std::process::exit(code);
+        }
+        End::Hang => forever(),
+        End::Close => {}
+        End::EofInBody => stream.write_all(&answer.as_bytes()[..answer.len() - 2])?,
+    }
+    stream.shutdown(std::net::Shutdown::Both)?;
+    Ok(false)
+}
+
+fn forever() -> ! {
+    loop {
+        std::thread::park();
+    }
+}

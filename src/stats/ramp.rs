@@ -1,0 +1,545 @@
+//! From which level of load on does it fail?
+//!
+//! Levels go upwards; a life at one is one trial. What is searched is the lowest level whose lives
+//! fail at the rate `detect` or more. Below it nothing is supposed to fail; from it on the rate may
+//! be even or rise, as a power of the level: who supposes an even rate where it rises takes a level
+//! far too high for the first (wrong in 44 % of searches in place of none).
+//!
+//! The search goes in steps, each where the one before is over:
+//! * **double**: one life at the first level, at twice that, and so on until one fails;
+//! * **narrow**: the life that tells most for its price, until one level holds 1 - delta of the
+//!   probability;
+//! * **guard**: the level below it is clean so often that the rate is excluded there, whatever the
+//!   model says, and so often that the two are told apart by their own lives;
+//! * **above**, where that is asked for: a level at twice the answer fails, too.
+//!
+//! A failure in the guard is a failure like any other, so the search goes on lower down. All is
+//! computed from the counts alone, whatever their order.
+
+use super::confirm::clean_runs_needed;
+use super::convert::real;
+use super::plan::clean_runs_at_known_rate;
+use std::ops::RangeInclusive;
+
+/// Failure rates at the first level that fails: the lowest is a little below the one to be found.
+const RATES: u32 = 12;
+const LOWEST: f64 = 0.8;
+const HIGHEST_RATE: f64 = 0.97;
+/// The prior probability that every life at the first failing level fails.
+const ALWAYS: f64 = 0.1;
+/// How the rate may rise with the level: not, in proportion, with its square.
+const SLOPES: [i32; 3] = [0, 1, 2];
+/// The prior probability that no level fails.
+const NEVER: f64 = 1.0 / 16.0;
+/// Lengths of the blocks that a life is priced by.
+const BLOCKS: usize = 8;
+/// So many failures of a level, before it is compared with the one below by their own lives.
+const FAILURES: u64 = 3;
+/// The share of the error that this comparison may have: a level was chosen because it had failed.
+const APART: f64 = 0.5;
+/// Below this much in all, everything is computed anew from logarithms.
+const UNDERFLOW: f64 = 1e-200;
+/// Gains that differ by less than this share are equal.
+const TIE: f64 = 1e-9;
+/// A gain below this is rounding.
+const NOTHING: f64 = 1e-13;
+
+/// A failure rate at the first level that fails, and how it rises.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    rate: f64,
+    slope: i32,
+    weight: f64,
+}
+
+/// Lives at a level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lives {
+    /// Those that failed.
+    pub failures: u64,
+    /// All that count.
+    pub runs: u64,
+}
+
+/// What is asked of a search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// The chance that the answer is wrong.
+    pub delta: f64,
+    /// A level at twice the answer is tried as well.
+    pub above: bool,
+}
+
+/// Levels between which no life tells the first that fails: most often a single one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Their places; the last of them is the one that was tried.
+    pub levels: RangeInclusive<usize>,
+    /// How likely it is that it is one of these.
+    pub mass: f64,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A life at this level.
+    Try(usize),
+    /// This is the first that fails, as far as those can tell that could be tried.
+    From(usize),
+    /// No level fails.
+    Never,
+    /// No level can be tried that would tell more.
+    Stuck,
+}
+
+/// A search for the lowest level that fails.
+#[derive(Debug, Clone)]
+pub struct Ramp {
+    levels: Vec<f64>,
+    detect: f64,
+    cells: Vec<Cell>,
+    /// What each level was seen to do.
+    lives: Vec<Lives>,
+    usable: Vec<bool>,
+    /// The probability of each hypothesis ("from this level on", and last "never") with each cell.
+    masses: Vec<f64>,
+}
+
+fn x_ln_x(x: f64) -> f64 {
+    if x > 0.0 { x * x.ln() } else { 0.0 }
+}
+
+/// Returns the entropy of a coin that shows "failed" with `part` of `whole`, times the whole.
+fn entropy(part: f64, whole: f64) -> f64 {
+    let part = part.clamp(0.0, whole);
+    x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
+}
+
+fn cells(detect: f64) -> Vec<Cell> {
+    let (low, high) = ((LOWEST * detect).min(HIGHEST_RATE).ln(), HIGHEST_RATE.ln());
+    let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
+    let nodes: Vec<f64> = (0..RATES).map(node).collect();
+    let total: f64 = nodes.iter().map(|rate| rate.sqrt()).sum();
+    let weighted = |&rate: &f64| (rate, (1.0 - ALWAYS) * rate.sqrt() / total);
+    let rates = nodes.iter().map(weighted).chain([(1.0, ALWAYS)]);
+    let with_slopes = |(rate, weight): (f64, f64)| {
+        SLOPES.map(|slope| Cell {
+            rate,
+            slope,
+            weight: weight / real(SLOPES.len() as u64),
+        })
+    };
+    rates.flat_map(with_slopes).collect()
+}
+
+impl Cell {
+    /// Returns the rate of a level so many times as high as the first that fails.
+    fn at(&self, times: f64) -> f64 {
+        (self.rate * times.powi(self.slope)).min(1.0)
+    }
+}
+
+impl Ramp {
+    /// Returns a search among levels, upwards, for the lowest that fails at this rate or more.
+    pub fn new(levels: &[u32], detect: f64) -> Self {
+        debug_assert!(levels.is_sorted() && levels.first().is_some_and(|first| *first > 0));
+        debug_assert!(detect > 0.0 && detect < 1.0);
+        let count = levels.len();
+        let mut new = Self {
+            levels: levels.iter().map(|level| f64::from(*level)).collect(),
+            detect,
+            cells: cells(detect),
+            lives: vec![Lives::default(); count],
+            usable: vec![true; count],
+            masses: Vec::new(),
+        };
+        new.rebuild();
+        new
+    }
+
+    /// Takes one life into account.
+    pub fn observe(&mut self, level: usize, failed: bool) {
+        let lives = &mut self.lives[level];
+        lives.runs += 1;
+        lives.failures += u64::from(failed);
+        let width = self.cells.len();
+        for first in 0..=self.levels.len() {
+            let row = &mut self.masses[first * width..(first + 1) * width];
+            if level < first {
+                if failed {
+                    row.fill(0.0);
+                }
+                continue;
+            }
+            let times = self.levels[level] / self.levels[first];
+            for (mass, cell) in row.iter_mut().zip(&self.cells) {
+                let rate = cell.at(times);
+                *mass *= if failed { rate } else { 1.0 - rate };
+            }
+        }
+        self.normalise();
+    }
+
+    /// Takes several lives of a level into account.
+    pub fn observe_many(&mut self, level: usize, failures: u64, runs: u64) {
+        debug_assert!(failures <= runs);
+        self.lives[level].failures += failures;
+        self.lives[level].runs += runs;
+        self.rebuild();
+    }
+
+    /// Says that nothing more is learned of a level.
+    pub fn untestable(&mut self, level: usize) {
+        self.usable[level] = false;
+    }
+
+    /// Returns the lives at each level.
+    pub fn lives(&self) -> &[Lives] {
+        &self.lives
+    }
+
+    /// Returns the probability that each level is the first that fails, and last that none is.
+    pub fn posterior(&self) -> Vec<f64> {
+        let rows = self.masses.chunks_exact(self.cells.len());
+        rows.map(|row| row.iter().sum()).collect()
+    }
+
+    fn normalise(&mut self) {
+        let total: f64 = self.masses.iter().sum();
+        if total < UNDERFLOW {
+            self.rebuild();
+        } else {
+            self.masses.iter_mut().for_each(|mass| *mass /= total);
+        }
+    }
+
+    /// Computes everything anew from the counts.
+    fn rebuild(&mut self) {
+        let count = self.levels.len();
+        let each = (1.0 - NEVER) / real(count as u64);
+        let times_ln = |runs: u64, ln: f64| if runs == 0 { 0.0 } else { real(runs) * ln };
+        let mut lns = Vec::with_capacity((count + 1) * self.cells.len());
+        for first in 0..=count {
+            let prior = if first == count { NEVER } else { each };
+            let below = self.lives[..first].iter().any(|lives| lives.failures > 0);
+            for cell in &self.cells {
+                let mut ln = (prior * cell.weight).ln();
+                for (level, lives) in self.lives.iter().enumerate().skip(first) {
+                    let rate = cell.at(self.levels[level] / self.levels[first]);
+                    ln += times_ln(lives.failures, rate.ln())
+                        + times_ln(lives.runs - lives.failures, (-rate).ln_1p());
+                }
+                lns.push(if below { f64::NEG_INFINITY } else { ln });
+            }
+        }
+        let most = lns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.masses = lns.into_iter().map(|ln| (ln - most).exp()).collect();
+        let total: f64 = self.masses.iter().sum();
+        self.masses.iter_mut().for_each(|mass| *mass /= total);
+    }
+
+    /// Returns the levels that can be tried.
+    fn open(&self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.levels.len()).filter(|level| self.usable[*level])
+    }
+
+    /// Returns the groups that can be told apart, upwards; the last is "never", with all above the
+    /// last that can be tried.
+    fn groups(&self) -> Vec<Group> {
+        let posterior = self.posterior();
+        let mut from = 0;
+        let mut group = |to: usize| {
+            let levels = from..=to;
+            let mass = posterior[levels.clone()].iter().sum();
+            from = to + 1;
+            Group { levels, mass }
+        };
+        let mut groups: Vec<Group> = self.open().map(&mut group).collect();
+        groups.push(group(self.levels.len()));
+        groups
+    }
+
+    /// Returns the likeliest group, and whether that is "never".
+    pub fn likeliest(&self) -> (Group, bool) {
+        let mut groups = self.groups();
+        let mut best = 0;
+        for (index, group) in groups.iter().enumerate() {
+            if group.mass > groups[best].mass {
+                best = index;
+            }
+        }
+        let never = best + 1 == groups.len();
+        (groups.swap_remove(best), never)
+    }
+
+    /// Returns the fewest levels that hold a probability, upwards.
+    pub fn credible(&self, probability: f64) -> Vec<usize> {
+        let posterior = self.posterior();
+        let mut order: Vec<usize> = (0..posterior.len()).collect();
+        order.sort_by(|a, b| posterior[*b].total_cmp(&posterior[*a]));
+        let mut held = 0.0;
+        let mut kept: Vec<usize> = order
+            .into_iter()
+            .take_while(|level| {
+                let enough = held >= probability;
+                held += posterior[*level];
+                !enough
+            })
+            .collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    /// Returns the chance that a life at a level fails.
+    pub fn fails(&self, level: usize) -> f64 {
+        self.expected(level).1[0]
+    }
+
+    /// Returns for blocks of 1, 2, 4 ... lives at a level how much the outcome "none failed" or
+    /// "some failed" tells of the first that fails, and the chance of a failure.
+    fn expected(&self, level: usize) -> ([f64; BLOCKS], [f64; BLOCKS]) {
+        let width = self.cells.len();
+        let (mut fails, mut noise) = ([0.0; BLOCKS], [0.0; BLOCKS]);
+        for first in 0..=level {
+            let times = self.levels[level] / self.levels[first];
+            let row = &self.masses[first * width..(first + 1) * width];
+            let (mut mass, mut clean) = (0.0, [0.0; BLOCKS]);
+            for (value, cell) in row.iter().zip(&self.cells) {
+                mass += value;
+                let mut passes = 1.0 - cell.at(times);
+                for clean in &mut clean {
+                    *clean += value * passes;
+                    passes *= passes;
+                }
+            }
+            for (block, clean) in clean.into_iter().enumerate() {
+                fails[block] += mass - clean;
+                noise[block] += entropy(clean, mass);
+            }
+        }
+        let gains = std::array::from_fn(|block| entropy(fails[block], 1.0) - noise[block]);
+        (gains, fails)
+    }
+
+    /// Returns the level whose lives tell most for their price, which is the level itself: so many
+    /// requests are under way at once.
+    pub fn choose(&self) -> Option<usize> {
+        let mut best: Option<(f64, usize)> = None;
+        for level in self.open() {
+            let (gains, _) = self.expected(level);
+            let mut price = self.levels[level];
+            for gain in gains {
+                let worth = gain / price;
+                price *= 2.0;
+                let better = best.is_none_or(|(most, _)| worth > most * (1.0 + TIE));
+                if gain > NOTHING && better {
+                    best = Some((worth, level));
+                }
+            }
+        }
+        best.map(|(_, level)| level)
+    }
+
+    /// Returns how many clean lives exclude the rate that is searched for.
+    pub fn guard(&self, delta: f64) -> u64 {
+        clean_runs_at_known_rate(self.detect, delta).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the level below one, of those that can be tried.
+    pub fn below(&self, level: usize) -> Option<usize> {
+        self.open().rfind(|one| *one < level)
+    }
+
+    /// Returns how many clean lives the level below one needs in all, to be told from it.
+    pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
+        let Lives { failures, runs } = self.lives[level];
+        let apart = clean_runs_needed(failures, runs, APART * delta);
+        self.guard(delta).max(apart.unwrap_or(u64::MAX))
+    }
+
+    /// Returns the level at twice one or more, which is to fail if it does.
+    pub fn above(&self, level: usize) -> Option<usize> {
+        let twice = 2.0 * self.levels[level];
+        self.open().find(|one| self.levels[*one] >= twice)
+    }
+
+    /// Says what to do next.
+    pub fn next(&self, rule: &Rule) -> Next {
+        let Some(top) = self.open().next_back() else {
+            return Next::Stuck;
+        };
+        if let Some(level) = self.double() {
+            return Next::Try(level);
+        }
+        let (group, never) = self.likeliest();
+        if group.mass < 1.0 - rule.delta {
+            return self.choose().map_or(Next::Stuck, Next::Try);
+        }
+        if never {
+            let clean = self.lives[top].runs >= self.guard(rule.delta);
+            return if clean { Next::Never } else { Next::Try(top) };
+        }
+        let level = *group.levels.end();
+        let lives = self.lives[level];
+        if let Some(below) = self.below(level) {
+            let (seen, guard) = (self.lives[below].runs, self.guard(rule.delta));
+            let needed = self.needed_below(level, rule.delta);
+            // Another failure is cheaper than the clean lives that so few ask for.
+            if needed > guard && lives.failures < FAILURES {
+                return Next::Try(level);
+            }
+            if seen < needed {
+                return Next::Try(below);
+            }
+        }
+        match self.above(level).filter(|_| rule.above) {
+            Some(above) if !self.holds_from(above, rule.delta) => Next::Try(above),
+            _ => Next::From(level),
+        }
+    }
+
+    /// Returns the level to try while nothing has failed: each once, at twice the one before.
+    fn double(&self) -> Option<usize> {
+        if self.lives.iter().any(|lives| lives.failures > 0) {
+            return None;
+        }
+        let mut last = 0.0;
+        let mut open = self.open().peekable();
+        while let Some(level) = open.next() {
+            let due = last <= 0.0 || self.levels[level] >= 2.0 * last || open.peek().is_none();
+            if due && self.lives[level].runs == 0 {
+                return Some(level);
+            }
+            if due {
+                last = self.levels[level];
+            }
+        }
+        None
+    }
+
+    /// True when a level or one above it failed, or the first of them is known not to.
+    fn holds_from(&self, level: usize, delta: f64) -> bool {
+        let failed = self.lives[level..].iter().any(|lives| lives.failures > 0);
+        failed || self.lives[level].runs >= self.guard(delta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVELS: [u32; 7] = [1, 2, 4, 8, 9, 10, 16];
+    const RULE: Rule = Rule {
+        delta: 0.05,
+        above: false,
+    };
+
+    /// Searches where lives fail by themselves, each on its so many-th turn.
+    fn finish(ramp: &mut Ramp, fails: impl Fn(usize, u64) -> bool) -> (Next, Vec<usize>) {
+        let mut tried = Vec::new();
+        loop {
+            match ramp.next(&RULE) {
+                Next::Try(level) => {
+                    ramp.observe(level, fails(level, ramp.lives()[level].runs));
+                    tried.push(level);
+                }
+                over => return (over, tried),
+            }
+        }
+    }
+
+    #[test]
+    fn it_doubles_until_something_fails_and_guards_the_level_below() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
+        assert_eq!(over, Next::From(5));
+        assert_eq!(tried[..5], [0, 1, 2, 3, 6]);
+        assert_eq!(
+            ramp.lives()[4],
+            Lives {
+                failures: 0,
+                runs: 29
+            }
+        );
+    }
+
+    #[test]
+    fn where_nothing_fails_the_top_is_tried_until_the_rate_is_excluded() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (over, _) = finish(&mut ramp, |_, _| false);
+        assert_eq!(over, Next::Never);
+        assert!(ramp.lives()[6].runs >= 29, "{:?}", ramp.lives());
+    }
+
+    #[test]
+    fn a_failure_in_the_guard_takes_the_search_further_down() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let rare = |level, turn| level == 4 && turn == 20;
+        let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
+        assert_eq!(over, Next::From(4));
+        assert!(ramp.lives()[3].runs >= 29, "{:?}", ramp.lives());
+    }
+
+    #[test]
+    fn the_first_level_needs_none_below_it() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (over, tried) = finish(&mut ramp, |_, _| true);
+        assert_eq!(over, Next::From(0));
+        assert!(tried.len() < 5, "{tried:?}");
+    }
+
+    #[test]
+    fn levels_that_cannot_be_tried_are_answered_together() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        ramp.untestable(4);
+        let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
+        assert_eq!(over, Next::From(5));
+        assert!(!tried.contains(&4));
+        assert_eq!(ramp.likeliest().0.levels, 4..=5);
+        (0..7).for_each(|level| ramp.untestable(level));
+        assert_eq!(ramp.next(&RULE), Next::Stuck);
+    }
+
+    #[test]
+    fn twice_the_answer_is_tried_where_that_is_asked_for() {
+        let rule = Rule {
+            above: true,
+            ..RULE
+        };
+        let mut ramp = Ramp::new(&[1, 2, 3, 4, 8], 0.1);
+        ramp.observe(2, true);
+        ramp.observe_many(2, 9, 9);
+        ramp.observe_many(1, 0, 29);
+        assert_eq!(ramp.next(&RULE), Next::From(2));
+        assert_eq!(ramp.next(&rule), Next::Try(4));
+        let mut clean = ramp.clone();
+        ramp.observe(4, true);
+        assert_eq!(ramp.next(&rule), Next::From(2));
+        clean.observe_many(4, 0, 29);
+        assert_eq!(clean.next(&rule), Next::From(2));
+    }
+
+    #[test]
+    fn the_order_of_lives_does_not_matter_nor_whether_they_come_at_once() {
+        let lives = [(6, true), (4, false), (5, true), (4, false), (6, false)];
+        let mut one = Ramp::new(&LEVELS, 0.1);
+        let mut other = one.clone();
+        lives
+            .iter()
+            .for_each(|(at, failed)| one.observe(*at, *failed));
+        other.observe_many(4, 0, 2);
+        other.observe_many(6, 1, 2);
+        other.observe_many(5, 1, 1);
+        for (a, b) in one.posterior().into_iter().zip(other.posterior()) {
+            assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+        }
+    }
+
+    #[test]
+    fn thousands_of_lives_do_not_underflow() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        (0..10_000).for_each(|_| ramp.observe(0, false));
+        ramp.observe(0, true);
+        assert!((ramp.posterior()[0] - 1.0).abs() < 1e-9);
+    }
+}
