@@ -26,7 +26,7 @@ pub(super) struct Lives {
 }
 
 /// The clients of a life, while they are at work.
-struct Clients {
+pub(super) struct Clients {
     task: JoinHandle<LoadSeen>,
     said: watch::Sender<bool>,
     death: watch::Sender<Option<Instant>>,
@@ -88,7 +88,7 @@ impl Lives {
                 },
                 level = raised(halt, told) => {
                     told = level;
-                    tell(clients.as_ref(), |one| one.halt.send_replace(true));
+                    tell(clients.as_ref(), Clients::stop);
                     slot.order(&Order::Stop { now: level == Halt::Now }).await?;
                 }
                 () = sizes.next(), if under_way => sizes.look(&self.live),
@@ -101,7 +101,7 @@ impl Lives {
         }
     }
 
-    fn begin(&self, trial: &Trial, variant: &VariantPlan, pids: Vec<i32>) -> Clients {
+    pub(super) fn begin(&self, trial: &Trial, variant: &VariantPlan, pids: Vec<i32>) -> Clients {
         let (said, has_said) = watch::channel(false);
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
@@ -129,8 +129,13 @@ impl Lives {
 }
 
 impl Clients {
+    /// Asks them to end.
+    pub(super) fn stop(&self) -> bool {
+        self.halt.send_replace(true)
+    }
+
     /// Tells them that the service is dead.
-    fn mourn(&self) -> bool {
+    pub(super) fn mourn(&self) -> bool {
         let now = Instant::now();
         self.death
             .send_if_modified(|death| death.replace(now).is_none())
@@ -138,11 +143,11 @@ impl Clients {
 }
 
 /// How large a service is in the course of its load.
-struct Sizes {
+pub(super) struct Sizes {
     pids: Vec<i32>,
     since: Option<Instant>,
     next: Instant,
-    seen: Vec<(u64, Around)>,
+    pub(super) seen: Vec<(u64, Around)>,
     /// Of so many looks one is kept.
     every: u64,
     looks: u64,
@@ -155,7 +160,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    fn of(pids: Vec<i32>) -> Self {
+    pub(super) fn of(pids: Vec<i32>) -> Self {
         Self {
             pids,
             since: None,
@@ -167,7 +172,7 @@ impl Sizes {
     }
 
     /// Waits for the time of the next look.
-    async fn next(&self) {
+    pub(super) async fn next(&self) {
         if self.pids.is_empty() {
             std::future::pending::<()>().await;
         }
@@ -175,7 +180,7 @@ impl Sizes {
     }
 
     /// Looks, while it is under load; evenly spread, however long that takes.
-    fn look(&mut self, live: &Live) {
+    pub(super) fn look(&mut self, live: &Live) {
         let below = self.pids.iter().flat_map(|pid| process::descendants(*pid));
         let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
         self.next = Instant::now() + pause_after(all.len() as u64);
@@ -211,7 +216,7 @@ async fn of(clients: Option<&mut Clients>) -> LoadSeen {
     }
 }
 
-async fn ended(clients: &mut Clients) -> LoadSeen {
+pub(super) async fn ended(clients: &mut Clients) -> LoadSeen {
     // Only a bug of ours can fail this; the life says nothing then.
     (&mut clients.task).await.unwrap_or_else(|error| LoadSeen {
         stage: Stage::Starting,
@@ -221,7 +226,7 @@ async fn ended(clients: &mut Clients) -> LoadSeen {
 }
 
 /// What may be filled in where requests go.
-fn fill(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
+pub(super) fn fill(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
     vec![
         ("{trial}", trial.id.0.to_string()),
         ("{slot}", trial.lane.0.to_string()),

@@ -9,7 +9,7 @@ use super::life::Lives;
 use super::{Answer, Executor, Halt, Made};
 use crate::load::Live;
 use crate::model::{
-    Capture, HookSeen, Lane, Observation, Plan, Ready, Text, Trial, VariantId, VariantPlan,
+    Capture, HookSeen, Lane, Observation, Owner, Plan, Ready, Text, Trial, VariantId, VariantPlan,
 };
 use crate::oracle;
 use crate::prepare::Maker;
@@ -349,6 +349,13 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
         let recipe = self.recipe(trial.variant);
+        if let Some(lives) = self
+            .lives
+            .as_ref()
+            .filter(|lives| lives.load.owner != Owner::Provoke)
+        {
+            return Ok(lives.attach(trial, &recipe.variant, halt).await);
+        }
         if let Some(lives) = &self.lives
             && let Some(seen) = lives.in_the_way(trial, &recipe.variant).await
         {

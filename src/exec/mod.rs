@@ -1,6 +1,7 @@
 //! Runs one trial, and cannot fail: whatever goes wrong is something that was seen.
 
 mod around;
+mod attached;
 mod evidence;
 mod fake;
 mod lane;

@@ -27,6 +27,9 @@ pub struct Life {
 pub async fn drive(_life: Life) -> LoadSeen {
     LoadSeen::default()
 }
+pub async fn owner(_load: &Load, _fill: &[(&'static str, String)]) -> Option<i32> {
+    None
+}
 pub async fn taken(_load: &Load, _fill: &[(&'static str, String)]) -> Option<String> {
     None
 }

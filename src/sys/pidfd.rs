@@ -1,9 +1,11 @@
 //! A hold on a process that may be nobody's child of ours: when it ends, and how.
 
 use super::child::Status;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// Asks the kernel about a process that is held; since Linux 6.13, and how it ended since 6.15.
 const GET_INFO: libc::c_ulong =
@@ -11,7 +13,7 @@ const GET_INFO: libc::c_ulong =
 /// How it ended is wanted, or is there.
 const EXIT: u64 = 1 << 3;
 
-/// A hold on a process. It is readable when the process has ended.
+/// A hold on a process.
 #[derive(Debug)]
 pub struct Pidfd(OwnedFd);
 
@@ -33,6 +35,12 @@ impl Pidfd {
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
+    /// True when it has ended.
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
     /// Returns how it ended, once its parent has asked; nothing before, or where the kernel does
     /// not tell.
     #[expect(unsafe_code, reason = "the kernel's own interface")]
@@ -48,22 +56,9 @@ impl Pidfd {
     }
 }
 
-impl AsFd for Pidfd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl AsRawFd for Pidfd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, poll};
     use std::process::Command;
 
     #[test]
@@ -73,8 +68,8 @@ mod tests {
             .spawn()
             .unwrap();
         let held = Pidfd::open(child.id().cast_signed()).unwrap();
-        poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
         child.wait().unwrap();
+        assert!(held.has_ended());
         // A kernel that is too old does not tell.
         if let Some(status) = held.status() {
             assert!(matches!(status, Status::Signaled(11, _)), "{status:?}");

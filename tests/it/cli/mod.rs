@@ -9,6 +9,7 @@ mod evidence;
 mod growth;
 mod hooks;
 mod left_behind;
+mod load;
 mod outcomes;
 mod reduce;
 mod stopping;

@@ -1,0 +1,154 @@
+//! A life of a service that somebody else starts, and starts again.
+//!
+//! There is no slot: the process that listens is held by a descriptor, which tells when it ends and,
+//! where the kernel is new enough, how. Where no process of this machine can be found behind the
+//! target (another namespace, another host), only its silence tells.
+
+use super::Halt;
+use super::life::{Lives, Sizes, ended, fill};
+use crate::load;
+use crate::model::{ActorSeen, Ending, LoadSeen, Observation, Owner, Signal, Trial, VariantPlan};
+use crate::sys::child::Status;
+use crate::sys::pidfd::Pidfd;
+use crate::sys::process;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Between two looks for whoever listens, or for a sign of life.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Between two looks at a process that is held: a few microseconds each.
+const BLINK: Duration = Duration::from_millis(2);
+/// Who lets go of its connections is dead as far as anybody can tell after so many looks.
+const SILENT: u32 = 20;
+/// A parent asks soon how its child ended.
+const ASKED: Duration = Duration::from_secs(1);
+
+impl Lives {
+    /// Puts a service under load that is there, once it is.
+    pub(super) async fn attach(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Observation {
+        let begun = Instant::now();
+        let found = tokio::select! {
+            found = self.find(trial, variant) => found,
+            _ = halt.wait_for(|level| *level != Halt::No) => {
+                return Observation { interrupted: true, ..Observation::default() };
+            }
+        };
+        let held = match found {
+            Ok(held) => held,
+            Err(trouble) => {
+                let load = LoadSeen {
+                    trouble: Some(trouble),
+                    ..LoadSeen::default()
+                };
+                return Observation {
+                    load: Some(Box::new(load)),
+                    ..Observation::default()
+                };
+            }
+        };
+        let pid = held.as_ref().map(|(pid, _)| *pid);
+        let mut clients = self.begin(trial, variant, pid.into_iter().collect());
+        let mut sizes = Sizes::of(pid.into_iter().collect());
+        let mut dead = false;
+        let mut interrupted = false;
+        let load = loop {
+            tokio::select! {
+                load = ended(&mut clients) => break load,
+                () = self.dies(trial, variant, held.as_ref()), if !dead => {
+                    dead = true;
+                    clients.mourn();
+                }
+                () = sizes.next(), if !dead => sizes.look(&self.live),
+                _ = halt.wait_for(|level| *level != Halt::No), if !interrupted => {
+                    interrupted = true;
+                    clients.stop();
+                }
+            }
+        };
+        let ending = match held {
+            Some((_, held)) if dead => ending(&held).await,
+            _ => Ending::Stopped,
+        };
+        let elapsed = begun.elapsed();
+        Observation {
+            elapsed,
+            actors: vec![ActorSeen {
+                pid: pid.unwrap_or_default(),
+                ending,
+                elapsed,
+                ..ActorSeen::default()
+            }],
+            load: Some(Box::new(LoadSeen {
+                sizes: sizes.seen,
+                ..load
+            })),
+            interrupted,
+            ..Observation::default()
+        }
+    }
+
+    /// Waits for whoever listens, and takes hold of it.
+    async fn find(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+    ) -> Result<Option<(i32, Pidfd)>, String> {
+        let until = Instant::now() + self.load.ready_limit;
+        let fill = fill(trial, variant);
+        loop {
+            let asked = match self.load.owner {
+                Owner::Process(pid) if process::state(pid).is_some() => Some(pid),
+                _ => load::owner(&self.load, &fill).await,
+            };
+            if let Some(pid) = asked {
+                // One that has gone meanwhile is looked for anew.
+                if let Ok(held) = Pidfd::open(pid) {
+                    return Ok(Some((pid, held)));
+                }
+            } else if load::taken(&self.load, &fill).await.is_some() {
+                return Ok(None);
+            }
+            if Instant::now() >= until {
+                return Err(format!("nobody listens at {}", self.load.target.base));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits for the death of the service.
+    async fn dies(&self, trial: &Trial, variant: &VariantPlan, held: Option<&(i32, Pidfd)>) {
+        if let Some((_, held)) = held {
+            while !held.has_ended() {
+                sleep(BLINK).await;
+            }
+            return;
+        }
+        let fill = fill(trial, variant);
+        let mut silent = 0;
+        while silent < SILENT {
+            sleep(PAUSE).await;
+            let answers = load::taken(&self.load, &fill).await.is_some();
+            silent = if answers { 0 } else { silent + 1 };
+        }
+    }
+}
+
+/// Returns how it ended, once its parent knows.
+async fn ending(held: &Pidfd) -> Ending {
+    let until = Instant::now() + ASKED;
+    loop {
+        match held.status() {
+            Some(Status::Exited(code)) => return Ending::Exited(code),
+            Some(Status::Signaled(signal, core)) => return Ending::Signaled(Signal(signal), core),
+            // Nobody tells: that it is gone is known from its clients.
+            None if Instant::now() >= until => return Ending::Stopped,
+            None => sleep(Duration::from_millis(5)).await,
+        }
+    }
+}

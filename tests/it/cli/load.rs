@@ -1,0 +1,269 @@
+//! `load` with the real program, against servers of `examples/` and others.
+//!
+//! No test asserts a rate: servers here die at a request that is said, or not at all.
+
+use super::support::{PROVOKE, Said, Sandbox};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+/// A port that was free a moment ago. Tests run side by side, each with its own.
+fn port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Returns a server of `examples/`, which is built with the tests.
+fn example(name: &str) -> String {
+    let path: PathBuf = Path::new(PROVOKE).with_file_name("examples").join(name);
+    assert!(
+        path.is_file(),
+        "`cargo build --examples` makes {}",
+        path.display()
+    );
+    path.display().to_string()
+}
+
+fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]) -> (Value, Said) {
+    let url = format!("http://127.0.0.1:{port}/classify");
+    let quick = [
+        "--warm-requests",
+        "0",
+        "--quiet-time",
+        "50ms",
+        "--capture",
+        "off",
+    ];
+    let all = [&[url.as_str()], &quick[..], args, &["--"], command].concat();
+    sandbox.ask("load", &all)
+}
+
+fn dies(sandbox: &Sandbox, args: &[&str], end: &[&str]) -> (Value, Said) {
+    let port = port();
+    let (server, number) = (example("dieat"), port.to_string());
+    let command = [&[server.as_str(), "--port", &number], end].concat();
+    load(sandbox, port, args, &command)
+}
+
+fn only(report: &Value) -> &Value {
+    &report["variants"][0]
+}
+
+#[test]
+fn a_death_is_told_from_what_its_clients_see() {
+    let sandbox = Sandbox::new();
+    let (report, said) = dies(
+        &sandbox,
+        &["-n", "1", "-c", "16", "--requests", "2000"],
+        &["--at", "500", "--work", "1", "--signal", "SEGV"],
+    );
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let load = &variant["load"];
+    assert_eq!(
+        load["served_before_death"],
+        serde_json::json!([499]),
+        "{said}"
+    );
+    assert_eq!(load["errors"], 0, "{load}");
+    let in_flight = load["in_flight_at_death"][0].as_u64().unwrap();
+    assert!((1..=16).contains(&in_flight), "{in_flight}");
+    assert_eq!(said.code, Some(1));
+}
+
+#[test]
+fn every_end_has_its_own_name() {
+    for (end, outcome) in [
+        (&["--exit", "3"][..], "exit 3"),
+        (&["--exit", "0"][..], "exit 0"),
+        (&["--signal", "ABRT"][..], "SIGABRT"),
+        (&["--hang"][..], "hang"),
+    ] {
+        let sandbox = Sandbox::new();
+        let (report, said) = dies(
+            &sandbox,
+            &[
+                "-n",
+                "1",
+                "-c",
+                "4",
+                "--requests",
+                "500",
+                "--hang-after",
+                "1s",
+            ],
+            &[&["--at", "100"], end].concat(),
+        );
+        assert_eq!(only(&report)["outcomes"][outcome], 1, "{said}");
+        assert_eq!(said.code, Some(1));
+    }
+}
+
+#[test]
+fn what_goes_wrong_with_an_answer_is_no_death() {
+    for (end, name) in [
+        ("--close", "closed early (head)"),
+        ("--eof-in-body", "closed early (body)"),
+    ] {
+        let sandbox = Sandbox::new();
+        let (report, said) = dies(
+            &sandbox,
+            &["-n", "1", "-c", "4", "--requests", "300"],
+            &["--at", "100", end],
+        );
+        let variant = only(&report);
+        assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+        assert_eq!(variant["load"]["ends"][name], 1, "{}", variant["load"]);
+        assert_eq!(said.code, Some(0));
+    }
+}
+
+#[test]
+fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--at', '1000000']\n\
+         runs = 1\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 2\nrequests = 100\n\
+         warm-requests = 0\nquiet-time = '10ms'\n\
+         [[request]]\nname = 'status'\npath = '/classify'\nstatus = [204]\n\
+         [[request]]\nname = 'check'\npath = '/classify'\nexpect-body = 'nothing like this'\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+    let (report, said) = sandbox.ask("load", &["load.toml"]);
+    let load = &only(&report)["load"];
+    assert_eq!(only(&report)["outcomes"]["pass"], 1, "{said}");
+    let ends = load["ends"].as_object().unwrap();
+    let of = |start: &str| -> u64 {
+        let all = ends.iter().filter(|(name, _)| name.starts_with(start));
+        all.map(|(_, count)| count.as_u64().unwrap()).sum()
+    };
+    assert_eq!(of("status 200") + of("not as expected"), 100, "{load}");
+    assert!(of("status 200") > 0 && of("not as expected") > 0, "{load}");
+}
+
+#[test]
+fn a_stranger_at_the_port_is_named_and_nothing_is_sent() {
+    let sandbox = Sandbox::new();
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = stranger.local_addr().unwrap().port();
+    let (server, number) = (example("dieat"), port.to_string());
+    let command = [server.as_str(), "--port", &number];
+    let url = format!("http://127.0.0.1:{port}/");
+    let said = sandbox.provoke(&[&["load", &url, "-n", "2", "--"], &command[..]].concat());
+    let me = std::process::id().to_string();
+    assert_eq!(said.code, Some(125), "{said}");
+    assert!(said.stderr.contains(&me), "{said}");
+    stranger.set_nonblocking(true).unwrap();
+    let tried = std::iter::from_fn(|| stranger.accept().ok());
+    let sent = tried.map(|(mut stream, _)| {
+        use std::io::Read as _;
+        let mut byte = [0];
+        stream.set_nonblocking(true).unwrap();
+        stream.read(&mut byte).unwrap_or(0)
+    });
+    assert_eq!(sent.sum::<usize>(), 0, "{said}");
+}
+
+#[test]
+fn a_service_that_dies_at_its_start_says_nothing() {
+    let sandbox = Sandbox::new();
+    let (report, said) = load(&sandbox, port(), &["-n", "3"], &["sh", "-c", "exit 3"]);
+    let variant = only(&report);
+    assert_eq!(variant["trials"], 0, "{said}");
+    assert!(
+        variant["void_reasons"]["service not ready"].as_u64() > Some(0),
+        "{said}"
+    );
+    assert_eq!(said.code, Some(125));
+}
+
+#[test]
+fn a_service_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let line = format!(
+        "sleep 1; exec {} --port {port} --at 1000000",
+        example("dieat")
+    );
+    let (report, said) = load(
+        &sandbox,
+        port,
+        &["-n", "1", "-c", "2", "--requests", "50"],
+        &["sh", "-c", &line],
+    );
+    assert_eq!(only(&report)["outcomes"]["pass"], 1, "{said}");
+}
+
+#[test]
+fn a_worker_that_dies_is_a_crash_of_the_service() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    // The shell sees its child die, and lives on.
+    let line = format!(
+        "{} --port {port} --at 100 --signal SEGV; sleep 60",
+        example("dieat")
+    );
+    let (report, said) = load(
+        &sandbox,
+        port,
+        &["-n", "1", "-c", "4", "--requests", "500"],
+        &["sh", "-c", &line],
+    );
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let label = variant["kinds"][0]["label"].as_str().unwrap();
+    assert!(label.contains("below the service"), "{said}");
+}
+
+#[test]
+fn nothing_of_a_service_is_left_behind() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let line = format!("{} --port {port} --at 1000000 & wait", example("dieat"));
+    let (_, said) = load(
+        &sandbox,
+        port,
+        &[
+            "-n",
+            "2",
+            "-c",
+            "2",
+            "--requests",
+            "50",
+            "--leaks",
+            "report",
+        ],
+        &["sh", "-c", &line],
+    );
+    assert_eq!(said.code, Some(0), "{said}");
+    // Whoever listened is gone.
+    TcpListener::bind(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn only_this_machine_is_put_under_load() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&["load", "http://192.0.2.1:8080/", "--", "true"]);
+    insta::assert_snapshot!(said, @"");
+}
+
+#[test]
+fn what_is_no_target_is_said() {
+    let sandbox = Sandbox::new();
+    for args in [
+        &["load", "127.0.0.1:8080", "--", "true"][..],
+        &["load", "--", "true"],
+        &["load", "ftp://127.0.0.1/", "--", "true"],
+        &["load", "http://127.0.0.1:1/"],
+        &["load", "http://127.0.0.1:1/", "-c", "0", "--", "true"],
+        &["load", "http://127.0.0.1:1/", "-c", "9..3", "--", "true"],
+    ] {
+        let said = sandbox.provoke(args);
+        assert_eq!(said.code, Some(2), "{said}");
+    }
+    let said = sandbox.provoke(&["load", "127.0.0.1:8080", "--", "true"]);
+    insta::assert_snapshot!(said, @"");
+}
