@@ -316,6 +316,10 @@ pub struct LoadSeen {
     /// Connections that the listener had to turn away meanwhile, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
+    /// In flight by kind of request at an instant of the load that the seed draws, where it did
+    /// not die.
+    #[serde(skip_serializing_if = "is_default")]
+    pub at_random: Vec<u64>,
     /// What was under way when it died.
     #[serde(skip_serializing_if = "is_default")]
     pub death: Option<Death>,
