@@ -2,15 +2,17 @@
 //! and not a hundred trials.
 
 use super::error::CliError;
-use crate::model::{ActorPlan, Plan, Text, VariantId};
+use crate::load;
+use crate::model::{ActorPlan, Owner, Plan, Text, VariantId};
 use crate::sys::{limits, spawn};
 use std::path::Path;
 
 /// Descriptors that a process needs besides two for each that it watches over.
 const DESCRIPTORS: u64 = 32;
 
-/// Says before the start which limit would bind.
+/// Says before the start which limit would bind, and what no life of a service could do.
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
+    loadable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let most: u64 = plan
         .variants
@@ -40,9 +42,43 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Checks that what is put under load is the user's own, and that what is sent can be made.
+fn loadable(plan: &Plan) -> Result<(), CliError> {
+    let Some(load) = &plan.load else {
+        return Ok(());
+    };
+    let none = String::new;
+    let marks = ["{slot}", "{trial}", "{seed}", "{variant}"];
+    let fill = marks.map(|mark| match mark {
+        "{variant}" => (mark, none()),
+        _ => (mark, "0".to_owned()),
+    });
+    load::check(load, &fill).map_err(|error| {
+        let hint = match &error {
+            load::Error::Elsewhere { host, .. } => Some(format!(
+                "load on a machine that is not yours is an attack; if it is yours, say so: --i-own-this-target {host}"
+            )),
+            _ => None,
+        };
+        let error = CliError::usage(anyhow::Error::new(error));
+        match hint {
+            Some(hint) => error.hinted(hint),
+            None => error,
+        }
+    })
+}
+
 /// Checks that every command of a variant can be found, so that a slip of the pen is one
 /// error and not a hundred trials.
 pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
+    // What somebody else starts is not ours to find.
+    if plan
+        .load
+        .as_ref()
+        .is_some_and(|load| load.owner != Owner::Provoke)
+    {
+        return Ok(());
+    }
     for actor in &plan.variant(variant).actors {
         if !Path::new(actor.cwd.as_os_str()).is_dir() {
             let error = anyhow::anyhow!("cannot work in `{}`: there is no such folder", actor.cwd);

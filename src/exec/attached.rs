@@ -111,7 +111,7 @@ impl Lives {
                 if let Ok(held) = Pidfd::open(pid) {
                     return Ok(Some((pid, held)));
                 }
-            } else if load::taken(&self.load, &fill).await.is_some() {
+            } else if load::answers(&self.load, &fill).await {
                 return Ok(None);
             }
             if Instant::now() >= until {
@@ -133,7 +133,7 @@ impl Lives {
         let mut silent = 0;
         while silent < SILENT {
             sleep(PAUSE).await;
-            let answers = load::taken(&self.load, &fill).await.is_some();
+            let answers = load::answers(&self.load, &fill).await;
             silent = if answers { 0 } else { silent + 1 };
         }
     }

@@ -1,35 +1,318 @@
-//! Stub until the client lands.
-use crate::model::{Load, LoadSeen};
+//! Puts HTTP load on a service, and records what became of it.
+//!
+//! [`drive`] goes through one life: it waits until the service is ready, warms it up, sends the
+//! load, and leaves it alone for a moment. Whether it died is not decided here; who watches its
+//! processes says so, and then no client sends anything any more, what was in flight is written
+//! down, and requests that failed around that moment are booked to the death.
+//!
+//! The client is our own because of what others fold together: the number of an error and the phase
+//! in which it came, a kept connection that was closed just then, and the bytes as they were sent.
+
+mod bundle;
+mod check;
+mod client;
+mod connect;
+mod life;
+mod open;
+mod phase;
+mod probe;
+mod ready;
+mod record;
+mod request;
+mod response;
+mod target;
+mod worker;
+
+use crate::model::{Load, LoadSeen, Ready, Stage};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::watch;
-#[derive(Debug, Default)]
-pub struct Live {}
-impl Live {
-    pub fn stage(&self) -> crate::model::Stage {
-        crate::model::Stage::Loading
-    }
-}
+
+/// Marks such as `{slot}`, and what they stand for.
+pub type Fill = Vec<(&'static str, String)>;
+
+/// What a life is driven with.
 pub struct Life {
+    /// What is asked for.
     pub load: Arc<Load>,
+    /// A variant's own number of clients.
     pub clients: Option<u32>,
+    /// The trial's.
     pub seed: u64,
-    pub fill: Vec<(&'static str, String)>,
+    /// Filled into the target, paths and names of files.
+    pub fill: Fill,
+    /// The service's first processes; none where somebody else started it.
     pub pids: Vec<i32>,
+    /// When it was started.
     pub started: Instant,
+    /// A line of its output matched [`Ready::Log`].
     pub said: watch::Receiver<bool>,
+    /// It, or a process of it, died.
     pub death: watch::Receiver<Option<Instant>>,
+    /// Provoke wants to end.
     pub halt: watch::Receiver<bool>,
+    /// Where evidence of the trial goes; made when it is needed.
     pub folder: PathBuf,
+    /// For whoever watches.
     pub live: Arc<Live>,
 }
-pub async fn drive(_life: Life) -> LoadSeen {
-    LoadSeen::default()
+
+/// What can be seen of a life while it is driven.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Requests that were begun.
+    pub sent: AtomicU64,
+    /// Whole answers.
+    pub served: AtomicU64,
+    /// Requests that did not end as they should.
+    pub errors: AtomicU64,
+    /// A [`crate::model::Stage`], as a number in its order.
+    pub stage: AtomicU8,
+    /// Requests without an answer at present.
+    pub in_flight: AtomicU64,
+    /// Mean of the last good answers, in microseconds.
+    pub latency_us: AtomicU64,
 }
-pub async fn owner(_load: &Load, _fill: &[(&'static str, String)]) -> Option<i32> {
-    None
+
+impl Live {
+    /// Returns how far the life is.
+    pub fn stage(&self) -> Stage {
+        let stage = self.stage.load(Ordering::Relaxed);
+        let all = [
+            Stage::Starting,
+            Stage::WarmUp,
+            Stage::Loading,
+            Stage::Settling,
+        ];
+        let found = all.into_iter().find(|one| *one as u8 == stage);
+        found.unwrap_or(Stage::Over)
+    }
 }
-pub async fn taken(_load: &Load, _fill: &[(&'static str, String)]) -> Option<String> {
-    None
+
+/// What is wrong with what is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The target's base is no such thing.
+    #[error("`{base}` is no target: {why}")]
+    Base {
+        /// As given.
+        base: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Its name has no address.
+    #[error("`{host}` has no address: {said}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        said: String,
+    },
+    /// It is not on this machine.
+    #[error("`{host}` ({address}) is not this machine")]
+    Elsewhere {
+        /// Its name.
+        host: String,
+        /// Its address.
+        address: std::net::IpAddr,
+    },
+    /// A regular expression is none.
+    #[error("`{text}` is no regular expression: {error}")]
+    Regex {
+        /// As given.
+        text: String,
+        /// Why.
+        error: Box<regex::Error>,
+    },
+    /// A digest is none.
+    #[error("`{0}` is no SHA-256 digest: 64 hexadecimal digits")]
+    Digest(String),
+    /// A place in JSON is none.
+    #[error("`{0}` is no place in JSON: it begins with `/`, as in `/items/0/name`")]
+    Pointer(String),
+    /// There are too few or too many kinds of requests.
+    #[error("{0} kinds of requests; there may be 1 to 256")]
+    Kinds(usize),
+    /// No kind would ever be sent.
+    #[error("all weights are 0: nothing would be sent")]
+    Weights,
+    /// A request could not be written.
+    #[error("request `{kind}`: `{text}` cannot be its {what}")]
+    Head {
+        /// Its name.
+        kind: String,
+        /// Which part.
+        what: String,
+        /// As given.
+        text: String,
+    },
+    /// There are too few or too many files.
+    #[error("{0} files to choose a body from; there may be 1 to 16 million")]
+    Files(usize),
+    /// A file is too long.
+    #[error("`{path}` has {mib} MiB; a body may have 64, since all are held in memory")]
+    LongBody {
+        /// Which.
+        path: PathBuf,
+        /// Its size.
+        mib: u64,
+    },
+    /// A file cannot be read.
+    #[error("cannot read `{path}`: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A template wants a variable that is not set.
+    #[error("`{{env.{0}}}`: there is no such variable in the environment")]
+    Environment(String),
+    /// Rows cannot be read.
+    #[error("cannot read the rows of `{path}`: {error}")]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: csv::Error,
+    },
+    /// There are none.
+    #[error("`{0}` has no rows below its head line")]
+    NoRows(PathBuf),
+    /// A template wants a column that is not there.
+    #[error("there is no column `{name}`: {}", if known.is_empty() {
+        String::from("no rows are given")
+    } else {
+        format!("there are {}", known.join(", "))
+    })]
+    Column {
+        /// Its name.
+        name: String,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+}
+
+/// Drives a life of a service, to its end or as far as it comes. Cannot fail: what goes wrong is
+/// part of what was seen.
+pub async fn drive(mut life: Life) -> LoadSeen {
+    life::live(&mut life).await
+}
+
+/// Says who answers at the target before the service was started.
+pub async fn taken(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
+    let fill = fill.to_vec();
+    let made = life::Made::new(load, &fill).ok()?;
+    let dialer = made.dialer(load).ok()?;
+    let probe = made.probe(load, &fill, dialer);
+    ready::taken(load, &made.target, &probe).await
+}
+
+/// Returns the process that listens at the target; of several, the one that the others came from.
+pub async fn owner(load: &Load, fill: &[(&'static str, String)]) -> Option<i32> {
+    let target = target::Target::new(&load.target, &fill.to_vec()).ok()?;
+    let found = tokio::task::spawn_blocking(move || ready::owner(&target));
+    found.await.ok()?
+}
+
+/// Does anybody take connections at the target?
+pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
+    let fill = fill.to_vec();
+    let Ok(made) = life::Made::new(load, &fill) else {
+        return false;
+    };
+    match made.dialer(load) {
+        Ok(dialer) => made.probe(load, &fill, dialer).connect().await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Checks what can be checked before anything runs. The target must be on this machine, unless
+/// its host is the user's own.
+pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
+    let made = life::Made::new(load, &fill.to_vec())?;
+    if let Ready::Log(text) = &load.ready {
+        regex::Regex::new(text).map_err(|error| Error::Regex {
+            text: text.clone(),
+            error: Box::new(error),
+        })?;
+    }
+    let found = made.target.elsewhere().map_err(|said| Error::Resolve {
+        host: made.target.host.clone(),
+        said,
+    })?;
+    let owned = load.target.owned.as_deref() == Some(made.target.host.as_str());
+    match found.filter(|_| !owned) {
+        Some(address) => Err(Error::Elsewhere {
+            host: made.target.host.clone(),
+            address,
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Amount, Pace, RequestPlan, Target, WarmUp};
+    use std::time::Duration;
+
+    /// A load with one kind of request.
+    pub(super) fn load(base: &str) -> Load {
+        Load {
+            owner: crate::model::Owner::Provoke,
+            target: Target {
+                base: base.to_owned(),
+                connect_limit: Duration::from_secs(1),
+                request_limit: Duration::from_secs(10),
+                ..Target::default()
+            },
+            requests: vec![request("a", 1)],
+            rows: None,
+            pace: Pace::Closed { clients: 1 },
+            amount: Amount::Requests(1),
+            warm_up: WarmUp::default(),
+            think: Duration::ZERO,
+            spread: Duration::ZERO,
+            settle: Duration::ZERO,
+            ready: Ready::Connects,
+            ready_limit: Duration::from_secs(10),
+            hang_after: Duration::from_secs(30),
+            log_all: false,
+        }
+    }
+
+    pub(super) fn request(name: &str, weight: u32) -> RequestPlan {
+        RequestPlan {
+            name: name.to_owned(),
+            weight,
+            method: String::from("GET"),
+            path: String::from("/"),
+            ..RequestPlan::default()
+        }
+    }
+
+    #[test]
+    fn a_load_is_checked_before_anything_runs() {
+        let good = load("http://127.0.0.1:1");
+        assert!(check(&good, &[]).is_ok());
+        let said = |load: &Load| check(load, &[]).unwrap_err().to_string();
+        let mut bad = good.clone();
+        bad.ready = Ready::Log("(".into());
+        assert!(said(&bad).contains("no regular expression"));
+        let bad = load("http://192.0.2.7");
+        assert_eq!(said(&bad), "`192.0.2.7` (192.0.2.7) is not this machine");
+        let mut own = bad;
+        own.target.owned = Some("192.0.2.7".to_owned());
+        assert!(check(&own, &[]).is_ok());
+        let mut bad = good.clone();
+        bad.requests[0].path = "/{row.id}".into();
+        assert_eq!(said(&bad), "there is no column `id`: no rows are given");
+        let mut bad = good;
+        bad.requests[0].weight = 0;
+        assert!(said(&bad).contains("weights"));
+    }
 }

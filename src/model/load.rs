@@ -322,7 +322,8 @@ pub struct LoadSeen {
     /// How large the service was in the course of its load: after so many milliseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub sizes: Vec<(u64, Around)>,
-    /// In flight by kind at an instant of the load that the seed draws, for comparison.
+    /// In flight by kind of request at an instant of the load that the seed draws, where it did
+    /// not die.
     #[serde(skip_serializing_if = "is_default")]
     pub at_random: Vec<u64>,
     /// What was under way when it died.

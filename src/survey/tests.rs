@@ -41,7 +41,6 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         variants: variants.collect(),
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         hooks: Hooks::default(),
-        load: None,
         limits: Vec::new(),
         scratch: false,
         timeout: Timeout::Auto,

@@ -33,6 +33,22 @@ pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// Lets this process open so many files, as far as its hard limit allows.
+pub fn allow_open_files(wanted: u64) {
+    let now = getrlimit(Resource::Nofile);
+    if now.current.is_some_and(|current| current < wanted) {
+        let most = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        // A soft limit may always be raised to the hard one.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(most),
+                maximum: now.maximum,
+            },
+        );
+    }
+}
+
 /// A limit's name, its soft and its hard value; unlimited without a number.
 pub type Limit = (&'static str, Option<u64>, Option<u64>);
 

@@ -8,6 +8,7 @@ mod coverage;
 mod damage;
 mod golden;
 mod layers;
+mod load;
 mod loop_and_fold;
 mod making;
 mod packages;

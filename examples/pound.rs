@@ -1,0 +1,105 @@
+//! Puts load on a URL and says what it cost: `pound URL CLIENTS SECONDS [http]`.
+//!
+//! For the comparison in `benches/load.py`.
+
+use provoke::load::{self, Life, Live};
+use provoke::model::{Amount, Http, Load, Owner, Pace, Ready, RequestPlan, Target, WarmUp};
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, clients, seconds, rest @ ..] = &arguments[..] else {
+        eprintln!("pound URL CLIENTS SECONDS [1.1|2|2-prior-knowledge]");
+        std::process::exit(2);
+    };
+    let load = Load {
+        owner: Owner::Somebody,
+        target: Target {
+            base: url.clone(),
+            connect_limit: Duration::from_secs(5),
+            request_limit: Duration::from_secs(10),
+            http: match rest {
+                [http] if http == "2" => Http::Two,
+                [http] if http == "2-prior-knowledge" => Http::TwoPrior,
+                _ => Http::One,
+            },
+            insecure: true,
+            ..Target::default()
+        },
+        requests: vec![RequestPlan {
+            name: String::from("get"),
+            weight: 1,
+            method: String::from("GET"),
+            path: String::from("/"),
+            ..RequestPlan::default()
+        }],
+        rows: None,
+        pace: Pace::Closed {
+            clients: clients.parse().expect("a number of clients"),
+        },
+        amount: Amount::Time(Duration::from_secs_f64(
+            seconds.parse().expect("a number of seconds"),
+        )),
+        warm_up: WarmUp::default(),
+        think: Duration::ZERO,
+        spread: Duration::ZERO,
+        settle: Duration::ZERO,
+        ready: Ready::Connects,
+        ready_limit: Duration::from_secs(5),
+        hang_after: Duration::from_secs(30),
+        log_all: false,
+    };
+    let folder = std::env::temp_dir().join(format!("pound-{}", std::process::id()));
+    let (_said, said) = watch::channel(false);
+    let (_death, death) = watch::channel(None);
+    let (_halt, halt) = watch::channel(false);
+    let life = Life {
+        load: Arc::new(load),
+        clients: None,
+        seed: 1,
+        fill: Vec::new(),
+        pids: Vec::new(),
+        started: Instant::now(),
+        said,
+        death,
+        halt,
+        folder: folder.clone(),
+        live: Arc::new(Live::default()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let before = cpu();
+    let seen = runtime.block_on(load::drive(life));
+    let cpu = cpu() - before;
+    let _ = fs::remove_dir_all(folder); // it is empty, and gone as a rule
+    let micros = |share| seen.latency.quantile(share).unwrap_or_default().as_micros();
+    println!(
+        "{{\"requests\": {}, \"seconds\": {:.6}, \"cpu\": {cpu:.6}, \"p50_us\": {}, \"p99_us\": {}}}",
+        seen.served,
+        seen.elapsed.as_secs_f64(),
+        micros(0.5),
+        micros(0.99),
+    );
+    if seen.trouble.is_some() || seen.ends.len() > 1 {
+        eprintln!("{:?} {:?}", seen.trouble, seen.ends);
+    }
+}
+
+/// Returns the seconds of processor time that this process has used.
+fn cpu() -> f64 {
+    let usage = fs::read_to_string("/proc/self/stat").expect("Linux");
+    let fields: Vec<&str> = usage
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks: f64 =
+        fields[11].parse::<f64>().unwrap_or(0.0) + fields[12].parse::<f64>().unwrap_or(0.0);
+    ticks / 100.0 // of Linux's clock for this, on every machine of today
+}

@@ -1,0 +1,243 @@
+//! What was under way when a service died, and what came before: files beside the trial's other
+//! evidence.
+
+use super::check::hex;
+use super::phase::Phase;
+use super::record::{AROUND_DEATH, Event, code};
+use super::request::{Choice, Requests};
+use crate::model::Load;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+/// Connections of a dead process break within so many nanoseconds of each other.
+const GAP: u64 = 100_000_000;
+/// What came before a death, back to so many nanoseconds, and so many requests.
+const WINDOW: u64 = 5_000_000_000;
+const MOST_BEFORE: usize = 500;
+
+/// What is written of a death.
+pub(super) struct Bundle<'a> {
+    pub(super) load: &'a Load,
+    pub(super) requests: &'a Requests,
+    pub(super) phase: &'a Phase,
+    pub(super) began: u64,
+    pub(super) died: u64,
+    pub(super) in_flight: &'a [Event],
+    /// All that are known, in the order in which they were sent.
+    pub(super) events: &'a [Event],
+}
+
+/// Returns the requests that were in flight at a death, at most one of each client.
+///
+/// A process is found dead a little after its connections broke, all of them at nearly the same
+/// time. So what broke in that last burst counts; what was sent after it on a new connection does
+/// not, for there was nobody to take it.
+pub(super) fn in_flight(events: &[Event], died: u64) -> Vec<Event> {
+    let broke = |event: &Event| {
+        let broken = match event.end {
+            code::RESET | code::CLOSED_EARLY => true,
+            code::REFUSED | code::DIED => event.again,
+            _ => false,
+        };
+        broken
+            .then_some(event.done)
+            .filter(|done| *done + AROUND_DEATH >= died)
+    };
+    let mut breaks: Vec<u64> = events.iter().filter_map(broke).collect();
+    breaks.sort_unstable();
+    let mut burst = u64::MAX;
+    for at in breaks.into_iter().rev() {
+        if burst != u64::MAX && burst - at > GAP {
+            break;
+        }
+        burst = at;
+    }
+    let mut found: BTreeMap<u32, Event> = BTreeMap::new();
+    for event in events {
+        let open = matches!(event.end, code::DIED | code::IN_FLIGHT) && !event.again;
+        let counts = open || broke(event).is_some_and(|at| at >= burst);
+        let too_late = event.fresh && event.sent > burst.min(died);
+        if counts && !too_late {
+            found.entry(event.client).or_insert(*event);
+        }
+    }
+    let mut found: Vec<Event> = found.into_values().collect();
+    found.sort_by_key(|event| event.sent);
+    found
+}
+
+impl Bundle<'_> {
+    /// Writes `in-flight.jsonl`, `window.jsonl` and `requests/` into a folder.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let requests = folder.join("requests");
+        fs::create_dir_all(&requests)?;
+        let mut lines = BufWriter::new(File::create(folder.join("in-flight.jsonl"))?);
+        for event in self.in_flight {
+            let choice = self.choice(event);
+            let mut buffer = Vec::new();
+            let (head, body) = self.requests.wire(&choice, false, &mut buffer);
+            let bytes = [head, body].concat();
+            // Equal requests are written once.
+            let name = format!("{}.http", &hex(digest(&SHA256, &bytes).as_ref())[..16]);
+            let file = requests.join(&name);
+            if !file.exists() {
+                fs::write(file, bytes)?;
+            }
+            let mut line = self.line(event, &choice);
+            line["age_ms"] = millis(self.died.saturating_sub(event.sent));
+            line["part"] = event.part.to_string().into();
+            let body = self.requests.body(&choice);
+            if !body.is_empty() {
+                line["body_bytes"] = body.len().into();
+                line["body_sha256"] = hex(digest(&SHA256, &body).as_ref()).into();
+            }
+            line["request"] = format!("requests/{name}").into();
+            writeln!(lines, "{line}")?;
+        }
+        lines.flush()?;
+        let mut lines = BufWriter::new(File::create(folder.join("window.jsonl"))?);
+        let ended = self.events.iter().filter(|event| {
+            let known = self.in_flight.contains(event);
+            event.end != code::IN_FLIGHT && !known && event.sent + WINDOW >= self.died
+        });
+        let ended: Vec<&Event> = ended.collect();
+        for event in &ended[ended.len().saturating_sub(MOST_BEFORE)..] {
+            let choice = self.choice(event);
+            let mut line = self.line(event, &choice);
+            line["took_ms"] = millis(event.done.saturating_sub(event.sent));
+            line["end"] = word(event.end).into();
+            if event.status > 0 {
+                let name = if event.end == code::RESET {
+                    "errno"
+                } else {
+                    "status"
+                };
+                line[name] = event.status.into();
+            }
+            writeln!(lines, "{line}")?;
+        }
+        lines.flush()
+    }
+
+    fn choice(&self, event: &Event) -> Choice {
+        let known = Choice {
+            kind: usize::from(event.kind),
+            file: event.file as usize,
+            n: event.n,
+            ..Choice::default()
+        };
+        // At a fixed rate it is not a client that draws.
+        let (clients, client) = if self.phase.is_open() {
+            (1, 0)
+        } else {
+            (self.phase.clients, event.client)
+        };
+        self.requests.again(self.phase.seed, clients, client, known)
+    }
+
+    fn line(&self, event: &Event, choice: &Choice) -> Value {
+        let mut line = json!({
+            "sent_ms": millis(event.sent.saturating_sub(self.began)),
+            "client": event.client,
+            "n": event.n,
+            "kind": self.load.requests[choice.kind].name,
+            "bytes": event.bytes,
+        });
+        if self.requests.has_rows() {
+            line["row"] = choice.row.into();
+        }
+        line
+    }
+}
+
+fn word(end: u8) -> &'static str {
+    match end {
+        code::OK => "ok",
+        code::STATUS => "status",
+        code::CHECK => "check",
+        code::REFUSED => "refused",
+        code::RESET => "reset",
+        code::CLOSED_EARLY => "closed_early",
+        code::TIMEOUT => "timeout",
+        code::CANCELLED => "cancelled",
+        code::DIED => "died",
+        _ => "other",
+    }
+}
+
+/// Milliseconds, to the microsecond.
+fn millis(nanos: u64) -> Value {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "microseconds are far below 2^53"
+    )]
+    let millis = (nanos / 1000) as f64 / 1000.0;
+    json!(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn event(client: u32, sent: u64, done: u64, end: u8) -> Event {
+        Event {
+            client,
+            sent,
+            done,
+            end,
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn what_broke_in_the_last_burst_was_in_flight() {
+        let died = 10 * SECOND;
+        let events = [
+            event(0, died - 900, died - 800, code::OK),
+            // Half a second before: another story.
+            event(1, died - SECOND, died - SECOND / 2, code::RESET),
+            event(1, died - 700, died - 500, code::RESET),
+            event(2, died - 600, died - 490, code::CLOSED_EARLY),
+            Event {
+                again: true,
+                ..event(3, died - 550, died - 480, code::REFUSED)
+            },
+            event(4, died - 540, 0, code::DIED),
+            // On a new connection after the burst.
+            Event {
+                fresh: true,
+                ..event(1, died - 400, died - 300, code::RESET)
+            },
+            Event {
+                fresh: true,
+                ..event(2, died - 400, 0, code::DIED)
+            },
+            event(5, died - 100, died - 50, code::REFUSED),
+        ];
+        let found = in_flight(&events, died);
+        let found: Vec<(u32, u64)> = found
+            .iter()
+            .map(|event| (event.client, event.sent))
+            .collect();
+        let wanted = [
+            (1, died - 700),
+            (2, died - 600),
+            (3, died - 550),
+            (4, died - 540),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn without_a_burst_what_is_open_was_in_flight() {
+        let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
+        assert_eq!(in_flight(&events, 8), events[..1]);
+        assert_eq!(in_flight(&[], 8), []);
+    }
+}

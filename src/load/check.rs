@@ -1,0 +1,278 @@
+//! Is an answer as expected?
+
+use super::response::Observer;
+use super::{Error, Fill, target};
+use crate::model;
+use regex::bytes::Regex;
+use ring::digest::{Context, SHA256};
+
+/// A body that a check must see whole is kept up to this size.
+const LONGEST_KEPT: usize = 64 << 20;
+
+/// What an answer must be like, made ready.
+pub(super) struct Expected {
+    status: Vec<u16>,
+    /// The check's name, the header's, and what its value must match.
+    headers: Vec<(String, String, Regex)>,
+    body_regex: Option<Regex>,
+    sha256: Option<Vec<u8>>,
+    /// The check's name, the place, and what stands there.
+    json: Vec<(String, String, Option<String>)>,
+    max_bytes: Option<u64>,
+    keep: bool,
+}
+
+/// What an answer was like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Good,
+    Status(u16),
+    /// The name of what it fails.
+    Check(String),
+}
+
+impl Expected {
+    pub(super) fn new(answer: &model::Answer, fill: &Fill) -> Result<Self, Error> {
+        let compiled = |text: &str| {
+            let text = target::filled(text, fill);
+            Regex::new(&text).map_err(|error| Error::Regex {
+                text: text.clone(),
+                error: Box::new(error),
+            })
+        };
+        let headers = answer.headers.iter().map(|(name, value)| {
+            let check = format!("header {}", name.to_ascii_lowercase());
+            Ok((check, name.clone(), compiled(value)?))
+        });
+        let sha256 = answer.body_sha256.as_ref().map(|text| {
+            unhex(text)
+                .filter(|bytes| bytes.len() == 32)
+                .ok_or_else(|| Error::Digest(text.clone()))
+        });
+        let json = answer.json.iter().map(|(place, wanted)| {
+            if !place.is_empty() && !place.starts_with('/') {
+                return Err(Error::Pointer(place.clone()));
+            }
+            let wanted = wanted.as_ref().map(ToString::to_string);
+            Ok((format!("json {place}"), place.clone(), wanted))
+        });
+        let body_regex = answer.body_regex.as_deref().map(compiled).transpose()?;
+        Ok(Self {
+            status: answer.status.clone(),
+            headers: headers.collect::<Result<_, _>>()?,
+            keep: body_regex.is_some() || !answer.json.is_empty(),
+            body_regex,
+            sha256: sha256.transpose()?,
+            json: json.collect::<Result<_, _>>()?,
+            max_bytes: answer.max_bytes,
+        })
+    }
+}
+
+/// What was seen of an answer so far.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) status: u16,
+    length: u64,
+    /// The first header that is not as expected, by its place.
+    header: Option<usize>,
+    digest: Option<Context>,
+    body: Vec<u8>,
+}
+
+impl Seen {
+    pub(super) fn begin(&mut self, expected: &Expected) {
+        self.status = 0;
+        self.length = 0;
+        self.header = None;
+        self.digest = expected.sha256.as_ref().map(|_| Context::new(&SHA256));
+        self.body.clear();
+    }
+
+    /// Judges a whole answer.
+    pub(super) fn verdict(&mut self, expected: &Expected) -> Verdict {
+        let fits = if expected.status.is_empty() {
+            self.status < 400
+        } else {
+            expected.status.contains(&self.status)
+        };
+        if !fits {
+            return Verdict::Status(self.status);
+        }
+        if let Some(at) = self.header {
+            return Verdict::Check(expected.headers[at].0.clone());
+        }
+        let failed = |name: &str| Verdict::Check(name.to_owned());
+        if expected.max_bytes.is_some_and(|max| self.length > max) {
+            return failed("max_bytes");
+        }
+        if let (Some(digest), Some(wanted)) = (self.digest.take(), &expected.sha256)
+            && digest.finish().as_ref() != &wanted[..]
+        {
+            return failed("body_sha256");
+        }
+        if !expected.keep {
+            return Verdict::Good;
+        }
+        if self.length > self.body.len() as u64 {
+            return failed("body too long to be checked");
+        }
+        let regex = expected.body_regex.as_ref();
+        if regex.is_some_and(|regex| !regex.is_match(&self.body)) {
+            return failed("body_regex");
+        }
+        if expected.json.is_empty() {
+            return Verdict::Good;
+        }
+        let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) else {
+            return failed("json");
+        };
+        for (name, place, wanted) in &expected.json {
+            let found = json.pointer(place);
+            let right = found.is_some_and(|found| {
+                let as_wanted = |wanted: &String| match found {
+                    serde_json::Value::String(text) => text == wanted,
+                    other => {
+                        other.to_string() == *wanted
+                            || serde_json::from_str(wanted)
+                                .is_ok_and(|wanted: serde_json::Value| wanted == *other)
+                    }
+                };
+                wanted.as_ref().is_none_or(as_wanted)
+            });
+            if !right {
+                return failed(name);
+            }
+        }
+        Verdict::Good
+    }
+}
+
+/// Shows an answer to its checks.
+pub(super) struct Checking<'a> {
+    pub(super) expected: &'a Expected,
+    pub(super) seen: &'a mut Seen,
+}
+
+impl Observer for Checking<'_> {
+    fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
+        self.seen.status = status;
+        self.seen.header = self.expected.headers.iter().position(|(_, name, wanted)| {
+            let mut values = headers
+                .iter()
+                .filter(|header| header.name.eq_ignore_ascii_case(name));
+            !values.any(|header| wanted.is_match(header.value))
+        });
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        self.seen.length += bytes.len() as u64;
+        if let Some(digest) = &mut self.seen.digest {
+            digest.update(bytes);
+        }
+        if self.expected.keep && self.seen.body.len() + bytes.len() <= LONGEST_KEPT {
+            self.seen.body.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // a string takes anything
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    let bytes = digits.chunks(2);
+    bytes
+        .map(|pair| u8::try_from(pair[0] << 4 | pair[1]).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Answer;
+
+    fn verdict(answer: &Answer, status: u16, headers: &[(&str, &str)], body: &str) -> Verdict {
+        let expected = Expected::new(answer, &Vec::new()).unwrap();
+        let mut seen = Seen::default();
+        seen.begin(&expected);
+        let headers: Vec<httparse::Header<'_>> = headers
+            .iter()
+            .map(|(name, value)| httparse::Header {
+                name,
+                value: value.as_bytes(),
+            })
+            .collect();
+        let mut checking = Checking {
+            expected: &expected,
+            seen: &mut seen,
+        };
+        checking.head(status, &headers);
+        for piece in body.as_bytes().chunks(3) {
+            checking.body(piece);
+        }
+        seen.verdict(&expected)
+    }
+
+    fn fails(name: &str) -> Verdict {
+        Verdict::Check(name.to_owned())
+    }
+
+    #[test]
+    fn the_status_comes_before_everything_else() {
+        let plain = Answer::default();
+        assert_eq!(verdict(&plain, 302, &[], ""), Verdict::Good);
+        assert_eq!(verdict(&plain, 404, &[], ""), Verdict::Status(404));
+        let wanted = Answer {
+            status: vec![404, 500],
+            max_bytes: Some(1),
+            ..Answer::default()
+        };
+        assert_eq!(verdict(&wanted, 404, &[], ""), Verdict::Good);
+        assert_eq!(verdict(&wanted, 200, &[], "too long"), Verdict::Status(200));
+        assert_eq!(verdict(&wanted, 500, &[], "too long"), fails("max_bytes"));
+    }
+
+    #[test]
+    fn each_check_has_its_name() {
+        let answer = Answer {
+            headers: vec![("X-Kind".into(), "^a+$".into())],
+            body_regex: Some("class".into()),
+            json: vec![("/class/0".into(), Some("7".into())), ("/b".into(), None)],
+            ..Answer::default()
+        };
+        let good = r#"{"class":[7],"b":null}"#;
+        let header = [("x-kind", "aa")];
+        assert_eq!(verdict(&answer, 200, &header, good), Verdict::Good);
+        assert_eq!(verdict(&answer, 200, &[], good), fails("header x-kind"));
+        assert_eq!(verdict(&answer, 200, &header, "{}"), fails("body_regex"));
+        assert_eq!(verdict(&answer, 200, &header, "class"), fails("json"));
+        let other = r#"{"class":[8],"b":1}"#;
+        assert_eq!(
+            verdict(&answer, 200, &header, other),
+            fails("json /class/0")
+        );
+        let without = r#"{"class":["7"]}"#;
+        assert_eq!(verdict(&answer, 200, &header, without), fails("json /b"));
+    }
+
+    #[test]
+    fn a_digest_is_of_the_whole_body() {
+        // printf hello | sha256sum
+        let answer = Answer {
+            body_sha256: Some(
+                "2CF24DBA5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".into(),
+            ),
+            ..Answer::default()
+        };
+        assert_eq!(verdict(&answer, 200, &[], "hello"), Verdict::Good);
+        assert_eq!(verdict(&answer, 200, &[], "hallo"), fails("body_sha256"));
+    }
+}

@@ -1,0 +1,364 @@
+//! One client: it sends a request, waits for the answer, and records what became of it.
+
+use super::check::{Checking, Seen, Verdict};
+use super::connect::{Stream, broken};
+use super::open;
+use super::record::{End, Place};
+use super::request::{Choice, Draws};
+use super::response::{Fault, Reader};
+use super::worker::{Kick, Slot, Stop, Worker, nanos};
+use crate::model::{Amount, Connections, Ended, Part};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+
+/// Where nobody listens, the service may be about to be found dead: its sockets go first.
+const WAKE: Duration = Duration::from_secs(1);
+/// Where nobody listens and it lives, another try comes after this time; the same after a fault
+/// of our own.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+pub(super) struct Client {
+    pub(super) worker: Rc<Worker>,
+    pub(super) slot: Rc<Slot>,
+    id: u32,
+    draws: Draws,
+    /// The last reading of the clock: when a request ends, the next begins.
+    pub(super) now: u64,
+    connection: Option<Connection>,
+    out: Vec<u8>,
+    reader: Reader,
+    seen: Seen,
+    /// Nobody listened last time.
+    refused: bool,
+}
+
+struct Connection {
+    stream: Stream,
+    /// Requests that it was used for.
+    used: u32,
+}
+
+/// How an exchange went.
+enum Went {
+    Whole,
+    /// The connection ended.
+    Ended,
+    Failed(io::Error),
+    Fault(Fault),
+    Kicked(Kick),
+}
+
+impl Client {
+    pub(super) fn new(worker: Rc<Worker>, slot: Rc<Slot>, id: u32) -> Self {
+        let phase = &worker.shared.phase;
+        let draws = Draws::new(&worker.shared.requests, phase.seed, id, phase.clients);
+        Self {
+            slot,
+            id,
+            draws,
+            now: 0,
+            connection: None,
+            out: Vec::new(),
+            reader: Reader::new(),
+            seen: Seen::default(),
+            refused: false,
+            worker,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        if self.begin().await.is_none() {
+            return;
+        }
+        while self.worker.stop.get() == Stop::No {
+            let Some((choice, due)) = self.next_due().await else {
+                break;
+            };
+            self.request(&choice, due).await;
+            let think = self.worker.shared.phase.think;
+            if !think.is_zero() && self.rest(think).await.is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Returns the next request and when it is due, or nothing when there were enough.
+    async fn next_due(&mut self) -> Option<(Choice, u64)> {
+        let worker = self.worker.clone();
+        let shared = &worker.shared;
+        let start = shared.go.borrow().unwrap_or_default();
+        let number = shared.take();
+        let Some(rate) = shared.phase.rate else {
+            let enough = match shared.phase.amount {
+                Amount::Requests(most) => number >= most,
+                Amount::Time(time) => self.now >= start.saturating_add(nanos(time)),
+            };
+            let choice = self.draws.next(&shared.requests).filter(|_| !enough);
+            return choice.map(|choice| (choice, self.now));
+        };
+        open::next_due(self, start, number, rate).await
+    }
+
+    /// Connects, and waits until all the others have, too.
+    async fn begin(&mut self) -> Option<()> {
+        let worker = self.worker.clone();
+        let shared = &worker.shared;
+        if shared.phase.spread.is_zero() {
+            // Where that fails, the first request will say why.
+            if let Ok(stream) = self.connect().await {
+                self.connection = Some(Connection { stream, used: 0 });
+            }
+        }
+        shared.arrived.fetch_add(1, Ordering::Relaxed);
+        let mut go = shared.go.clone();
+        self.slot
+            .unless(go.wait_for(Option::is_some))
+            .await
+            .ok()?
+            .ok()?;
+        let share = shared.phase.spread * self.id / shared.phase.clients.max(1);
+        if !share.is_zero() {
+            self.rest(share).await.ok()?;
+        }
+        self.now = shared.clock.now();
+        Some(())
+    }
+
+    /// Does nothing for a while.
+    pub(super) async fn rest(&mut self, time: Duration) -> Result<(), Kick> {
+        let rested = self.slot.unless(tokio::time::sleep(time)).await;
+        self.now = self.worker.shared.clock.now();
+        rested
+    }
+
+    async fn connect(&mut self) -> Result<Stream, Ended> {
+        let shared = &self.worker.shared;
+        let limit = nanos(shared.phase.connect_limit);
+        self.slot.until(shared.clock.now().saturating_add(limit));
+        let connected = self.slot.unless(shared.dialer.connect()).await;
+        self.slot.until(0);
+        match connected {
+            Ok(Ok(stream)) => {
+                self.worker.record.borrow_mut().connections += 1;
+                Ok(stream)
+            }
+            Ok(Err(why)) => Err(why.ended()),
+            Err(Kick::Late) => Err(Ended::Timeout(Part::Connect)),
+            Err(Kick::Stop) => Err(self.stopped()),
+        }
+    }
+
+    /// Says what becomes of a request when all clients are to stop.
+    fn stopped(&self) -> Ended {
+        match self.worker.stop.get() {
+            Stop::Halted => Ended::Cancelled,
+            _ => Ended::Died,
+        }
+    }
+
+    /// Sends a request and records what becomes of it.
+    async fn request(&mut self, choice: &Choice, due: u64) {
+        let worker = self.worker.clone();
+        let mut record = worker.record.borrow_mut();
+        let place = record.begin(self.id, choice, due, self.now);
+        drop(record);
+        worker.unanswered.set(true);
+        let end = self.sent(choice, place).await;
+        self.now = end.done;
+        let pause = match end.ended {
+            Ended::Refused if !self.refused => Some(WAKE),
+            Ended::Refused | Ended::Local(_) | Ended::Dns(_) | Ended::Unreachable(_) => {
+                Some(BACK_OFF)
+            }
+            _ => None,
+        };
+        self.refused = end.ended == Ended::Refused;
+        worker.record.borrow_mut().end(place, end);
+        if let Some(pause) = pause {
+            worker.alive.set(true); // to be turned away is no silence
+            let _ = self.rest(pause).await; // whoever is to stop sees so
+        }
+    }
+
+    async fn sent(&mut self, choice: &Choice, place: Place) -> End {
+        let worker = self.worker.clone();
+        let shared = &worker.shared;
+        let limit = nanos(shared.phase.request_limit);
+        let mut again = false;
+        loop {
+            if self.connection.is_none() {
+                match self.connect().await {
+                    Ok(stream) => self.connection = Some(Connection { stream, used: 0 }),
+                    Err(ended) => return self.end(ended, Part::Connect, 0, true, false),
+                }
+            }
+            let Some(mut connection) = self.connection.take() else {
+                continue;
+            };
+            let fresh = connection.used == 0;
+            connection.used += 1;
+            let last = match shared.phase.connections {
+                Connections::Kept => false,
+                Connections::For(most) => connection.used >= most,
+            };
+            self.slot.until(self.now.saturating_add(limit));
+            let (went, part, bytes) = self.exchange(&mut connection, choice, last).await;
+            self.slot.until(0);
+            let ended = match went {
+                Went::Whole => {
+                    if self.reader.is_kept() && !last && part == Part::Body {
+                        self.connection = Some(connection);
+                    }
+                    let expected = &shared.requests.kinds[choice.kind].expected;
+                    let ended = match self.seen.verdict(expected) {
+                        Verdict::Good => Ended::Ok,
+                        Verdict::Status(status) => Ended::Status(status),
+                        Verdict::Check(name) => Ended::Check(name),
+                    };
+                    return self.end(ended, Part::Body, bytes, fresh, true);
+                }
+                // Whether the service closed it before it saw the request cannot be known.
+                Went::Ended | Went::Failed(_)
+                    if !fresh && !again && bytes == 0 && worker.stop.get() == Stop::No =>
+                {
+                    again = true;
+                    let now = shared.clock.now();
+                    worker.record.borrow_mut().again(place, now);
+                    continue;
+                }
+                Went::Ended => Ended::ClosedEarly(part),
+                Went::Failed(error) => broken(&error, part),
+                Went::Fault(fault) => Ended::Protocol(fault.to_string()),
+                Went::Kicked(Kick::Late) => Ended::Timeout(part),
+                Went::Kicked(Kick::Stop) => self.stopped(),
+            };
+            return self.end(ended, part, bytes, fresh, false);
+        }
+    }
+
+    fn end(&self, ended: Ended, part: Part, bytes: u64, fresh: bool, whole: bool) -> End {
+        End {
+            ended,
+            done: self.worker.shared.clock.now(),
+            bytes,
+            status: if bytes > 0 { self.seen.status } else { 0 },
+            part,
+            fresh,
+            whole,
+        }
+    }
+
+    /// Writes a request and reads its answer. Returns how that went, how far it came, and how many
+    /// bytes came back.
+    async fn exchange(
+        &mut self,
+        connection: &mut Connection,
+        choice: &Choice,
+        last: bool,
+    ) -> (Went, Part, u64) {
+        let Self {
+            worker,
+            slot,
+            out,
+            reader,
+            seen,
+            ..
+        } = self;
+        let requests = &worker.shared.requests;
+        let kind = &requests.kinds[choice.kind];
+        let (head, body) = requests.wire(choice, last, out);
+        let expected = &kind.expected;
+        reader.begin(kind.head);
+        seen.begin(expected);
+        let all = head.len() + body.len();
+        let mut written = 0;
+        let mut flushed = false;
+        let mut unwritable = None;
+        let mut bytes = 0;
+        let went = std::future::poll_fn(|cx| {
+            let mut stream = Pin::new(&mut connection.stream);
+            while written < all && unwritable.is_none() {
+                let wrote = if body.is_empty() {
+                    stream.as_mut().poll_write(cx, &head[written..])
+                } else if let Some(left) = head.get(written..).filter(|left| !left.is_empty()) {
+                    let pieces = [IoSlice::new(left), IoSlice::new(body)];
+                    stream.as_mut().poll_write_vectored(cx, &pieces)
+                } else {
+                    stream
+                        .as_mut()
+                        .poll_write(cx, &body[written - head.len()..])
+                };
+                match wrote {
+                    Poll::Ready(Ok(0)) => unwritable = Some(io::ErrorKind::WriteZero.into()),
+                    Poll::Ready(Ok(count)) => written += count,
+                    // It may have answered before it hung up.
+                    Poll::Ready(Err(error)) => unwritable = Some(error),
+                    Poll::Pending => break,
+                }
+            }
+            if written == all && !flushed {
+                match stream.as_mut().poll_flush(cx) {
+                    Poll::Ready(Ok(())) => flushed = true,
+                    Poll::Ready(Err(error)) => unwritable = Some(error),
+                    Poll::Pending => {}
+                }
+            }
+            let mut buffer = worker.buffer.borrow_mut();
+            loop {
+                let mut to = ReadBuf::new(&mut buffer);
+                match stream.as_mut().poll_read(cx, &mut to) {
+                    Poll::Ready(Ok(())) if to.filled().is_empty() => {
+                        return Poll::Ready(if reader.end() {
+                            Went::Whole
+                        } else if let Some(error) = unwritable.take() {
+                            Went::Failed(error)
+                        } else {
+                            Went::Ended
+                        });
+                    }
+                    Poll::Ready(Ok(())) => {
+                        let came = to.filled();
+                        bytes += came.len() as u64;
+                        worker.alive.set(true);
+                        let mut checking = Checking { expected, seen };
+                        let taken = match reader.feed(came, &mut checking) {
+                            Ok(taken) => taken,
+                            Err(fault) => return Poll::Ready(Went::Fault(fault)),
+                        };
+                        if reader.is_done() {
+                            return Poll::Ready(if taken < came.len() {
+                                Went::Fault(Fault::After)
+                            } else {
+                                Went::Whole
+                            });
+                        }
+                    }
+                    Poll::Ready(Err(error)) => {
+                        return Poll::Ready(Went::Failed(unwritable.take().unwrap_or(error)));
+                    }
+                    Poll::Pending => {
+                        if let Some(error) = unwritable.take() {
+                            return Poll::Ready(Went::Failed(error));
+                        }
+                        let kick = slot.kicked(cx);
+                        return kick.map_or(Poll::Pending, |kick| Poll::Ready(Went::Kicked(kick)));
+                    }
+                }
+            }
+        })
+        .await;
+        let part = if written < all {
+            Part::Write
+        } else if reader.has_head() {
+            Part::Body
+        } else {
+            Part::Head
+        };
+        (went, part, bytes)
+    }
+}

@@ -1,0 +1,192 @@
+//! Connections, and what may go wrong with them.
+
+use super::target::Target;
+use crate::model::{Ended, Part};
+use rustix::io::Errno;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A full queue of a socket in the file system is asked again after this time.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Knows how to connect to a target.
+pub(super) struct Dialer {
+    way: Way,
+    /// The address that answered last: of a name's addresses often only one is listened at.
+    preferred: AtomicUsize,
+}
+
+enum Way {
+    Unix(PathBuf),
+    Addresses(Vec<SocketAddr>),
+    /// The name is looked up each time.
+    Name(String, u16),
+}
+
+/// A connection.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum NoWay {
+    Io(io::Error),
+    Dns(String),
+}
+
+impl NoWay {
+    pub(super) fn ended(self) -> Ended {
+        match self {
+            Self::Io(error) => broken(&error, Part::Connect),
+            Self::Dns(said) => Ended::Dns(said),
+        }
+    }
+}
+
+impl Dialer {
+    /// Looks the target's name up, unless that is to be done for each connection.
+    pub(super) fn new(target: &Target, each: bool) -> Result<Self, String> {
+        let way = match &target.unix {
+            Some(path) => Way::Unix(path.clone()),
+            None if each => Way::Name(target.host.clone(), target.port),
+            None => Way::Addresses(target.resolve()?),
+        };
+        Ok(Self {
+            way,
+            preferred: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) async fn connect(&self) -> Result<Stream, NoWay> {
+        match &self.way {
+            Way::Unix(path) => loop {
+                match UnixStream::connect(path).await {
+                    Ok(stream) => return Ok(Stream::Unix(stream)),
+                    Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Err(error) => return Err(NoWay::Io(error)),
+                }
+            },
+            Way::Addresses(addresses) => self.first(addresses).await,
+            Way::Name(host, port) => {
+                let found = tokio::net::lookup_host((&host[..], *port)).await;
+                let found: Vec<SocketAddr> = match found {
+                    Ok(found) => found.collect(),
+                    Err(error) => return Err(NoWay::Dns(resolver_said(&error))),
+                };
+                self.first(&found).await
+            }
+        }
+    }
+
+    async fn first(&self, addresses: &[SocketAddr]) -> Result<Stream, NoWay> {
+        let preferred = self.preferred.load(Ordering::Relaxed);
+        let mut failed = NoWay::Dns(String::from("no address"));
+        for turn in 0..addresses.len() {
+            let at = (preferred + turn) % addresses.len();
+            match TcpStream::connect(addresses[at]).await {
+                Ok(stream) => {
+                    if turn > 0 {
+                        self.preferred.store(at, Ordering::Relaxed);
+                    }
+                    // Without it a request in two pieces might wait for an acknowledgement.
+                    stream.set_nodelay(true).map_err(NoWay::Io)?;
+                    return Ok(Stream::Tcp(stream));
+                }
+                Err(error) => failed = NoWay::Io(error),
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// Returns what the resolver said, without what every error begins with.
+pub(super) fn resolver_said(error: &io::Error) -> String {
+    let said = error.to_string();
+    let prefix = "failed to lookup address information: ";
+    said.strip_prefix(prefix).unwrap_or(&said).to_owned()
+}
+
+/// Says what became of a request whose connection failed in some phase.
+pub(super) fn broken(error: &io::Error, part: Part) -> Ended {
+    let Some(errno) = error.raw_os_error() else {
+        return match error.kind() {
+            io::ErrorKind::UnexpectedEof => Ended::ClosedEarly(part),
+            _ if part == Part::Connect => Ended::Tls(error.to_string()),
+            _ => Ended::Protocol(error.to_string()),
+        };
+    };
+    match Errno::from_raw_os_error(errno) {
+        Errno::CONNREFUSED => Ended::Refused,
+        Errno::NOENT if part == Part::Connect => Ended::Refused, // nobody made that socket
+        Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => {
+            Ended::Local(errno)
+        }
+        Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
+            Ended::Unreachable(errno)
+        }
+        Errno::TIMEDOUT => Ended::Timeout(part),
+        _ => Ended::Reset(errno, part),
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, to),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, to),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

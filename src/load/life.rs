@@ -1,0 +1,310 @@
+//! One life of a service, from its first answer to its end, as its clients see it.
+
+use super::bundle;
+use super::connect::Dialer;
+use super::open::Rate;
+use super::phase::{self, Around, Phase, Ran};
+use super::probe::Probe;
+use super::request::{Choice, Requests, hash};
+use super::target::{self, Target};
+use super::worker::{Clock, Stop};
+use super::{Error, Fill, Life, ready};
+use crate::model::{Amount, Connections, Death, Load, LoadSeen, Pace, Ready, Stage};
+use crate::sys::{limits, sockets};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Descriptors that are not connections.
+const OTHER_FILES: u64 = 256;
+/// A service whose connections broke may be found dead so much later.
+const WAKE: Duration = Duration::from_secs(1);
+/// Makes the warm-up draw other requests than the load.
+const WARM: u64 = 0x7761_726d;
+
+/// What all lives of a load have in common, and can be checked before any.
+pub(super) struct Made {
+    pub(super) target: Target,
+    pub(super) requests: Arc<Requests>,
+}
+
+impl Made {
+    pub(super) fn new(load: &Load, fill: &Fill) -> Result<Self, Error> {
+        let target = Target::new(&load.target, fill)?;
+        let requests = Arc::new(Requests::new(load, &target, fill)?);
+        Ok(Self { target, requests })
+    }
+
+    pub(super) fn dialer(&self, load: &Load) -> Result<Arc<Dialer>, Error> {
+        let dialer = Dialer::new(&self.target, load.target.resolve_each);
+        let dialer = dialer.map_err(|said| Error::Resolve {
+            host: self.target.host.clone(),
+            said,
+        })?;
+        Ok(Arc::new(dialer))
+    }
+
+    /// Returns what asks a service whether it is there.
+    pub(super) fn probe(&self, load: &Load, fill: &Fill, dialer: Arc<Dialer>) -> Probe {
+        let Target {
+            prefix, authority, ..
+        } = &self.target;
+        let (bytes, head) = match &load.ready {
+            Ready::Http { path, .. } => {
+                let path = target::filled(path, fill);
+                let text = format!(
+                    "GET {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
+                );
+                (text.into_bytes(), false)
+            }
+            _ => {
+                let first = Choice::default();
+                let mut buffer = Vec::new();
+                let (head, body) = self.requests.wire(&first, true, &mut buffer);
+                ([head, body].concat(), self.requests.kinds[0].head)
+            }
+        };
+        Probe {
+            dialer,
+            bytes,
+            head,
+            limit: load.target.request_limit.min(load.hang_after),
+        }
+    }
+}
+
+/// Lives a life, and returns what was seen of it.
+pub(super) async fn live(life: &mut Life) -> LoadSeen {
+    let mut seen = LoadSeen {
+        seed: life.seed,
+        ..LoadSeen::default()
+    };
+    if let Err(trouble) = through(life, &mut seen).await {
+        seen.trouble = Some(trouble);
+    }
+    seen
+}
+
+async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
+    let load = life.load.clone();
+    let phase = phase(&load, life.clients, life.seed);
+    seen.clients = phase.clients;
+    set(life, seen, Stage::Starting);
+    limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
+    let (made, dialer) = {
+        let (load, fill) = (load.clone(), life.fill.clone());
+        // Files are read and names looked up.
+        let made = tokio::task::spawn_blocking(move || {
+            let made = Made::new(&load, &fill)?;
+            let dialer = made.dialer(&load)?;
+            Ok::<_, Error>((made, dialer))
+        });
+        let made = made.await.map_err(|error| error.to_string())?;
+        made.map_err(|error| error.to_string())?
+    };
+    let probe = made.probe(&load, &life.fill, dialer.clone());
+    let waiting = ready::wait(
+        &load.ready,
+        load.ready_limit,
+        life.started,
+        &probe,
+        &mut life.said,
+    );
+    tokio::select! {
+        ready = waiting => ready?,
+        _ = phase::death(&mut life.death) => return Ok(()),
+        () = phase::halted(&mut life.halt) => return Ok(()),
+    }
+    if !life.pids.is_empty() {
+        let (target, pids) = (made.target.clone(), life.pids.clone());
+        let stranger = tokio::task::spawn_blocking(move || ready::stranger(&target, &pids));
+        if let Ok(Some(stranger)) = stranger.await {
+            return Err(stranger);
+        }
+    }
+    seen.ready = life.started.elapsed();
+    let overflows = sockets::listen_overflows();
+    fs::create_dir_all(&life.folder)
+        .map_err(|error| format!("cannot make `{}`: {error}", life.folder.display()))?;
+    let mut around = Around {
+        requests: made.requests.clone(),
+        dialer,
+        probe,
+        clock: Clock::new(life.started),
+        live: life.live.clone(),
+        death: life.death.clone(),
+        halt: life.halt.clone(),
+        folder: life.folder.clone(),
+    };
+    let lost = |error: std::io::Error| format!("no load: {error}");
+    if load.warm_up.requests > 0 {
+        set(life, seen, Stage::WarmUp);
+        let warm_up = Phase {
+            clients: load.warm_up.clients.max(1),
+            seed: hash(life.seed ^ WARM),
+            amount: Amount::Requests(load.warm_up.requests),
+            rate: None,
+            spread: Duration::ZERO,
+            counted: false,
+            ..phase.clone()
+        };
+        let ran = around.run(warm_up.clone()).await.map_err(lost)?;
+        seen.warmed = ran.records.iter().map(|record| record.served).sum();
+        if ran.stop != Stop::No {
+            return end(life, seen, ran, &warm_up, &made.requests);
+        }
+        clear(&ran, &life.folder);
+    }
+    set(life, seen, Stage::Loading);
+    let mut ran = around.run(phase.clone()).await.map_err(lost)?;
+    if ran.stop == Stop::No {
+        set(life, seen, Stage::Settling);
+        let broken = ran.records.iter().filter_map(|record| record.last_broken());
+        let broken = broken.max().map(|at| around.clock.instant(at) + WAKE);
+        let until = around.clock.instant(ran.ended) + load.settle;
+        let until = broken.map_or(until, |broken| until.max(broken));
+        tokio::select! {
+            () = tokio::time::sleep_until(until.into()) => set(life, seen, Stage::Over),
+            _ = phase::death(&mut around.death) => ran.stop = Stop::Died,
+            () = phase::halted(&mut around.halt) => ran.stop = Stop::Halted,
+        }
+    }
+    let after = sockets::listen_overflows();
+    seen.overflows = after
+        .zip(overflows)
+        .map_or(0, |(after, before)| after.saturating_sub(before));
+    end(life, seen, ran, &phase, &made.requests)
+}
+
+fn set(life: &Life, seen: &mut LoadSeen, stage: Stage) {
+    seen.stage = stage;
+    life.live.stage.store(stage as u8, Ordering::Relaxed);
+}
+
+/// Returns how the load itself is sent.
+fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
+    let (pace, rate) = match load.pace {
+        Pace::Closed { clients } => (clients, None),
+        Pace::Open {
+            millihertz,
+            connections,
+        } => (connections, Some(Rate(millihertz))),
+    };
+    let connections = match load.target.connections {
+        Connections::For(0) => Connections::For(1),
+        other => other,
+    };
+    Phase {
+        clients: clients.unwrap_or(pace).max(1),
+        seed,
+        amount: load.amount,
+        rate,
+        think: load.think,
+        spread: load.spread,
+        connections,
+        connect_limit: load.target.connect_limit,
+        request_limit: load.target.request_limit,
+        hang_after: load.hang_after,
+        counted: true,
+    }
+}
+
+/// Adds up what came of a phase, and keeps what was under way at a death.
+fn end(
+    life: &mut Life,
+    seen: &mut LoadSeen,
+    mut ran: Ran,
+    phase: &Phase,
+    requests: &Requests,
+) -> Result<(), String> {
+    let died = *life.death.borrow();
+    let died = died.map(|died| Clock::new(life.started).at(died));
+    let died = died
+        .or(ran.hung.then_some(ran.ended))
+        .filter(|_| ran.stop == Stop::Died);
+    let kinds = requests.kinds.len();
+    let mut at_random = vec![0; kinds];
+    if let Some(died) = died {
+        for record in &mut ran.records {
+            record.bury(died);
+        }
+    }
+    for record in &ran.records {
+        add(&mut at_random, &record.at_random);
+    }
+    if phase.counted {
+        count(seen, &ran, kinds);
+    }
+    if let Some(died) = died {
+        let mut events: Vec<_> = ran
+            .records
+            .iter()
+            .flat_map(|record| record.events())
+            .collect();
+        events.sort_by_key(|event| event.sent);
+        let in_flight = bundle::in_flight(&events, died);
+        let mut by_kind = vec![0; kinds];
+        for event in &in_flight {
+            by_kind[usize::from(event.kind)] += 1;
+        }
+        seen.death = Some(Death {
+            hung: ran.hung,
+            in_flight: in_flight.len() as u64,
+            answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
+            kinds: by_kind,
+        });
+        let bundle = bundle::Bundle {
+            load: &life.load,
+            requests,
+            phase,
+            began: ran.began,
+            died,
+            in_flight: &in_flight,
+            events: &events,
+        };
+        let written = bundle.write(&life.folder);
+        clear(&ran, &life.folder);
+        return written.map_err(|error| {
+            let folder = life.folder.display();
+            format!("what was in flight could not be written to `{folder}`: {error}")
+        });
+    }
+    seen.at_random = at_random;
+    clear(&ran, &life.folder);
+    Ok(())
+}
+
+fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {
+    seen.elapsed = Duration::from_nanos(ran.ended.saturating_sub(ran.began));
+    seen.kinds = vec![0; kinds];
+    for record in &ran.records {
+        seen.sent += record.sent;
+        seen.served += record.served;
+        seen.bytes += record.bytes;
+        seen.connections += record.connections;
+        seen.queue = seen.queue.max(record.queue);
+        add(&mut seen.kinds, &record.kinds);
+        for (ended, count) in record.ends() {
+            *seen.ends.entry(ended).or_default() += count;
+        }
+        let [latency, from_send, late] = record.times();
+        seen.latency.add(&latency);
+        seen.from_send.add(&from_send);
+        seen.late.add(&late);
+    }
+}
+
+fn add(sum: &mut [u64], more: &[u64]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+/// Removes the rings, and the folder where it holds nothing else.
+fn clear(ran: &Ran, folder: &std::path::Path) {
+    for ring in &ran.rings {
+        let _ = fs::remove_file(ring); // it may never have been made
+    }
+    let _ = fs::remove_dir(folder);
+}

@@ -1,0 +1,237 @@
+//! A part of a life in which requests are sent: the warm-up, and the load.
+
+use super::Live;
+use super::connect::Dialer;
+use super::open::Rate;
+use super::probe::Probe;
+use super::record::Record;
+use super::request::Requests;
+use super::worker::{Clock, Shared, Stop, Worker, nanos};
+use crate::model::{Amount, Connections};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{oneshot, watch};
+
+/// A thread for so many clients, as far as there are processors.
+const CLIENTS_A_THREAD: u32 = 512;
+/// How often clients are looked after.
+const LOOK: Duration = Duration::from_millis(20);
+/// The same until all have arrived.
+const QUICK_LOOK: Duration = Duration::from_millis(1);
+
+/// How requests are sent.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    pub(super) clients: u32,
+    pub(super) seed: u64,
+    pub(super) amount: Amount,
+    /// Nothing where clients wait for answers.
+    pub(super) rate: Option<Rate>,
+    pub(super) think: Duration,
+    pub(super) spread: Duration,
+    pub(super) connections: Connections,
+    pub(super) connect_limit: Duration,
+    pub(super) request_limit: Duration,
+    pub(super) hang_after: Duration,
+    /// It is what counts, and not the warm-up.
+    pub(super) counted: bool,
+}
+
+impl Phase {
+    pub(super) fn is_open(&self) -> bool {
+        self.rate.is_some()
+    }
+}
+
+/// What a phase needs from its life.
+pub(super) struct Around {
+    pub(super) requests: Arc<Requests>,
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) probe: Probe,
+    pub(super) clock: Clock,
+    pub(super) live: Arc<Live>,
+    pub(super) death: watch::Receiver<Option<Instant>>,
+    pub(super) halt: watch::Receiver<bool>,
+    /// Where rings are.
+    pub(super) folder: PathBuf,
+}
+
+/// What came of a phase.
+pub(super) struct Ran {
+    pub(super) records: Vec<Record>,
+    pub(super) rings: Vec<PathBuf>,
+    pub(super) began: u64,
+    pub(super) ended: u64,
+    pub(super) stop: Stop,
+    /// It gave no answer any more, also when it was asked once more.
+    pub(super) hung: bool,
+}
+
+/// Waits for the service's death, for ever if need be.
+pub(super) async fn death(of: &mut watch::Receiver<Option<Instant>>) -> Instant {
+    if let Ok(died) = of.wait_for(Option::is_some).await
+        && let Some(died) = *died
+    {
+        return died;
+    }
+    std::future::pending().await // nobody is left to say so
+}
+
+/// Waits until provoke wants to end, for ever if need be.
+pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
+    if halt.wait_for(|halt| *halt).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+impl Around {
+    /// Runs a phase to its end, or until it is cut short.
+    pub(super) async fn run(&mut self, phase: Phase) -> io::Result<Ran> {
+        let clients = phase.clients.max(1);
+        let hang_after = phase.hang_after;
+        let connect_limit = phase.connect_limit;
+        let open = phase.rate.zip(Some(phase.amount));
+        // At a fixed rate requests are drawn in their order, by one.
+        let workers = if phase.is_open() { 1 } else { threads(clients) };
+        let (go, went) = watch::channel(None);
+        let (stop, stopped) = watch::channel(Stop::No);
+        let shared = Arc::new(Shared {
+            requests: self.requests.clone(),
+            dialer: self.dialer.clone(),
+            clock: self.clock,
+            next: AtomicU64::new(0),
+            arrived: AtomicU32::new(0),
+            go: went,
+            stop: stopped,
+            live: self.live.clone(),
+            quiet: (0..workers).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            phase,
+        });
+        let mut rings = Vec::new();
+        let mut records = Vec::new();
+        for index in 0..workers {
+            let share = |index: u32| {
+                let until = u64::from(clients) * u64::from(index) / u64::from(workers);
+                u32::try_from(until).unwrap_or(clients)
+            };
+            let range = share(index)..share(index + 1);
+            let ring = self.folder.join(format!("ring-{index}"));
+            rings.push(ring.clone());
+            records.push(worker(&shared, index as usize, range, &ring)?);
+        }
+        let mut ran = Ran {
+            records: Vec::new(),
+            rings,
+            began: self.clock.now(),
+            ended: 0,
+            stop: Stop::No,
+            hung: false,
+        };
+        let latest = self.clock.now() + nanos(connect_limit) + nanos(Duration::from_secs(1));
+        let mut begun = false;
+        let mut patient_until = 0;
+        let all = async {
+            let mut gathered = Vec::new();
+            for record in records {
+                gathered.push(record.await);
+            }
+            gathered
+        };
+        tokio::pin!(all);
+        let gathered = loop {
+            let look = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
+            tokio::select! {
+                gathered = &mut all => break gathered,
+                died = death(&mut self.death), if ran.stop == Stop::No => {
+                    ran.stop = Stop::Died;
+                    ran.ended = self.clock.at(died);
+                    stop.send_replace(Stop::Died);
+                }
+                () = halted(&mut self.halt), if ran.stop == Stop::No => {
+                    ran.stop = Stop::Halted;
+                    stop.send_replace(Stop::Halted);
+                }
+                () = look => {}
+            }
+            let now = self.clock.now();
+            if !begun && (shared.arrived.load(Ordering::Relaxed) >= clients || now > latest) {
+                begun = true;
+                ran.began = now;
+                go.send_replace(Some(now));
+            }
+            if ran.stop != Stop::No {
+                continue;
+            }
+            let quiet = shared
+                .quiet
+                .iter()
+                .map(|quiet| quiet.load(Ordering::Relaxed));
+            let quiet = quiet.min().unwrap_or(u64::MAX).max(patient_until);
+            if now.saturating_sub(quiet) >= nanos(hang_after) {
+                let answer = tokio::select! {
+                    answer = self.probe.ask() => answer,
+                    died = death(&mut self.death) => {
+                        ran.ended = self.clock.at(died);
+                        continue; // the loop sees it, too
+                    }
+                    () = halted(&mut self.halt) => continue,
+                };
+                match answer {
+                    Ok(_) => patient_until = self.clock.now(),
+                    Err(_) => {
+                        ran.stop = Stop::Died;
+                        ran.hung = true;
+                        ran.ended = self.clock.now();
+                        stop.send_replace(Stop::Died);
+                    }
+                }
+            }
+        };
+        if ran.stop != Stop::Died {
+            ran.ended = self.clock.now();
+        }
+        for record in gathered {
+            let lost = || io::Error::other("a thread of clients was lost");
+            ran.records.push(record.map_err(|_| lost())??);
+        }
+        if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())
+            && ran.stop != Stop::No
+        {
+            // Those that were due by then, but that nobody came to.
+            let due = rate.within(ran.ended.saturating_sub(ran.began));
+            let due = match amount {
+                Amount::Requests(most) => due.min(most),
+                Amount::Time(time) => due.min(rate.within(nanos(time))),
+            };
+            record.not_sent(due.saturating_sub(shared.next.load(Ordering::Relaxed)));
+        }
+        Ok(ran)
+    }
+}
+
+/// Returns how many threads so many clients get.
+fn threads(clients: u32) -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = u32::try_from(processors / 2).unwrap_or(1).max(1);
+    clients.div_ceil(CLIENTS_A_THREAD).clamp(1, most)
+}
+
+/// Starts a thread that runs some of the clients. Returns where its record will come.
+fn worker(
+    shared: &Arc<Shared>,
+    index: usize,
+    clients: std::ops::Range<u32>,
+    ring: &Path,
+) -> io::Result<oneshot::Receiver<io::Result<Record>>> {
+    let (done, record) = oneshot::channel();
+    let (shared, ring) = (shared.clone(), ring.to_owned());
+    let thread = std::thread::Builder::new().name(format!("load-{index}"));
+    thread.spawn(move || {
+        // Nobody may be left who wants to know.
+        let _ = done.send(Worker::run(shared, index, clients, &ring));
+    })?;
+    Ok(record)
+}

@@ -1,0 +1,76 @@
+//! One request on a connection of its own: is anybody there?
+
+use super::connect::{Dialer, NoWay};
+use super::response::{Observer, Reader};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Asks a service something.
+#[derive(Clone)]
+pub(super) struct Probe {
+    pub(super) dialer: Arc<Dialer>,
+    /// The request, as it is sent.
+    pub(super) bytes: Vec<u8>,
+    pub(super) head: bool,
+    pub(super) limit: Duration,
+}
+
+#[derive(Default)]
+struct Status(u16);
+
+impl Observer for Status {
+    fn head(&mut self, status: u16, _: &[httparse::Header<'_>]) {
+        self.0 = status;
+    }
+
+    fn body(&mut self, _: &[u8]) {}
+}
+
+impl Probe {
+    /// Asks, and returns the status of the answer, or why there is none.
+    pub(super) async fn ask(&self) -> Result<u16, String> {
+        match tokio::time::timeout(self.limit, self.exchange()).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {:?}", self.limit)),
+        }
+    }
+
+    /// Connects, and no more. Returns why that cannot be done.
+    pub(super) async fn connect(&self) -> Result<(), String> {
+        match tokio::time::timeout(self.limit, self.dialer.connect()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(why)) => Err(io::Error::from(why).to_string()),
+            Err(_) => Err(format!("no connection within {:?}", self.limit)),
+        }
+    }
+
+    async fn exchange(&self) -> io::Result<u16> {
+        let mut stream = self.dialer.connect().await?;
+        stream.write_all(&self.bytes).await?;
+        stream.flush().await?;
+        let mut reader = Reader::new();
+        reader.begin(self.head);
+        let mut status = Status::default();
+        let mut buffer = [0; 4096];
+        while !reader.has_head() {
+            let count = stream.read(&mut buffer).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let read = reader.feed(&buffer[..count], &mut status);
+            read.map_err(io::Error::other)?;
+        }
+        Ok(status.0)
+    }
+}
+
+impl From<NoWay> for io::Error {
+    fn from(why: NoWay) -> Self {
+        match why {
+            NoWay::Io(error) => error,
+            NoWay::Dns(said) => Self::other(said),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Is the service ready, and is it the service at all that answers?
+
+use super::probe::Probe;
+use super::target::Target;
+use crate::model::{Load, Owner, Ready};
+use crate::sys::{process, sockets};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Between two tries: at first, and later.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until the service is ready. Returns what it waited for in vain, where that takes too long.
+pub(super) async fn wait(
+    ready: &Ready,
+    limit: Duration,
+    started: Instant,
+    probe: &Probe,
+    said: &mut watch::Receiver<bool>,
+) -> Result<(), String> {
+    let mut last = String::new();
+    let all = async {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let tried = match ready {
+                Ready::Connects => probe.connect().await,
+                Ready::Http { status, path } => match (probe.ask().await, status) {
+                    (Ok(found), Some(wanted)) if found != *wanted => {
+                        Err(format!("`{path}` gave {found} instead of {wanted}"))
+                    }
+                    (Ok(found), None) if found >= 500 => Err(format!("`{path}` gave {found}")),
+                    (found, _) => found.map(|_| ()),
+                },
+                Ready::Log(text) => {
+                    if said.wait_for(|said| *said).await.is_err() {
+                        last = format!("no line of its output matches `{text}`");
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(())
+                }
+                Ready::After(time) => {
+                    tokio::time::sleep_until((started + *time).into()).await;
+                    Ok(())
+                }
+            };
+            match tried {
+                Ok(()) => return,
+                Err(why) => last = why,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    };
+    if tokio::time::timeout_at((started + limit).into(), all)
+        .await
+        .is_ok()
+    {
+        return Ok(());
+    }
+    if last.is_empty() {
+        last = match ready {
+            Ready::Log(text) => format!("no line of its output matches `{text}`"),
+            _ => String::from("no answer"),
+        };
+    }
+    Err(format!("not ready within {limit:?}: {last}"))
+}
+
+/// Returns the sockets that would take what is sent to a target.
+fn listeners(target: &Target) -> BTreeSet<u64> {
+    match &target.unix {
+        Some(path) => sockets::listeners_at_path(path),
+        None => {
+            let addresses = target.resolve().unwrap_or_default();
+            addresses.into_iter().flat_map(sockets::listeners).collect()
+        }
+    }
+}
+
+/// Names who listens at a target without belonging to the service.
+pub(super) fn stranger(target: &Target, service: &[i32]) -> Option<String> {
+    let holders = sockets::holders(&listeners(target));
+    let mut strangers = holders
+        .iter()
+        .filter(|pid| !sockets::belongs(**pid, service));
+    let name = who(*strangers.next()?);
+    Some(format!(
+        "{} is listened at by {name}, which does not belong to the service",
+        target.name()
+    ))
+}
+
+/// Returns the process that listens at a target; of several, the one that the others came from.
+pub(super) fn owner(target: &Target) -> Option<i32> {
+    let holders = sockets::holders(&listeners(target));
+    let first = |pid: &&i32| {
+        let others: Vec<i32> = holders
+            .iter()
+            .copied()
+            .filter(|other| other != *pid)
+            .collect();
+        !sockets::belongs(**pid, &others)
+    };
+    holders.iter().find(first).or(holders.first()).copied()
+}
+
+/// Names who answers at a target before the service was started.
+pub(super) async fn taken(load: &Load, target: &Target, probe: &Probe) -> Option<String> {
+    if load.owner != Owner::Provoke {
+        return None; // that is whom we are after
+    }
+    let listeners = listeners(target);
+    if listeners.is_empty() && probe.connect().await.is_err() {
+        return None;
+    }
+    // It may have a worker or more; the first is the eldest as a rule.
+    let holders = sockets::holders(&listeners);
+    let name = holders.first().map_or_else(
+        || String::from("a process that cannot be seen from here"),
+        |pid| who(*pid),
+    );
+    Some(format!("{} is taken: {name} listens there", target.name()))
+}
+
+/// Names a process.
+fn who(pid: i32) -> String {
+    let Some(detail) = process::detail(pid) else {
+        return format!("process {pid}");
+    };
+    let words: Vec<_> = detail
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    if words.is_empty() {
+        return format!("process {pid} ({})", detail.name);
+    }
+    format!("process {pid} (`{}`)", words.join(" "))
+}

@@ -1,0 +1,507 @@
+//! What became of each request: counted, timed, and the latest of them kept one by one.
+//!
+//! The latest are in a ring that is a file of the trial, so that they are there even if provoke
+//! itself dies. A request is written there when it is sent, and completed in place.
+
+use super::request::Choice;
+use crate::model::{Ended, Latencies, Part};
+use crate::sys::mapped::Mapped;
+use hdrhistogram::Histogram;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+/// Requests that are kept one by one.
+const EVENTS: usize = 65_536;
+/// Of each so many words.
+const WORDS: usize = 6;
+/// The longest time that is told from a longer one, in microseconds.
+const LONGEST: u64 = 3_600_000_000;
+/// What breaks within so many nanoseconds of a death is its doing.
+pub(super) const AROUND_DEATH: u64 = 1_000_000_000;
+/// Memory of broken requests, for a death that is learnt of later.
+const MOST_BROKEN: usize = 65_536;
+
+/// What became of a request, as one byte of an event.
+pub(super) mod code {
+    pub(in super::super) const IN_FLIGHT: u8 = 0;
+    pub(in super::super) const OK: u8 = 1;
+    pub(in super::super) const STATUS: u8 = 2;
+    pub(in super::super) const CHECK: u8 = 3;
+    pub(in super::super) const REFUSED: u8 = 4;
+    pub(in super::super) const RESET: u8 = 5;
+    pub(in super::super) const CLOSED_EARLY: u8 = 6;
+    pub(in super::super) const TIMEOUT: u8 = 8;
+    pub(in super::super) const OTHER: u8 = 9;
+    pub(in super::super) const CANCELLED: u8 = 10;
+    /// It was in flight when the service died.
+    pub(in super::super) const DIED: u8 = 11;
+}
+
+/// A request, as kept. Times are nanoseconds of the life's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) n: u64,
+    pub(super) due: u64,
+    pub(super) sent: u64,
+    pub(super) done: u64,
+    pub(super) bytes: u32,
+    pub(super) client: u32,
+    pub(super) kind: u8,
+    pub(super) file: u32,
+    /// The status, or errno.
+    pub(super) status: u16,
+    pub(super) end: u8,
+    pub(super) part: Part,
+    /// Its connection was made for it.
+    pub(super) fresh: bool,
+    /// A kept connection was closed under it, before it was sent on another.
+    pub(super) again: bool,
+}
+
+impl Event {
+    fn pack(&self) -> [u64; WORDS] {
+        let flags = self.part as u64 | u64::from(self.fresh) << 2 | u64::from(self.again) << 3;
+        [
+            self.n,
+            self.due,
+            self.sent,
+            self.done,
+            u64::from(self.bytes) << 32 | u64::from(self.client),
+            u64::from(self.kind) << 56
+                | u64::from(self.file & 0xff_ffff) << 32
+                | u64::from(self.status) << 16
+                | u64::from(self.end) << 8
+                | flags,
+        ]
+    }
+
+    fn unpack(words: &[u64]) -> Self {
+        let [n, due, sent, done, sizes, rest] = *words else {
+            return Self::default();
+        };
+        let bits = |from: u32, count: u32| {
+            u32::try_from(rest >> from & ((1 << count) - 1)).unwrap_or_default()
+        };
+        let byte = |from| u8::try_from(bits(from, 8)).unwrap_or_default();
+        Self {
+            n,
+            due,
+            sent,
+            done,
+            bytes: u32::try_from(sizes >> 32).unwrap_or_default(),
+            client: u32::try_from(sizes & 0xffff_ffff).unwrap_or_default(),
+            kind: byte(56),
+            file: bits(32, 24),
+            status: u16::try_from(bits(16, 16)).unwrap_or_default(),
+            end: byte(8),
+            part: match bits(0, 2) {
+                0 => Part::Connect,
+                1 => Part::Write,
+                2 => Part::Head,
+                _ => Part::Body,
+            },
+            fresh: bits(2, 1) == 1,
+            again: bits(3, 1) == 1,
+        }
+    }
+}
+
+/// Where a request is in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(usize);
+
+/// How a request ended.
+pub(super) struct End {
+    pub(super) ended: Ended,
+    pub(super) done: u64,
+    pub(super) bytes: u64,
+    pub(super) status: u16,
+    pub(super) part: Part,
+    pub(super) fresh: bool,
+    /// The answer is whole.
+    pub(super) whole: bool,
+}
+
+/// What one worker records.
+pub(super) struct Record {
+    ring: Mapped,
+    next: usize,
+    latency: Histogram<u64>,
+    /// Only where a request may be due before it is sent.
+    from_send: Option<Histogram<u64>>,
+    late: Histogram<u64>,
+    good: u64,
+    ends: BTreeMap<Ended, u64>,
+    /// What broke of late, and when.
+    broken: VecDeque<(u64, Ended)>,
+    pub(super) sent: u64,
+    pub(super) served: u64,
+    /// Ends that are not as they should be.
+    pub(super) errors: u64,
+    pub(super) kinds: Vec<u64>,
+    /// In flight, by kind.
+    flying: Vec<u64>,
+    pub(super) in_flight: u64,
+    pub(super) bytes: u64,
+    pub(super) connections: u64,
+    pub(super) queue: u64,
+    pub(super) at_random: Vec<u64>,
+    samples: u64,
+    /// Sum and number of latencies since they were last asked for.
+    pub(super) lately: (u64, u64),
+}
+
+impl Record {
+    /// Makes a record, and its ring at this path if that can be.
+    pub(super) fn new(
+        ring: &Path,
+        kinds: usize,
+        clients: u32,
+        open: bool,
+    ) -> std::io::Result<Self> {
+        // Whatever is in flight has a place.
+        let events = EVENTS.max((clients as usize).saturating_mul(4));
+        let ring =
+            Mapped::create(ring, events * WORDS).or_else(|_| Mapped::anonymous(events * WORDS))?;
+        let times = || Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are right");
+        Ok(Self {
+            ring,
+            next: 0,
+            latency: times(),
+            from_send: open.then(times),
+            late: times(),
+            good: 0,
+            ends: BTreeMap::new(),
+            broken: VecDeque::new(),
+            sent: 0,
+            served: 0,
+            errors: 0,
+            kinds: vec![0; kinds],
+            flying: vec![0; kinds],
+            in_flight: 0,
+            bytes: 0,
+            connections: 0,
+            queue: 0,
+            at_random: vec![0; kinds],
+            samples: 0,
+            lately: (0, 0),
+        })
+    }
+
+    /// A request is being sent.
+    pub(super) fn begin(&mut self, client: u32, choice: &Choice, due: u64, sent: u64) -> Place {
+        let count = self.ring.words().len() / WORDS;
+        let mut at = self.next;
+        // What is still in flight keeps its place.
+        for _ in 0..count {
+            let event = &self.ring.words()[at * WORDS..][..WORDS];
+            if event[2] == 0 || event[5] >> 8 & 0xff != u64::from(code::IN_FLIGHT) {
+                break;
+            }
+            at = (at + 1) % count;
+        }
+        self.next = (at + 1) % count;
+        let event = Event {
+            n: choice.n,
+            due,
+            sent,
+            client,
+            kind: u8::try_from(choice.kind).unwrap_or(u8::MAX),
+            file: u32::try_from(choice.file).unwrap_or_default(),
+            ..Event::default()
+        };
+        self.ring.words_mut()[at * WORDS..][..WORDS].copy_from_slice(&event.pack());
+        self.sent += 1;
+        self.kinds[choice.kind] += 1;
+        self.flying[choice.kind] += 1;
+        self.in_flight += 1;
+        Place(at)
+    }
+
+    /// A kept connection was closed under a request, which is sent again.
+    pub(super) fn again(&mut self, place: Place, now: u64) {
+        self.change(place, |event| {
+            event.again = true;
+            event.done = now;
+        });
+        *self.ends.entry(Ended::ClosedIdle).or_default() += 1;
+        self.broke(now, Ended::ClosedIdle);
+    }
+
+    /// A request has ended.
+    pub(super) fn end(&mut self, place: Place, end: End) {
+        let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
+        let (due, sent) = (words[1], words[2]);
+        let kind = usize::try_from(words[5] >> 56).unwrap_or_default();
+        self.flying[kind] -= 1;
+        self.in_flight -= 1;
+        self.bytes += end.bytes;
+        self.served += u64::from(end.whole);
+        if end.ended == Ended::Ok {
+            // The usual case, without taking the event apart.
+            words[3] = end.done;
+            words[4] |= end.bytes.min(u64::from(u32::MAX)) << 32;
+            words[5] |= u64::from(end.status) << 16
+                | u64::from(code::OK) << 8
+                | end.part as u64
+                | u64::from(end.fresh) << 2;
+            self.good += 1;
+            let took = micros(end.done.saturating_sub(due));
+            self.latency.saturating_record(took);
+            self.lately.0 += took;
+            self.lately.1 += 1;
+            if let Some(from_send) = &mut self.from_send {
+                from_send.saturating_record(micros(end.done.saturating_sub(sent)));
+            }
+            return;
+        }
+        let (code, status) = match end.ended {
+            Ended::Status(status) => (code::STATUS, status),
+            Ended::Check(_) => (code::CHECK, end.status),
+            Ended::Refused => (code::REFUSED, 0),
+            Ended::Reset(errno, _) => (code::RESET, u16::try_from(errno).unwrap_or_default()),
+            Ended::ClosedEarly(_) => (code::CLOSED_EARLY, end.status),
+            Ended::Timeout(_) => (code::TIMEOUT, end.status),
+            Ended::Cancelled => (code::CANCELLED, end.status),
+            Ended::Died => (code::DIED, end.status),
+            _ => (code::OTHER, end.status),
+        };
+        self.change(place, |event| {
+            // Of one that was sent again in vain, the first time is when it broke.
+            if !(event.again && code == code::REFUSED) {
+                event.done = end.done;
+            }
+            event.bytes = u32::try_from(end.bytes).unwrap_or(u32::MAX);
+            event.status = status;
+            event.end = code;
+            event.part = end.part;
+            event.fresh = end.fresh;
+        });
+        if !matches!(end.ended, Ended::Died | Ended::Cancelled) {
+            self.errors += 1;
+        }
+        if matches!(
+            end.ended,
+            Ended::Refused | Ended::Reset(..) | Ended::ClosedEarly(_)
+        ) {
+            self.broke(end.done, end.ended.clone());
+        }
+        *self.ends.entry(end.ended).or_default() += 1;
+    }
+
+    /// It was due so many nanoseconds before we came to it, though nothing kept us.
+    pub(super) fn late(&mut self, by: u64) {
+        self.late.saturating_record(micros(by));
+    }
+
+    /// Requests were due and are not sent any more.
+    pub(super) fn not_sent(&mut self, count: u64) {
+        if count > 0 {
+            *self.ends.entry(Ended::NotSent).or_default() += count;
+        }
+    }
+
+    fn broke(&mut self, at: u64, ended: Ended) {
+        while let Some((before, _)) = self.broken.front()
+            && (at.saturating_sub(*before) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
+        {
+            self.broken.pop_front();
+        }
+        self.broken.push_back((at, ended));
+    }
+
+    /// When did something last break?
+    pub(super) fn last_broken(&self) -> Option<u64> {
+        self.broken.back().map(|(at, _)| *at)
+    }
+
+    fn change(&mut self, place: Place, change: impl FnOnce(&mut Event)) {
+        let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
+        let mut event = Event::unpack(words);
+        change(&mut event);
+        words.copy_from_slice(&event.pack());
+    }
+
+    /// Looks at what is in flight; each look of the life so far is kept with the same chance,
+    /// by a draw that is to be new for each.
+    pub(super) fn look(&mut self, draw: u64) {
+        self.samples += 1;
+        if draw.is_multiple_of(self.samples) {
+            self.at_random.copy_from_slice(&self.flying);
+        }
+    }
+
+    /// Says that what broke shortly before a death or after it was its doing.
+    pub(super) fn bury(&mut self, death: u64) {
+        for (at, ended) in std::mem::take(&mut self.broken) {
+            if at < death.saturating_sub(AROUND_DEATH) {
+                continue;
+            }
+            if let Some(count) = self.ends.get_mut(&ended) {
+                *count -= 1;
+            }
+            if ended == Ended::ClosedIdle {
+                continue; // what became of it then is counted, too
+            }
+            self.errors -= 1;
+            *self.ends.entry(Ended::Died).or_default() += 1;
+        }
+        self.ends.retain(|_, count| *count > 0);
+    }
+
+    /// Returns the requests that are kept one by one, in the order in which they were sent.
+    pub(super) fn events(&self) -> Vec<Event> {
+        let all = self.ring.words().chunks_exact(WORDS).map(Event::unpack);
+        let mut events: Vec<Event> = all.filter(|event| event.sent > 0).collect();
+        events.sort_by_key(|event| event.sent);
+        events
+    }
+
+    /// Returns what became of requests.
+    pub(super) fn ends(&self) -> BTreeMap<Ended, u64> {
+        let mut ends = self.ends.clone();
+        if self.good > 0 {
+            ends.insert(Ended::Ok, self.good);
+        }
+        ends
+    }
+
+    /// Returns times from when a request was due, from when it was sent, and how late we were.
+    pub(super) fn times(&self) -> [Latencies; 3] {
+        let times = |from: &Histogram<u64>| {
+            let all = from.iter_recorded();
+            let all = all.map(|step| {
+                let time = from.median_equivalent(step.value_iterated_to());
+                (time, step.count_at_value())
+            });
+            Latencies(all.collect())
+        };
+        let from_send = self.from_send.as_ref().map(times);
+        [
+            times(&self.latency),
+            from_send.unwrap_or_default(),
+            times(&self.late),
+        ]
+    }
+}
+
+fn micros(nanos: u64) -> u64 {
+    (nanos / 1000).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record::new(Path::new("/nowhere/ring"), 2, 4, false).unwrap()
+    }
+
+    fn choice(n: u64) -> Choice {
+        Choice {
+            kind: 1,
+            file: 70_000,
+            row: 3,
+            n,
+            seq: n,
+            rand: 0,
+        }
+    }
+
+    fn end(ended: Ended, done: u64) -> End {
+        End {
+            ended,
+            done,
+            bytes: 5,
+            status: 200,
+            part: Part::Body,
+            fresh: true,
+            whole: false,
+        }
+    }
+
+    #[test]
+    fn an_event_is_the_same_after_being_packed() {
+        let event = Event {
+            n: u64::MAX,
+            due: 1,
+            sent: 2,
+            done: 3,
+            bytes: u32::MAX,
+            client: 12,
+            kind: 255,
+            file: 0xff_ffff,
+            status: 599,
+            end: code::DIED,
+            part: Part::Body,
+            fresh: true,
+            again: true,
+        };
+        assert_eq!(Event::unpack(&event.pack()), event);
+    }
+
+    #[test]
+    fn a_good_request_is_kept_like_any_other() {
+        let mut record = record();
+        let place = record.begin(3, &choice(9), 5, 6);
+        record.end(place, end(Ended::Ok, 1_000_006));
+        let event = Event {
+            n: 9,
+            due: 5,
+            sent: 6,
+            done: 1_000_006,
+            bytes: 5,
+            client: 3,
+            kind: 1,
+            file: 70_000,
+            status: 200,
+            end: code::OK,
+            part: Part::Body,
+            fresh: true,
+            again: false,
+        };
+        assert_eq!(record.events(), [event]);
+        assert_eq!(record.ends(), BTreeMap::from([(Ended::Ok, 1)]));
+        assert_eq!(record.times()[0], Latencies(vec![(1000, 1)]));
+    }
+
+    #[test]
+    fn what_is_in_flight_is_never_overwritten() {
+        let mut record = record();
+        let stuck = record.begin(0, &choice(0), 1, 1);
+        for n in 1..200_000 {
+            let place = record.begin(1, &choice(n), n + 1, n + 1);
+            record.end(place, end(Ended::Ok, n + 2));
+        }
+        let events = record.events();
+        assert_eq!(events.len(), EVENTS);
+        assert_eq!((events[0].client, events[0].end), (0, code::IN_FLIGHT));
+        assert_eq!(record.in_flight, 1);
+        record.end(stuck, end(Ended::Ok, 300_000));
+        assert_eq!((record.in_flight, record.sent), (0, 200_000));
+    }
+
+    #[test]
+    fn what_breaks_around_a_death_is_its_doing() {
+        let mut record = record();
+        let second = 1_000_000_000;
+        let died = 10 * second;
+        for (n, at) in [(0, 8 * second), (1, 9 * second + 1), (2, died + 5)] {
+            let place = record.begin(0, &choice(n), 1, 1);
+            record.end(place, end(Ended::Reset(104, Part::Head), at));
+        }
+        let place = record.begin(0, &choice(3), 1, 1);
+        record.again(place, died - 7);
+        record.end(place, end(Ended::Refused, died - 6));
+        let place = record.begin(0, &choice(4), 1, 1);
+        record.end(place, end(Ended::Status(500), died - 5));
+        record.bury(died);
+        let ends = [
+            (Ended::Status(500), 1),
+            (Ended::Reset(104, Part::Head), 1),
+            (Ended::Died, 3),
+        ];
+        assert_eq!(record.ends(), BTreeMap::from(ends));
+        assert_eq!(record.errors, 2);
+    }
+}

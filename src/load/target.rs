@@ -1,0 +1,204 @@
+//! Where requests go.
+
+use super::{Error, Fill, connect};
+use crate::model;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::path::{Path, PathBuf};
+
+/// A target with its marks filled in.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) secure: bool,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Host, and the port where it is not the usual one.
+    pub(super) authority: String,
+    /// Is before each request's path; without a slash at its end.
+    pub(super) prefix: String,
+    pub(super) unix: Option<PathBuf>,
+}
+
+impl Target {
+    pub(super) fn new(plan: &model::Target, fill: &Fill) -> Result<Self, Error> {
+        let base = filled(&plan.base, fill);
+        let unix = plan.unix.as_ref();
+        let unix = unix.map(|path| PathBuf::from(path.filled(fill).as_os_str()));
+        let wrong = |why| Error::Base {
+            base: base.clone(),
+            why,
+        };
+        let (secure, rest) = if let Some(rest) = base.strip_prefix("http://") {
+            (false, rest)
+        } else if let Some(rest) = base.strip_prefix("https://") {
+            (true, rest)
+        } else if unix.is_some() && (base.is_empty() || base.starts_with('/')) {
+            (false, &base[..])
+        } else {
+            return Err(wrong("it begins with neither `http://` nor `https://`"));
+        };
+        let slash = rest.find('/').unwrap_or(rest.len());
+        let (authority, prefix) = rest.split_at(slash);
+        if authority.contains('@') {
+            return Err(wrong("a name and a password belong into a header"));
+        }
+        if rest.contains(['?', '#']) {
+            return Err(wrong(
+                "what comes after `?` or `#` belongs into a request's path",
+            ));
+        }
+        let authority = if authority.is_empty() && unix.is_some() {
+            "localhost"
+        } else {
+            authority
+        };
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(v6) => v6
+                .split_once(']')
+                .ok_or_else(|| wrong("a `[` without its `]`"))?,
+            None => authority.split_at(authority.rfind(':').unwrap_or(authority.len())),
+        };
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => 80 + 363 * u16::from(secure),
+            digits => digits
+                .and_then(|digits| digits.parse().ok())
+                .filter(|port| *port > 0)
+                .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
+        };
+        if host.is_empty() || host.contains([' ', ':']) && !authority.starts_with('[') {
+            return Err(wrong("it has no host"));
+        }
+        Ok(Self {
+            secure,
+            host: host.to_owned(),
+            port,
+            authority: authority.to_owned(),
+            prefix: prefix.trim_end_matches('/').to_owned(),
+            unix,
+        })
+    }
+
+    /// Looks up its addresses. May take as long as the resolver does.
+    pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        if let Ok(ip) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(ip, self.port)]);
+        }
+        match (&self.host[..], self.port).to_socket_addrs() {
+            Ok(found) => {
+                let found: Vec<SocketAddr> = found.collect();
+                if found.is_empty() {
+                    return Err(String::from("no address"));
+                }
+                Ok(found)
+            }
+            Err(error) => Err(connect::resolver_said(&error)),
+        }
+    }
+
+    /// Returns the first of its addresses that is none of this machine.
+    pub(super) fn elsewhere(&self) -> Result<Option<IpAddr>, String> {
+        if self.unix.is_some() {
+            return Ok(None);
+        }
+        let addresses = self.resolve()?;
+        let mut addresses = addresses.iter().map(SocketAddr::ip);
+        Ok(addresses.find(|address| !is_ours(*address)))
+    }
+
+    /// Names it as a person would.
+    pub(super) fn name(&self) -> String {
+        match &self.unix {
+            Some(path) => path.display().to_string(),
+            None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
+            None => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Only addresses of this machine can be bound to.
+fn is_ours(address: IpAddr) -> bool {
+    address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Fills marks such as `{slot}` in.
+pub(super) fn filled(text: &str, fill: &Fill) -> String {
+    let text = model::Text::from(text).filled(fill);
+    text.to_string()
+}
+
+/// Fills marks in a path.
+pub(super) fn path(text: &model::Text, fill: &Fill) -> PathBuf {
+    Path::new(text.filled(fill).as_os_str()).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(base: &str, unix: Option<&str>) -> Result<Target, Error> {
+        let plan = model::Target {
+            base: base.to_owned(),
+            unix: unix.map(Into::into),
+            ..model::Target::default()
+        };
+        Target::new(&plan, &vec![("{slot}", "3".to_owned())])
+    }
+
+    #[test]
+    fn a_base_has_a_host_a_port_and_what_is_before_each_path() {
+        let cases = [
+            ("http://a:81/v1/", false, "a", 81, "a:81", "/v1"),
+            ("https://a", true, "a", 443, "a", ""),
+            (
+                "http://[::1]:900{slot}",
+                false,
+                "::1",
+                9003,
+                "[::1]:9003",
+                "",
+            ),
+            ("http://127.0.0.1", false, "127.0.0.1", 80, "127.0.0.1", ""),
+        ];
+        for (base, secure, host, port, authority, prefix) in cases {
+            let target = target(base, None).unwrap();
+            assert_eq!(
+                (target.secure, &target.host[..], target.port),
+                (secure, host, port)
+            );
+            assert_eq!(
+                (&target.authority[..], &target.prefix[..]),
+                (authority, prefix)
+            );
+        }
+        let target = target("", Some("/run/{slot}.sock")).unwrap();
+        assert_eq!(target.unix.as_deref(), Some(Path::new("/run/3.sock")));
+        assert_eq!(target.authority, "localhost");
+    }
+
+    #[test]
+    fn what_is_no_base_is_refused() {
+        for base in [
+            "",
+            "a:80",
+            "ftp://a",
+            "http://",
+            "http://:80",
+            "http://a:0",
+            "http://a:x",
+            "http://[::1",
+            "http://u@a",
+            "http://a/?b",
+            "http://::1",
+        ] {
+            assert!(target(base, None).is_err(), "{base:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_noticed() {
+        // Documentation's own network (RFC 5737): nobody has it.
+        let there = target("http://192.0.2.7", None).unwrap();
+        assert_eq!(there.elsewhere(), Ok(Some([192, 0, 2, 7].into())));
+        let here = target("http://127.0.0.1", None).unwrap();
+        assert_eq!(here.elsewhere(), Ok(None));
+    }
+}

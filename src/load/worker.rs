@@ -1,0 +1,305 @@
+//! A thread that runs some of the clients, and what they have in common.
+
+use super::Live;
+use super::client::Client;
+use super::connect::Dialer;
+use super::phase::Phase;
+use super::record::Record;
+use super::request::{Draws, Requests, hash};
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::watch;
+
+/// Limits of time are looked after so often, all at once: a timer for each request would cost
+/// more than the rest of it.
+const TICK: Duration = Duration::from_millis(5);
+/// What a service sent before it died is on its way for no longer than this.
+const LAST_WORDS: Duration = Duration::from_millis(5);
+/// What is read at once.
+const BUFFER: usize = 64 * 1024;
+
+/// Nanoseconds since a life began; never 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    pub(super) fn new(begin: Instant) -> Self {
+        Self(begin)
+    }
+
+    pub(super) fn now(self) -> u64 {
+        self.at(Instant::now())
+    }
+
+    pub(super) fn at(self, instant: Instant) -> u64 {
+        nanos(instant.saturating_duration_since(self.0)).saturating_add(1)
+    }
+
+    pub(super) fn instant(self, nanos: u64) -> Instant {
+        self.0 + Duration::from_nanos(nanos)
+    }
+}
+
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Why clients are to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stop {
+    #[default]
+    No,
+    /// The service died, or hangs: what is in flight stays so.
+    Died,
+    /// The life is over before its time.
+    Halted,
+}
+
+/// What all workers of a phase share.
+pub(super) struct Shared {
+    pub(super) requests: Arc<Requests>,
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) clock: Clock,
+    pub(super) phase: Phase,
+    /// Requests that were begun, or are due.
+    pub(super) next: AtomicU64,
+    /// Clients that are ready to begin.
+    pub(super) arrived: AtomicU32,
+    /// When they began.
+    pub(super) go: watch::Receiver<Option<u64>>,
+    pub(super) stop: watch::Receiver<Stop>,
+    pub(super) live: Arc<Live>,
+    /// Since when each worker had no answer to what it sent; the end of time where it waits for
+    /// none.
+    pub(super) quiet: Vec<AtomicU64>,
+}
+
+impl Shared {
+    /// Takes the number of the next request.
+    pub(super) fn take(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// What the clients of one thread share.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) record: RefCell<Record>,
+    pub(super) buffer: RefCell<Box<[u8]>>,
+    pub(super) stop: Cell<Stop>,
+    /// Something came from the service since the last tick.
+    pub(super) alive: Cell<bool>,
+    /// Something was sent since something came.
+    pub(super) unanswered: Cell<bool>,
+    /// What is drawn at a fixed rate belongs to no client.
+    pub(super) draws: RefCell<Draws>,
+    slots: RefCell<Vec<Rc<Slot>>>,
+    index: usize,
+}
+
+/// What a client is told by its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kick {
+    /// It took too long.
+    Late,
+    Stop,
+}
+
+/// Where a worker reaches a client.
+#[derive(Default)]
+pub(super) struct Slot {
+    /// When what it does has taken too long; 0 for never.
+    deadline: Cell<u64>,
+    kick: Cell<Option<Kick>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Slot {
+    /// Sets when the client is told that it took too long; 0 for never.
+    pub(super) fn until(&self, deadline: u64) {
+        self.deadline.set(deadline);
+        if self.kick.get() == Some(Kick::Late) {
+            self.kick.set(None); // that was said of something else
+        }
+    }
+
+    /// Returns what the client was told, or remembers how to wake it.
+    pub(super) fn kicked(&self, cx: &Context<'_>) -> Option<Kick> {
+        let kick = self.kick.get();
+        if kick == Some(Kick::Late) {
+            self.kick.set(None);
+        }
+        if kick.is_none() {
+            let mut waker = self.waker.borrow_mut();
+            if !waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
+                *waker = Some(cx.waker().clone());
+            }
+        }
+        kick
+    }
+
+    /// Awaits something, unless the client is told otherwise meanwhile.
+    pub(super) async fn unless<F: Future>(&self, future: F) -> Result<F::Output, Kick> {
+        let mut future = pin!(future);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(done) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            self.kicked(cx)
+                .map_or(Poll::Pending, |kick| Poll::Ready(Err(kick)))
+        })
+        .await
+    }
+
+    fn tell(&self, kick: Kick) {
+        self.deadline.set(0);
+        self.kick.set(Some(kick));
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Worker {
+    /// Runs some of the clients until all of them are done. Returns what they recorded.
+    pub(super) fn run(
+        shared: Arc<Shared>,
+        index: usize,
+        clients: Range<u32>,
+        ring: &Path,
+    ) -> std::io::Result<Record> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())?;
+        let kinds = shared.requests.kinds.len();
+        let count = clients.end - clients.start;
+        let record = Record::new(ring, kinds, count, shared.phase.is_open())?;
+        let draws = Draws::new(&shared.requests, shared.phase.seed, 0, 1);
+        let worker = Rc::new(Self {
+            shared,
+            record: RefCell::new(record),
+            buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
+            stop: Cell::default(),
+            alive: Cell::default(),
+            unanswered: Cell::default(),
+            draws: RefCell::new(draws),
+            slots: RefCell::default(),
+            index,
+        });
+        runtime.block_on(worker.clone().all(clients));
+        drop(runtime);
+        let worker = Rc::into_inner(worker).expect("every client is done");
+        Ok(worker.record.into_inner())
+    }
+
+    async fn all(self: Rc<Self>, clients: Range<u32>) {
+        let clients: Vec<_> = clients
+            .map(|id| {
+                let slot = Rc::<Slot>::default();
+                self.slots.borrow_mut().push(slot.clone());
+                let client = Client::new(self.clone(), slot, id);
+                tokio::task::spawn_local(client.run())
+            })
+            .collect();
+        let stopping = tokio::task::spawn_local(self.clone().stopping());
+        let ticking = tokio::task::spawn_local(self.clone().ticking());
+        for client in clients {
+            client.await.expect("a client does not panic");
+        }
+        for helper in [stopping, ticking] {
+            helper.abort();
+            let _ = helper.await; // it was cancelled
+        }
+        self.tick(&mut Before::default());
+    }
+
+    /// Waits for the word to stop, and passes it on.
+    async fn stopping(self: Rc<Self>) {
+        let mut stop = self.shared.stop.clone();
+        let Ok(why) = stop
+            .wait_for(|stop| *stop != Stop::No)
+            .await
+            .map(|stop| *stop)
+        else {
+            return;
+        };
+        self.stop.set(why);
+        if why == Stop::Died {
+            // Answers that it still gave are in our buffers, and count.
+            tokio::time::sleep(LAST_WORDS).await;
+        }
+        for slot in self.slots.borrow().iter() {
+            slot.tell(Kick::Stop);
+        }
+    }
+
+    async fn ticking(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut before = Before::default();
+        loop {
+            ticks.tick().await;
+            self.tick(&mut before);
+        }
+    }
+
+    fn tick(&self, before: &mut Before) {
+        let now = self.shared.clock.now();
+        for slot in self.slots.borrow().iter() {
+            let deadline = slot.deadline.get();
+            if deadline != 0 && now >= deadline {
+                slot.tell(Kick::Late);
+            }
+        }
+        let mut record = self.record.borrow_mut();
+        let waits = record.in_flight > 0;
+        if self.alive.take() {
+            self.unanswered.set(waits);
+            before.quiet = now;
+        } else if !self.unanswered.get() {
+            before.quiet = now;
+        }
+        let quiet = if waits { before.quiet } else { u64::MAX };
+        self.shared.quiet[self.index].store(quiet, Ordering::Relaxed);
+        before.ticks += 1;
+        let draw = hash(self.shared.phase.seed ^ hash(before.ticks));
+        record.look(draw);
+        let live = &self.shared.live;
+        let more = |counter: &AtomicU64, now: u64, before: &mut u64| {
+            counter.fetch_add(now.wrapping_sub(*before), Ordering::Relaxed);
+            *before = now;
+        };
+        if self.shared.phase.counted {
+            more(&live.sent, record.sent, &mut before.sent);
+            more(&live.served, record.served, &mut before.served);
+            more(&live.errors, record.errors, &mut before.errors);
+        }
+        more(&live.in_flight, record.in_flight, &mut before.in_flight);
+        let (sum, count) = std::mem::take(&mut record.lately);
+        if let Some(mean) = sum.checked_div(count) {
+            live.latency_us.store(mean, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a worker said last.
+#[derive(Default)]
+struct Before {
+    quiet: u64,
+    ticks: u64,
+    sent: u64,
+    served: u64,
+    errors: u64,
+    in_flight: u64,
+}

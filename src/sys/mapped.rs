@@ -1,0 +1,94 @@
+//! Memory that is a file: what is written there outlives its process.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+
+/// Words that are shared with a file.
+#[derive(Debug)]
+pub struct Mapped {
+    words: NonNull<u64>,
+    count: usize,
+}
+
+#[expect(unsafe_code, reason = "a pointer says nothing of threads")]
+// SAFETY: the memory belongs to this value alone, like that of a `Box<[u64]>`.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// Makes a file of so many words, all 0, and maps it.
+    pub fn create(path: &Path, count: usize) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        file.set_len((count * size_of::<u64>()) as u64)?;
+        Self::map(Some(&file), count)
+    }
+
+    /// Makes memory that is no file.
+    pub fn anonymous(count: usize) -> io::Result<Self> {
+        Self::map(None, count)
+    }
+
+    #[expect(unsafe_code, reason = "files are mapped by address")]
+    fn map(file: Option<&File>, count: usize) -> io::Result<Self> {
+        let length = count * size_of::<u64>();
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the place, so nothing else is there; the file has just been
+        // made by us with this length, and nobody else knows it.
+        let place = unsafe {
+            match file {
+                Some(file) => mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0),
+                None => mmap_anonymous(null_mut(), length, rights, MapFlags::PRIVATE),
+            }
+        }?;
+        let words = NonNull::new(place.cast()).ok_or(io::ErrorKind::Other)?;
+        Ok(Self { words, count })
+    }
+
+    /// Views the words.
+    #[expect(unsafe_code, reason = "files are mapped by address")]
+    pub fn words(&self) -> &[u64] {
+        // SAFETY: so many words are mapped, aligned to a page, until this value is dropped; any
+        // bits are a `u64`.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.count) }
+    }
+
+    /// Views the words, to write them.
+    #[expect(unsafe_code, reason = "files are mapped by address")]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as above, and nobody else has a view of them.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr(), self.count) }
+    }
+}
+
+impl Drop for Mapped {
+    #[expect(unsafe_code, reason = "files are mapped by address")]
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and no view outlives this value.
+        let _ = unsafe { munmap(self.words.as_ptr().cast(), self.count * size_of::<u64>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("words");
+        let mut mapped = Mapped::create(&path, 1000).unwrap();
+        mapped.words_mut()[999] = 0x0102_0304_0506_0708;
+        assert_eq!(mapped.words()[999], 0x0102_0304_0506_0708);
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 8000);
+        assert_eq!(bytes[7992..], 0x0102_0304_0506_0708_u64.to_ne_bytes());
+        assert!(Mapped::create(&path, 1).is_err(), "it exists already");
+        assert_eq!(Mapped::anonymous(3).unwrap().words(), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Who listens where, as `/proc` shows it.
+
+use super::process;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The state of a socket that listens.
+const LISTENS: &str = "0A";
+/// The same for a socket in the file system (`SO_ACCEPTCON`).
+const ACCEPTS: u64 = 0x1_0000;
+
+/// Returns the sockets that would answer at an address, by their inodes.
+pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let Ok(table) = fs::read_to_string(file) else {
+            continue; // without IPv6 there is no such file
+        };
+        for line in table.lines().skip(1) {
+            let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [_, local, _, LISTENS, _, _, _, _, _, inode, ..] = cells[..] else {
+                continue;
+            };
+            let Some((ip, port)) = address(local) else {
+                continue;
+            };
+            let answers = match (ip, at.ip().to_canonical()) {
+                // It may take IPv4, too, and nearly always does.
+                (IpAddr::V6(ip), _) if ip.is_unspecified() => true,
+                (IpAddr::V4(ip), IpAddr::V4(_)) if ip.is_unspecified() => true,
+                // Connecting to "any address" is connecting to this machine.
+                (ip, at) => ip.to_canonical() == at || at.is_unspecified(),
+            };
+            if port == at.port() && answers {
+                found.extend(inode.parse::<u64>());
+            }
+        }
+    }
+    found
+}
+
+/// Returns the sockets that would answer at a path, by their inodes.
+pub fn listeners_at_path(path: &Path) -> BTreeSet<u64> {
+    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let path = path.to_string_lossy();
+    let lines = table.lines().skip(1);
+    let inodes = lines.filter_map(|line| {
+        let mut cells = line.split_ascii_whitespace();
+        let flags = u64::from_str_radix(cells.nth(3)?, 16).ok()?;
+        let inode = cells.nth(2)?.parse().ok()?;
+        // The rest of the line, since a path may have blanks.
+        let name = line.split_once(&format!(" {inode} "))?.1;
+        (flags & ACCEPTS != 0 && name == path).then_some(inode)
+    });
+    inodes.collect()
+}
+
+/// Reads an address as `/proc/net/tcp` writes it: words in the machine's order of bytes.
+fn address(text: &str) -> Option<(IpAddr, u16)> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok();
+    let ip = match ip.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?.to_ne_bytes())),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, part) in bytes.chunks_mut(4).enumerate() {
+                part.copy_from_slice(&word(index * 8)?.to_ne_bytes());
+            }
+            IpAddr::V6(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some((ip, port))
+}
+
+/// Returns the processes that hold one of these sockets, as far as we may know it.
+pub fn holders(sockets: &BTreeSet<u64>) -> Vec<i32> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| holds(*pid, sockets)).collect()
+}
+
+/// Does a process hold one of these sockets?
+pub fn holds(pid: i32, sockets: &BTreeSet<u64>) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let mut descriptors = descriptors.flatten();
+    descriptors.any(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        let inode = target.to_str().and_then(|text| {
+            let text = text.strip_prefix("socket:[")?;
+            text.strip_suffix(']')?.parse().ok()
+        });
+        inode.is_some_and(|inode: u64| sockets.contains(&inode))
+    })
+}
+
+/// Is a process one of these, or did it come from one of them? One that has left its parent is
+/// known by its session.
+pub fn belongs(pid: i32, first: &[i32]) -> bool {
+    let sessions: Vec<i32> = first
+        .iter()
+        .filter_map(|pid| process::detail(*pid))
+        .filter(|detail| detail.session == detail.identity.pid)
+        .map(|detail| detail.session)
+        .collect();
+    let mut at = pid;
+    // A chain of parents is not endless; a tree that changes under our eyes might look so.
+    for _ in 0..100 {
+        if first.contains(&at) {
+            return true;
+        }
+        let Some(detail) = process::detail(at) else {
+            return false;
+        };
+        if sessions.contains(&detail.session) {
+            return true;
+        }
+        at = detail.ppid;
+        if at <= 1 {
+            break;
+        }
+    }
+    false
+}
+
+/// Returns how many connections listeners on this machine have turned away since it started,
+/// because their queue was full.
+pub fn listen_overflows() -> Option<u64> {
+    let table = fs::read_to_string("/proc/net/netstat").ok()?;
+    let mut lines = table.lines();
+    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+        let mut names = names.split_ascii_whitespace();
+        if let Some(at) = names.position(|name| name == "ListenOverflows") {
+            return values.split_ascii_whitespace().nth(at)?.parse().ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_listener_is_found_with_who_holds_it() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        for host in ["127.0.0.1:0", "[::]:0", "0.0.0.0:0"] {
+            let Ok(listener) = TcpListener::bind(host) else {
+                continue; // no IPv6 here
+            };
+            let port = listener.local_addr().unwrap().port();
+            let found = listeners(SocketAddr::from(([127, 0, 0, 1], port)));
+            assert_eq!(found.len(), 1, "{host}");
+            assert!(holds(me, &found) && holders(&found).contains(&me));
+            assert!(belongs(me, &[me]) && !belongs(1, &[me]));
+        }
+    }
+
+    #[test]
+    fn a_listener_in_the_file_system_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        assert_eq!(listeners_at_path(&path).len(), 1);
+        drop(listener);
+        assert_eq!(listeners_at_path(&path).len(), 0);
+    }
+
+    #[test]
+    fn overflows_are_counted() {
+        assert!(listen_overflows().is_some());
+    }
+}

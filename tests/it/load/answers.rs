@@ -1,0 +1,187 @@
+//! What becomes of a request is called by its name.
+
+use super::server::{Server, Then, ok};
+use super::{adds_up, count, drive_it, load};
+use provoke::model::{Answer, Connections, Ended, Part, Stage, WarmUp};
+use std::net::TcpListener;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+#[test]
+fn every_request_is_answered_and_counted() {
+    let server = Server::new(|_| Then::Say(ok("hello")));
+    let mut load = load(&server.base, 8, 1000);
+    load.warm_up = WarmUp {
+        requests: 20,
+        clients: 2,
+    };
+    let seen = drive_it(&load);
+    assert_eq!(seen.stage, Stage::Over);
+    assert_eq!((seen.sent, seen.served, seen.warmed), (1000, 1000, 20));
+    assert_eq!(count(&seen, &Ended::Ok), 1000);
+    assert_eq!(seen.connections, 8);
+    assert_eq!(server.read.load(Ordering::SeqCst), 1020);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 10);
+    assert_eq!(seen.bytes, 1000 * ok("hello").len() as u64);
+    assert_eq!((seen.clients, seen.death), (8, None));
+    assert_eq!(seen.from_send.count(), 0);
+}
+
+#[test]
+fn answers_come_in_any_framing_and_any_pieces() {
+    let server = Server::new(|request| {
+        let answer = match request.number % 6 {
+            0 => {
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nA: b\r\n\r\n"
+            }
+            1 => "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            2 => return Then::Close(b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
+            3 => return Then::Close(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()),
+            _ => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        };
+        if request.number % 2 == 0 {
+            Then::Dribble(answer.into())
+        } else {
+            Then::Say(answer.into())
+        }
+    });
+    let mut load = load(&server.base, 4, 600);
+    load.requests[0].expect.body_regex = Some("^hello$".to_owned());
+    let seen = drive_it(&load);
+    assert_eq!(count(&seen, &Ended::Ok), 600, "{:?}", seen.ends);
+}
+
+#[test]
+fn a_head_is_asked_for_without_a_body() {
+    let server = Server::new(|request| {
+        assert!(request.line.starts_with("HEAD "));
+        Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n".to_vec())
+    });
+    let mut load = load(&server.base, 2, 50);
+    load.requests[0].method = "HEAD".to_owned();
+    let seen = drive_it(&load);
+    assert_eq!((count(&seen, &Ended::Ok), seen.connections), (50, 2));
+}
+
+#[test]
+fn a_connection_that_the_server_had_enough_of_is_no_failure() {
+    let server = Server::new(|request| match request.here {
+        5 => Then::Close(ok("hello")),
+        _ => Then::Say(ok("hello")),
+    });
+    let seen = drive_it(&load(&server.base, 4, 400));
+    assert_eq!(
+        (count(&seen, &Ended::Ok), seen.served),
+        (400, 400),
+        "{:?}",
+        seen.ends
+    );
+    // The last of a client's may have been the fifth.
+    let idle = count(&seen, &Ended::ClosedIdle);
+    assert!((70..=80).contains(&idle), "{:?}", seen.ends);
+    assert_eq!(seen.connections, 4 + idle);
+}
+
+#[test]
+fn a_connection_may_be_used_for_so_many_requests() {
+    let server = Server::new(|_| Then::Say(ok("hello")));
+    let mut load = load(&server.base, 2, 60);
+    load.target.connections = Connections::For(3);
+    let seen = drive_it(&load);
+    assert_eq!(count(&seen, &Ended::Ok), 60);
+    let seen_there = server.seen.lock().unwrap();
+    let last = seen_there
+        .iter()
+        .filter(|request| request.contains("Connection: close"));
+    assert!((19..=20).contains(&last.count()));
+}
+
+#[test]
+fn an_end_within_the_answer_has_its_phase() {
+    let cases = [
+        (Then::Close(Vec::new()), Ended::ClosedEarly(Part::Head)),
+        (
+            Then::Close(b"HTTP/1.1 200 OK\r\nContent-Len".to_vec()),
+            Ended::ClosedEarly(Part::Head),
+        ),
+        (
+            Then::Close(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello".to_vec()),
+            Ended::ClosedEarly(Part::Body),
+        ),
+        (Then::Reset(Vec::new()), Ended::Reset(104, Part::Head)),
+        (
+            Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello".to_vec()),
+            Ended::Protocol("bytes after the answer".to_owned()),
+        ),
+        (
+            Then::Say(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
+            Ended::Protocol("the head: invalid HTTP version".to_owned()),
+        ),
+    ];
+    for (then, ended) in cases {
+        let what = then.clone();
+        let server = Server::new(move |_| what.clone());
+        let seen = drive_it(&load(&server.base, 2, 10));
+        assert_eq!(count(&seen, &ended), 10, "{then:?}: {:?}", seen.ends);
+        assert_eq!(seen.served, 0);
+    }
+}
+
+#[test]
+fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
+    let server = Server::new(|request| match request.number % 4 {
+        0 => Then::Say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        1 => Then::Say(ok("other")),
+        _ => Then::Say(ok("hello")),
+    });
+    let mut load = load(&server.base, 2, 80);
+    load.requests[0].expect = Answer {
+        status: vec![200],
+        body_regex: Some("hello".to_owned()),
+        ..Answer::default()
+    };
+    let seen = drive_it(&load);
+    assert_eq!(count(&seen, &Ended::Status(503)), 20);
+    assert_eq!(count(&seen, &Ended::Check("body_regex".to_owned())), 20);
+    assert_eq!((count(&seen, &Ended::Ok), seen.served), (40, 80));
+    assert_eq!(seen.stage, Stage::Over);
+}
+
+#[test]
+fn what_takes_too_long_is_given_up_in_its_phase() {
+    let server = Server::new(|request| match request.number {
+        3 => Then::Stall,
+        _ => Then::Say(ok("hello")),
+    });
+    let mut load = load(&server.base, 1, 6);
+    load.target.request_limit = Duration::from_millis(300);
+    let seen = drive_it(&load);
+    assert!(
+        count(&seen, &Ended::Timeout(Part::Head)) >= 1,
+        "{:?}",
+        seen.ends
+    );
+    adds_up(&seen);
+}
+
+#[test]
+fn where_nobody_listens_requests_are_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let seen = drive_it(&load(&base, 2, 4));
+    assert_eq!(count(&seen, &Ended::Refused), 4);
+    assert_eq!(
+        (seen.served, seen.connections, seen.stage),
+        (0, 0, Stage::Over)
+    );
+}
+
+#[test]
+fn a_name_without_an_address_is_said() {
+    let mut load = load("http://no-such-name.invalid", 1, 2);
+    load.target.resolve_each = true;
+    let seen = drive_it(&load);
+    let dns = seen.ends.keys().any(|ended| matches!(ended, Ended::Dns(_)));
+    assert!(dns, "{:?}", seen.ends);
+}

@@ -1,0 +1,127 @@
+//! HTTP load on small servers that do exactly what a test needs.
+
+mod answers;
+mod deaths;
+mod server;
+mod what_is_sent;
+
+use provoke::load::{Life, Live, drive};
+use provoke::model::{
+    Amount, Ended, Load, LoadSeen, Owner, Pace, Ready, RequestPlan, Target, WarmUp,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// A load of so many requests by so many clients, of one kind.
+fn load(base: &str, clients: u32, requests: u64) -> Load {
+    Load {
+        owner: Owner::Provoke,
+        target: Target {
+            base: base.to_owned(),
+            connect_limit: Duration::from_secs(10),
+            request_limit: Duration::from_secs(60),
+            ..Target::default()
+        },
+        requests: vec![kind("get", 1)],
+        rows: None,
+        pace: Pace::Closed { clients },
+        amount: Amount::Requests(requests),
+        warm_up: WarmUp::default(),
+        think: Duration::ZERO,
+        spread: Duration::ZERO,
+        settle: Duration::ZERO,
+        ready: Ready::After(Duration::ZERO),
+        ready_limit: Duration::from_secs(60),
+        hang_after: Duration::from_secs(60),
+        log_all: false,
+    }
+}
+
+fn kind(name: &str, weight: u32) -> RequestPlan {
+    RequestPlan {
+        name: name.to_owned(),
+        weight,
+        method: "GET".to_owned(),
+        path: "/".to_owned(),
+        ..RequestPlan::default()
+    }
+}
+
+/// Says what a life is told from outside.
+struct Outside {
+    said: watch::Sender<bool>,
+    death: watch::Sender<Option<Instant>>,
+    halt: watch::Sender<bool>,
+    folder: tempfile::TempDir,
+}
+
+impl Outside {
+    fn new() -> Self {
+        Self {
+            said: watch::Sender::new(false),
+            death: watch::Sender::new(None),
+            halt: watch::Sender::new(false),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn evidence(&self) -> PathBuf {
+        self.folder.path().join("7")
+    }
+
+    fn life(&self, load: &Load) -> Life {
+        Life {
+            load: Arc::new(load.clone()),
+            clients: None,
+            seed: 7,
+            fill: Vec::new(),
+            pids: Vec::new(),
+            started: Instant::now(),
+            said: self.said.subscribe(),
+            death: self.death.subscribe(),
+            halt: self.halt.subscribe(),
+            folder: self.evidence(),
+            live: Arc::new(Live::default()),
+        }
+    }
+
+    fn drive(&self, load: &Load) -> LoadSeen {
+        run(drive(self.life(load)))
+    }
+}
+
+fn run<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+/// Drives a life that nothing is told, and returns what was seen of it, where all adds up.
+fn drive_it(load: &Load) -> LoadSeen {
+    let outside = Outside::new();
+    let seen = outside.drive(load);
+    assert_eq!(seen.trouble, None);
+    adds_up(&seen);
+    assert!(!outside.evidence().exists(), "nothing is left behind");
+    seen
+}
+
+fn adds_up(seen: &LoadSeen) {
+    let besides = |ended: &Ended| matches!(ended, Ended::ClosedIdle | Ended::NotSent);
+    let ends = seen.ends.iter().filter(|(ended, _)| !besides(ended));
+    assert_eq!(
+        ends.map(|(_, count)| count).sum::<u64>(),
+        seen.sent,
+        "{seen:?}"
+    );
+    assert_eq!(seen.kinds.iter().sum::<u64>(), seen.sent);
+    assert_eq!(seen.latency.count(), count(seen, &Ended::Ok));
+}
+
+fn count(seen: &LoadSeen, ended: &Ended) -> u64 {
+    seen.ends.get(ended).copied().unwrap_or(0)
+}

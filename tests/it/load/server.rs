@@ -1,0 +1,157 @@
+//! A server: a thread for each connection, and a function that says what happens to it.
+
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A request as a server reads it.
+pub(super) struct Request {
+    /// Its first line.
+    pub(super) line: String,
+    pub(super) headers: Vec<String>,
+    pub(super) body: Vec<u8>,
+    /// The how manyth it is, of all and on its connection; both from 1.
+    pub(super) number: u64,
+    pub(super) here: u64,
+}
+
+impl Request {
+    pub(super) fn bytes(&self) -> String {
+        let body = String::from_utf8_lossy(&self.body);
+        format!("{}\n{}\n\n{body}", self.line, self.headers.join("\n"))
+    }
+}
+
+/// What becomes of a connection after a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// These bytes, and on.
+    Say(Vec<u8>),
+    /// These bytes one by one, and on.
+    Dribble(Vec<u8>),
+    /// These bytes, and the end.
+    Close(Vec<u8>),
+    /// These bytes, and a reset.
+    Reset(Vec<u8>),
+    /// Nothing, until the other side has enough.
+    Stall,
+}
+
+pub(super) fn ok(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+pub(super) struct Server {
+    pub(super) base: String,
+    /// Requests that were read so far.
+    pub(super) read: Arc<AtomicU64>,
+    pub(super) connections: Arc<AtomicU64>,
+    pub(super) seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Serves until the process ends: it is a test's.
+    pub(super) fn new(answer: impl Fn(&Request) -> Then + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let server = Self {
+            base,
+            read: Arc::default(),
+            connections: Arc::default(),
+            seen: Arc::default(),
+        };
+        let answer = Arc::new(answer);
+        let (read, connections) = (server.read.clone(), server.connections.clone());
+        let seen = server.seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (answer, read, seen) = (answer.clone(), read.clone(), seen.clone());
+                connections.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || {
+                    let stream = stream.unwrap();
+                    serve(&stream, &*answer, &read, &seen);
+                });
+            }
+        });
+        server
+    }
+}
+
+fn serve(
+    stream: &TcpStream,
+    answer: &dyn Fn(&Request) -> Then,
+    read: &AtomicU64,
+    seen: &Mutex<Vec<String>>,
+) {
+    stream.set_nodelay(true).unwrap();
+    let mut input = BufReader::new(stream);
+    for here in 1.. {
+        let Some(mut request) = receive(&mut input) else {
+            return;
+        };
+        request.number = read.fetch_add(1, Ordering::SeqCst) + 1;
+        request.here = here;
+        seen.lock().unwrap().push(request.bytes());
+        let mut output = stream;
+        match answer(&request) {
+            Then::Say(bytes) => drop(output.write_all(&bytes)),
+            Then::Dribble(bytes) => {
+                for byte in bytes {
+                    drop(output.write_all(&[byte]));
+                }
+            }
+            Then::Close(bytes) => {
+                drop(output.write_all(&bytes));
+                drop(stream.shutdown(Shutdown::Both));
+                return;
+            }
+            Then::Reset(bytes) => {
+                drop(output.write_all(&bytes));
+                let socket = rustix::net::sockopt::set_socket_linger(
+                    stream,
+                    Some(std::time::Duration::ZERO),
+                );
+                socket.unwrap();
+                return;
+            }
+            Then::Stall => {
+                let _ = input.read(&mut [0]);
+                return;
+            }
+        }
+    }
+}
+
+fn receive(input: &mut impl std::io::BufRead) -> Option<Request> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        lines.push(line.to_owned());
+    }
+    let mut length = 0;
+    for line in &lines {
+        let line = line.to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    let line = lines.remove(0);
+    Some(Request {
+        line,
+        headers: lines,
+        body,
+        number: 0,
+        here: 0,
+    })
+}
