@@ -263,6 +263,7 @@ impl<'a> Experiment<'a> {
             (_, Progress::None) => Some(Live::still(verbose)),
             _ => Some(Live::plain(verbose)),
         };
+        live = live.map(|line| line.with(executor.live().map(super::load::watch)));
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal];
         sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
         sinks.extend(live.as_mut().map(|sink| sink as &mut dyn Sink));

@@ -3,13 +3,20 @@
 use super::ask::Rest;
 use super::error::CliError;
 use super::exit::Exit;
-use crate::model::Http;
+use crate::load::Live;
+use crate::model::{Http, Stage};
+use crate::report::words;
 use crate::scenario::{
     Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Scenario, Span, Variant,
 };
+use crate::stats::real;
 use clap::Args;
+use std::cell::Cell;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Put a service under HTTP load: does it live through it, and from how many clients on does it not?
 ///
@@ -157,6 +164,37 @@ fn words(command: &str) -> Result<Vec<String>, CliError> {
     words.ok_or_else(|| {
         let error = anyhow::anyhow!("`{command}` is not a command");
         CliError::usage(error).hinted("a quote is not closed, or there is no word")
+    })
+}
+
+/// Says how the life goes that is under way.
+pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
+    let last = Cell::new((Instant::now(), 0_u64, 0.0));
+    Box::new(move || {
+        let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
+        let stage = match live.stage() {
+            Stage::Starting => return "starting".to_owned(),
+            Stage::WarmUp => "warming up",
+            Stage::Loading => "under load",
+            Stage::Settling | Stage::Over => return "left alone".to_owned(),
+        };
+        let (then, before, rate) = last.get();
+        let (now, served) = (Instant::now(), of(&live.served));
+        let seconds = now.duration_since(then).as_secs_f64();
+        // A rate over less than this jumps about.
+        let rate = if seconds > 0.5 || served < before {
+            let rate = real(served.saturating_sub(before)) / seconds.max(1e-3);
+            last.set((now, served, rate));
+            rate
+        } else {
+            rate
+        };
+        let latency = words::seconds(real(of(&live.latency_us)) / 1e6);
+        format!(
+            "{stage}: {served} answered, {rate:.0}/s, {latency}, {} in flight, {}",
+            of(&live.in_flight),
+            words::plural(of(&live.errors), "error"),
+        )
     })
 }
 

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 
 /// Trials in a row that say nothing, after which nothing more is expected of the next.
 const STARTS_IN_VAIN: u64 = 10;
+/// The same of a service, which takes its time.
+const STARTS_OF_A_SERVICE: u64 = 3;
 /// The same, where the trial itself asked to be skipped, which may well be random ...
 const SKIPS_IN_VAIN: u64 = 100;
 /// ... but in a search means that this cannot be tried, as it does to `git bisect`.
@@ -531,6 +533,7 @@ fn patience(plan: &Plan, skipped: bool) -> u64 {
     match (skipped, &plan.space) {
         (true, Some(_)) => SKIPS_OF_A_PLACE,
         (true, None) => SKIPS_IN_VAIN,
+        (false, _) if plan.load.is_some() => STARTS_OF_A_SERVICE,
         (false, _) => STARTS_IN_VAIN,
     }
 }
@@ -545,6 +548,7 @@ fn why(void: Void, seen: &Observation) -> String {
         Void::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
         Void::NotStarted => not_started,
         Void::Lost => seen.lost.clone(),
+        Void::NotReady => seen.not_ready(),
         _ => None,
     };
     match more {

@@ -1,4 +1,6 @@
-use super::{Casualty, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Text, is_default, micros};
+use super::{
+    Casualty, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Stage, Text, is_default, micros,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -56,6 +58,24 @@ pub struct Observation {
     /// Why nothing is known of the trial: its lane was lost.
     #[serde(skip_serializing_if = "is_default")]
     pub lost: Option<String>,
+}
+
+impl Observation {
+    /// Returns why a service was not ready, in words; nothing where it was.
+    pub fn not_ready(&self) -> Option<String> {
+        let load = self.load.as_ref()?;
+        if load.stage != Stage::Starting {
+            return None;
+        }
+        let ended = self.actors.first().map(|service| {
+            let words = match service.last_words.as_str() {
+                "" => String::new(),
+                words => format!(": {words}"),
+            };
+            format!("it ended first, {}{words}", service.ending)
+        });
+        load.trouble.clone().or(ended)
+    }
 }
 
 /// What was seen of one copy of one actor.

@@ -155,6 +155,9 @@ impl LoadTotals {
 
     /// Says what the clients saw.
     pub fn lines(&self) -> Vec<String> {
+        if self.lives == 0 {
+            return Vec::new();
+        }
         let mut all = vec![self.traffic()];
         let errors = self.ends.iter().filter(|(name, _)| *name != "ok");
         let errors: Vec<String> = errors

@@ -121,6 +121,7 @@ pub(super) fn judged(
             let why = match (void, decisive.map(|main| &main.ending)) {
                 (Void::NotStarted, Some(Ending::NotStarted(why))) => Some(why.clone()),
                 (Void::Lost, _) => seen.lost.take(),
+                (Void::NotReady, _) => seen.not_ready(),
                 (Void::Unprepared, _) => seen.prepare.take().map(|hook| hook.output),
                 _ => None,
             };

@@ -32,6 +32,8 @@ pub struct Live {
     shown: BTreeMap<String, u64>,
     /// Of several variants, the one that each trial is of that runs.
     running: BTreeMap<TrialId, VariantId>,
+    /// Says what goes on within the trials that run.
+    within: Option<Box<dyn Fn() -> String>>,
 }
 
 impl Live {
@@ -67,7 +69,14 @@ impl Live {
             completed_before: None,
             shown: BTreeMap::new(),
             running: BTreeMap::new(),
+            within: None,
         }
+    }
+
+    /// Shows also what goes on within trials, where there is something to see.
+    pub fn with(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
+        self.within = within;
+        self
     }
 
     /// Takes the live line away.
@@ -183,6 +192,7 @@ impl Live {
         if !making.is_empty() {
             parts.push(format!("making {}", making.join(", ")));
         }
+        parts.extend(self.within.as_ref().map(|say| say()));
         parts.push(self.time(completed, left));
         parts.join("   ")
     }
@@ -367,6 +377,7 @@ fn why(seen: &Observation) -> String {
     let why = not_started
         .or(unprepared)
         .or_else(|| seen.lost.clone())
+        .or_else(|| seen.not_ready())
         .unwrap_or_default();
     let last = why.lines().last().unwrap_or_default();
     if last.is_empty() {
