@@ -171,6 +171,31 @@ fn a_search_that_was_interrupted_ends_as_it_would_have() {
     assert_eq!(whole["verdict"], "found");
 }
 
+#[test]
+fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
+    let sandbox = Sandbox::new();
+    let list = "v01,v02,v03,v04,v05,v06,v07,v08,v09,v10,v11,v12";
+    let fails = "case {variant} in v09|v1?) [ $((PROVOKE_TRIAL % 3)) = 0 ];; esac";
+    let line =
+        format!("[ $PROVOKE_TRIAL -lt 13 ] || until [ -e go ]; do sleep 0.01; done; {fails}");
+    let args = ["--over", list, "--seed", "1", "--shell", &line];
+    let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
+    sandbox.kill_after(12, "cut", cut);
+    sandbox.write("go", "");
+    let resume = ["resume", "cut", "-q", "--export-json", "resumed.json"];
+    let said = sandbox.provoke(&resume);
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let whole = sandbox.bisect(&args);
+    assert_eq!(
+        told(&whole),
+        (json!("found"), json!(["v09"]), 0),
+        "{}",
+        whole.1
+    );
+    assert_eq!(resumed["answer"], whole.0["answer"], "{said}");
+    assert_eq!(said.answer(), whole.1.answer());
+}
+
 /// Makes a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
 fn history(sandbox: &Sandbox) {
     let script = r#"

@@ -379,8 +379,9 @@ fn the_log_of_a_search_shortens_the_next_one() {
     assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2` is not understood"));
 }
 
-/// A sandbox for Python, with a cache of its own for the environments.
-struct Python(Sandbox, String);
+/// A sandbox for Python, with a cache of its own for the environments; the interpreter, and whether
+/// it knows the packages that were made in the sandbox, and no others.
+struct Python(Sandbox, String, bool);
 
 /// Nobody listens there.
 const NOWHERE: [(&str, &str); 2] = [
@@ -397,7 +398,16 @@ impl Python {
             .output()
             .unwrap();
         let python = String::from_utf8(said.stdout).unwrap();
-        Self(Sandbox::new(), python.trim().to_owned())
+        Self(Sandbox::new(), python.trim().to_owned(), false)
+    }
+
+    /// Knows packages that are made here, and no others.
+    fn with_wheels() -> Self {
+        let python = Self::new();
+        python.0.write("wheels.py", WHEELS);
+        let mut wheels = python.0.any(&python.1, &["wheels.py"]);
+        assert!(wheels.status().unwrap().success());
+        Self(python.0, python.1, true)
     }
 
     fn command(&self, question: &str, args: &[&str]) -> Command {
@@ -411,6 +421,11 @@ impl Python {
         command
             .env("XDG_CACHE_HOME", self.0.path("cache"))
             .env("PROVOKE_HOME", self.0.path("home"));
+        if self.2 {
+            command
+                .env("PIP_NO_INDEX", "1")
+                .env("PIP_FIND_LINKS", self.0.path(""));
+        }
         command
     }
 
@@ -512,28 +527,52 @@ def wheel(name, version, needs=''):
 for version, needs in ('1.0', 'bb<2'), ('2.0', 'bb>=2'):
     wheel('aa', version, f'Requires-Dist: {needs}\n')
     wheel('bb', version)
+    wheel('cc', version)
+    wheel('dd', version)
 "#;
+
+const ENDS: [&str; 4] = ["--from", "old.txt", "--to", "new.txt"];
 
 #[test]
 fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_is_not_good() {
-    let python = Python::new();
-    python.0.write("wheels.py", WHEELS);
-    let mut wheels = python.0.any(&python.1, &["wheels.py"]);
-    assert!(wheels.status().unwrap().success());
+    let python = Python::with_wheels();
     python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
     python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
     let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
-    let files = ["--from", "old.txt", "--to", "new.txt"];
-    let args = [&files[..], &["--", "python", "-c", line]].concat();
-    let mut reduce = python.command("reduce", &args);
-    reduce
-        .env("PIP_NO_INDEX", "1")
-        .env("PIP_FIND_LINKS", python.0.path(""));
-    let all = python.told(reduce);
+    let args = [&ENDS[..], &["--", "python", "-c", line]].concat();
+    let all = python.told(python.command("reduce", &args));
     let wanted = "  one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it 0/";
     assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
     let refused = "cannot be tried: it could not be made: exit 1: ERROR: Cannot install";
     let journal = python.0.read("home/last/events.jsonl");
     assert!(journal.contains(refused), "{journal}");
     assert_eq!(all.1.code, Some(0), "{}", all.1);
+}
+
+#[test]
+fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_middle() {
+    let python = Python::with_wheels();
+    python.0.write("old.txt", "bb==1.0\ncc==1.0\ndd==1.0\n");
+    python.0.write("new.txt", "bb==2.0\ncc==2.0\ndd==2.0\n");
+    let fails = "int(os.environ['PROVOKE_TRIAL']) % 3 and cc.version == '2.0'";
+    let fails = format!("import cc, os; os._exit(3 if {fails} else 0)");
+    python.0.write("app.py", &fails);
+    let line =
+        "[ $PROVOKE_TRIAL -lt 9 ] || until [ -e go ]; do sleep 0.01; done; exec python app.py";
+    let args = [&ENDS[..], &["--shell", line]].concat();
+    // Environments that were half made when it was killed are made anew.
+    let cut = python.command("reduce", &[&["-o", "cut"], &args[..]].concat());
+    python.0.kill_after(8, "cut", cut);
+    python.0.write("go", "");
+    let resume = ["resume", "cut", "-q"];
+    let resumed: Said = python
+        .on_its_own(python.0.command(&resume))
+        .output()
+        .unwrap()
+        .into();
+    let whole = python.told(python.command("reduce", &args));
+    let wanted = "  `cc 1.0 -> 2.0` is needed; without it 0/";
+    assert!(whole.1.stdout.starts_with(wanted), "{}", whole.1);
+    assert_eq!(resumed.answer(), whole.1.answer());
+    assert_eq!((resumed.code, whole.1.code), (Some(0), Some(0)));
 }
