@@ -1,7 +1,7 @@
 //! Which is the first that fails?
 
 use super::super::words;
-use super::{confidence, independence};
+use super::{confidence, independence, not_tested};
 use crate::model::{Place, VariantId};
 use crate::policy::{Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
@@ -35,7 +35,7 @@ pub struct Bisection {
     pub points: Vec<PointSeen>,
     /// How the first that fails compares with the one before it, by their own trials.
     pub local: Option<LocalCheck>,
-    /// Why no single place can be the first that fails; null where one can.
+    /// What speaks against a single place from which on it fails at one rate; null where nothing does.
     pub contradiction: Option<String>,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
@@ -112,19 +112,7 @@ impl Bisection {
             rate: [rate.lo, rate.hi],
             points: points(state, &search, &masses),
             local: local(state, &search),
-            // The bad end was seen to fail: if it does so more rarely than others, that makes it no good one.
-            contradiction: search
-                .known
-                .contradiction()
-                .filter(|found| found.passes != newest)
-                .map(|found| {
-                    format!(
-                        "{} seems bad and {}, which comes {}, good",
-                        name(found.fails),
-                        name(found.passes),
-                        if is_fixed(state) { "earlier" } else { "later" }
-                    )
-                }),
+            contradiction: contradiction(state, &search),
             error_rate: alpha,
             assumptions: independence(state),
         };
@@ -193,7 +181,7 @@ impl Bisection {
                 tried.failures,
                 words::plural(tried.trials(), "trial")
             ),
-            (Verdict::CouldNotTest, _) => "not tested: not one trial says anything".to_owned(),
+            (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
                 "not known: no place explains what was seen; does a good one fail, too?".to_owned()
             }
@@ -206,7 +194,7 @@ impl Bisection {
         // Where the ends agree, that is said already.
         let there = Bisect.verdict(state) != Verdict::NotThere;
         match self.contradiction.as_ref().filter(|_| there) {
-            Some(why) => format!("{answer}; but {why}: it may come and go"),
+            Some(why) => format!("{answer}; but {why}"),
             None => answer,
         }
     }
@@ -329,6 +317,28 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
         tells.then_some(point)
     };
     places.iter().enumerate().filter_map(seen).collect()
+}
+
+/// Returns why no single place explains what was seen. A place that failed at all is no good one.
+fn contradiction(state: &State, search: &Search) -> Option<String> {
+    let places = places(state);
+    // The bad end failed often enough: how rarely is no matter.
+    let found = search.known.contradiction()?;
+    let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
+    let counted = |place: usize| {
+        let (failures, trials) = search.known.counts(place);
+        format!("{} ({failures}/{trials})", places[place].name)
+    };
+    let (fails, passes) = (counted(found.fails), counted(found.passes));
+    let when = if is_fixed(state) { "earlier" } else { "later" };
+    let (failures, _) = search.known.counts(found.passes);
+    Some(if failures == 0 {
+        format!("{fails} seems bad and {passes}, which comes {when}, good: it may come and go")
+    } else {
+        format!(
+            "{passes} fails more rarely than {fails}, and comes {when}: those that fail may do so at different rates"
+        )
+    })
 }
 
 /// Returns the first that fails and the one before it, of those that were tried.

@@ -145,6 +145,25 @@ fn places_between_are_tried_where_the_ends_agree() {
 }
 
 #[test]
+fn a_place_that_failed_is_never_called_good_however_rarely_it_did() {
+    let sandbox = Sandbox::new();
+    let args = ["--range", "0..16", "--seed", "1", "--log", "log"];
+    let all = |log: &str| {
+        sandbox.write("log", &format!("good 5 0/30\nbad 6 30/30\n{log}\n"));
+        sandbox.bisect(&[&args[..], &["--shell", "[ {variant} -lt 6 ] || exit 3"]].concat())
+    };
+    let rare = all("bad 11 3/60");
+    assert_eq!(told(&rare), (json!("found"), json!(["6"]), 0), "{}", rare.1);
+    let wanted = "; but 11 (3/60) fails more rarely than 6 (30/30), and comes later: those that fail may do so at different rates";
+    assert!(rare.1.stdout.contains(wanted), "{}", rare.1);
+    assert!(!rare.1.stdout.contains("good"), "{}", rare.1);
+    let never = all("good 11 0/60");
+    let wanted =
+        "; but 6 (30/30) seems bad and 11 (0/60), which comes later, good: it may come and go";
+    assert!(never.1.stdout.contains(wanted), "{}", never.1);
+}
+
+#[test]
 fn what_fails_at_the_good_end_too_is_said() {
     let sandbox = Sandbox::new();
     let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);

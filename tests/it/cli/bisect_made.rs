@@ -143,6 +143,8 @@ fn a_build_that_hangs_ends_with_the_time_that_was_given() {
     let (report, said) = repository.bisect(&["-d", "1s", "--build", &build]);
     assert_eq!(said.code, Some(125), "{said}");
     assert_eq!(report["answer"]["bisect"]["culprits"], json!([]));
+    let wanted = "not tested: all the time went into making ";
+    assert!(said.stdout.contains(wanted), "{said}");
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
 
