@@ -164,6 +164,8 @@ pub fn merged(root: &Path, commit: &str) -> Option<String> {
 
 /// Says how the folder of a commit is made: a work tree, and what is built in it. Git looks at all
 /// work trees when it makes one, and fails where another is half made: so they wait for each other.
+/// Git must not be the last command of the subshell that holds the lock: a shell may become it, and
+/// lets go of the lock then.
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
     let unset = ELSEWHERE.join(" ");
     let inside = quoted(cwd.strip_prefix(root).unwrap_or(Path::new("")));
@@ -171,7 +173,7 @@ pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
         "unset {unset}
 (
 command -v flock >/dev/null && flock 9
-git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&-
+git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&- || exit
 ) 9>\"$PROVOKE_MADE/../{OURS}/making\" || exit
 cd \"$PROVOKE_MADE\"/{inside} || exit
 "
