@@ -10,6 +10,7 @@ mod exit;
 mod experiment;
 mod explain;
 mod list;
+mod merge;
 mod plan;
 mod preflight;
 mod replay;
