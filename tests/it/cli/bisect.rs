@@ -386,6 +386,11 @@ fn a_wrong_search_is_explained() {
     For more information, try '--help'.
     [exit status: Some(2)]
     ");
+    assert!(
+        said(&["--over", "a,b", "--first-parent"])
+            .stderr
+            .contains("`first-parent` says nothing about `over`")
+    );
     insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
     ------- stderr -------
     error: a search makes its variants itself, and these are others
