@@ -1,53 +1,61 @@
 #!/usr/bin/env python3
-"""Reads a file of tensors for half a second while another process writes it anew.
+"""Reads a file of tensors, and another process writes the next checkpoint under the same name.
 
 What is read is mapped, and the mapping ends where the file did when it was opened: whoever makes
 the file shorter in the meantime, to write it from the start, takes the ground away under it.
+
+Whether the next one is written in that moment or a little earlier is what chance decides elsewhere.
+Here each trial draws it from its own seed, so that it does not depend on the machine.
 """
 
 import os
-import signal
+import random
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy
-from safetensors.numpy import load_file, save_file
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 COUNT = 1_000_000
-SECONDS = 0.5
 
 
-def write(file):
-    save_file({"weights": numpy.zeros(COUNT, dtype=numpy.float32)}, file)
+def write(file, count):
+    save_file({"weights": numpy.ones(count, dtype=numpy.float32)}, file)
 
 
-def write_for_ever(file):
-    reader = os.getppid()
-    while os.getppid() == reader:
-        write(file)
+def write_when_told(file):
+    for _ in sys.stdin:
+        write(file, COUNT // 2)
+        print("written", flush=True)
 
 
-def read(file):
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        try:
-            load_file(file)
-        except Exception:
-            # Half a file is no file of tensors; that much a reader can bear.
-            pass
+def read(file, write_next):
+    in_that_moment = random.Random(os.environ.get("PROVOKE_SEED")).random() < 0.75
+    if not in_that_moment:
+        write_next()
+    with safe_open(file, framework="numpy") as tensors:
+        if in_that_moment:
+            write_next()
+        print(tensors.get_tensor("weights").sum())
+
+
+def main(file):
+    write(file, COUNT)
+    pipe = subprocess.PIPE
+    writer = subprocess.Popen([sys.executable, __file__, file], stdin=pipe, stdout=pipe, text=True)
+
+    def write_next():
+        print("now", file=writer.stdin, flush=True)
+        writer.stdout.readline()
+
+    with writer:
+        read(file, write_next)
 
 
 if len(sys.argv) > 1:
-    write_for_ever(sys.argv[1])
-
-with tempfile.TemporaryDirectory() as folder:
-    file = os.path.join(folder, "checkpoint")
-    write(file)
-    writer = subprocess.Popen([sys.executable, __file__, file])
-    try:
-        read(file)
-    finally:
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
+    write_when_told(sys.argv[1])
+else:
+    with tempfile.TemporaryDirectory() as folder:
+        main(os.path.join(folder, "checkpoint"))

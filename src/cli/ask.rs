@@ -142,6 +142,9 @@ pub(super) struct BisectFlags {
     /// Commits of the repository here, such as v1.2..main: each is checked out in a folder of its own
     #[arg(long, value_name = "GOOD..BAD", help_heading = ASKED)]
     git: Option<String>,
+    /// With commits: stop at a merge; otherwise what it merged is searched next, in a run of its own
+    #[arg(long, help_heading = ASKED)]
+    first_parent: bool,
     /// Versions of a Python package: torch, torch==1.0..1.4, or torch==1.0,1.2; each in an environment of its own
     #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
     pip: Option<String>,
@@ -296,6 +299,8 @@ impl BisectFlags {
         scenario.constraints = self.constraints.or(scenario.constraints.take());
         scenario.build = self.build.or(scenario.build.take());
         scenario.fixed = self.fixed.then_some(true).or(scenario.fixed);
+        let first_parent = self.first_parent.then_some(true);
+        scenario.first_parent = first_parent.or(scenario.first_parent);
         scenario.prior = self.prior.or(scenario.prior.take());
         scenario.log = self.log.or(scenario.log.take());
         self.search.overlay(scenario);

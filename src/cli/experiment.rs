@@ -3,9 +3,10 @@
 use super::args::{Output, Progress, Style, Talk};
 use super::error::CliError;
 use super::exit::Exit;
+use super::merge::Merge;
 use super::preflight::{check, find_ourselves, startable};
 use super::results;
-use super::signals::{Signals, listen};
+use super::signals::{Signals, came, listen};
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
@@ -51,15 +52,29 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
     }
 }
 
+/// What is known at the end of a run.
+struct Told {
+    folder: Folder,
+    report: Report,
+    exit: Exit,
+    /// What is asked next.
+    next: Option<Plan>,
+}
+
 impl<'a> Experiment<'a> {
     /// Checks what can be checked before anything runs, and writes the first line.
-    pub(super) fn begin(mut plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+    pub(super) fn begin(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+        Self::begin_in(plan, output.out.as_deref(), output)
+    }
+
+    /// The same in this folder, or a new one.
+    fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
         check(&plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
         prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
         output.exports.touch()?;
-        let folder = Folder::create(output.out.as_deref(), &root)?;
+        let folder = Folder::create(out, &root)?;
         prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
         plan.no_cores = no_cores(&plan);
         let coarse = do_not_queue_for_cores(&mut plan);
@@ -70,10 +85,7 @@ impl<'a> Experiment<'a> {
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: output
-                .out
-                .as_ref()
-                .map_or_else(|| folder.name(), |out| out.display().to_string()),
+            run: out.map_or_else(|| folder.name(), |out| out.display().to_string()),
             plan: Box::new(plan),
             survey,
             host: Host {
@@ -108,21 +120,45 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Runs trials until the question is answered or the run is broken off.
-    pub(super) fn run(mut self) -> Result<Exit, CliError> {
+    /// Runs trials until the question is answered or the run is broken off, and then those of the
+    /// question that follows, if one does.
+    pub(super) fn run(self) -> Result<Exit, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(CliError::could_not)?;
-        let complete = runtime.block_on(self.trials())?;
-        self.conclude(complete)
+        let output = self.output;
+        let signals = runtime.block_on(async { listen() });
+        let mut signals = signals.map_err(CliError::could_not)?;
+        let mut once = |mut run: Self| {
+            let complete = runtime.block_on(run.trials(&mut signals))?;
+            run.tell(complete, !came())
+        };
+        let mut told = once(self)?;
+        while let Some(plan) = told.next.take() {
+            let within = told.folder.next(&default_root());
+            let further = Self::begin_in(plan, within.as_deref(), output).and_then(&mut once);
+            match further {
+                // What was broken off says less than what is known.
+                Ok(Told {
+                    exit: exit @ Exit::Stopped(_),
+                    ..
+                }) => told.exit = exit,
+                Ok(further) => told = further,
+                Err(error) => {
+                    output.exports.write(&told.folder, &told.report)?;
+                    return Err(error);
+                }
+            }
+        }
+        output.exports.write(&told.folder, &told.report)?;
+        Ok(told.exit)
     }
 
-    async fn trials(&mut self) -> Result<bool, CliError> {
-        let mut signals = listen().map_err(CliError::could_not)?;
+    async fn trials(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
-        let done = self.between_hooks(&executor, &mut signals).await;
+        let done = self.between_hooks(&executor, signals).await;
         for complaint in executor.close().await {
             self.warn(complaint);
         }
@@ -336,8 +372,16 @@ impl<'a> Experiment<'a> {
         self.state.apply(&note, |_| false);
     }
 
-    /// Reports what is known.
-    pub(super) fn conclude(self, journal_complete: bool) -> Result<Exit, CliError> {
+    /// Reports what was known at the end of a run.
+    pub(super) fn conclude(self) -> Result<Exit, CliError> {
+        let output = self.output;
+        let told = self.tell(true, false)?;
+        output.exports.write(&told.folder, &told.report)?;
+        Ok(told.exit)
+    }
+
+    /// Says what is known, and what is asked next if it goes on.
+    fn tell(self, journal_complete: bool, goes_on: bool) -> Result<Told, CliError> {
         let Self {
             state,
             folder,
@@ -352,16 +396,32 @@ impl<'a> Experiment<'a> {
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
         }
-        output.exports.write(&folder, &report)?;
-        // What is known is told, also where no patch can be made of it.
-        for line in more? {
-            term::say(&line);
-        }
-        Ok(match state.stopped {
+        let merge = Merge::found(&state, &report);
+        let next = merge.as_ref().filter(|_| goes_on);
+        let next = next.and_then(|merge| merge.search(&state, &report));
+        let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake) | None => {
                 Exit::of(report.verdict, state.plan.expect)
             }
+        };
+        // What is known is told and exported, also where no patch can be made of it.
+        let lines = match more {
+            Ok(lines) => lines,
+            Err(error) => {
+                output.exports.write(&folder, &report)?;
+                return Err(error);
+            }
+        };
+        let merge = merge.map(|merge| merge.say(next.is_some()));
+        for line in lines.iter().chain(&merge) {
+            term::say(line);
+        }
+        Ok(Told {
+            folder,
+            report,
+            exit,
+            next,
         })
     }
 }

@@ -11,6 +11,7 @@ mod experiment;
 mod explain;
 mod list;
 mod load;
+mod merge;
 mod plan;
 mod preflight;
 mod replay;

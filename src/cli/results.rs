@@ -4,7 +4,7 @@ use super::error::CliError;
 use crate::model::{Change, Edit, Space, Text, VariantPlan};
 use crate::policy::Verdict;
 use crate::prepare;
-use crate::report::{self, Answer, Report, words};
+use crate::report::{self, Report, words};
 use crate::state::State;
 use crate::store::Folder;
 use std::fs;
@@ -23,11 +23,6 @@ pub(super) fn write(
         lines.push(format!(
             "  log: {}   to search on from it, as it is or changed: --log FILE",
             path.display()
-        ));
-    }
-    if let Some(merged) = what_was_merged(state, report) {
-        lines.push(format!(
-            "  it is a merge; what it merged is searched by the same with --git {merged}"
         ));
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
@@ -53,18 +48,6 @@ pub(super) fn write(
         }
     }
     Ok(lines)
-}
-
-/// Returns the commits that the culprit merged, where it is a merge.
-fn what_was_merged(state: &State, report: &Report) -> Option<String> {
-    let root = state.plan.space.as_ref()?.repository.as_ref()?;
-    match &report.answer {
-        Some(Answer::Bisect(answer)) => match answer.culprits.as_slice() {
-            [culprit] => prepare::merged(Path::new(root.as_os_str()), culprit),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// Removes the files that are not needed, or lists them; returns what there is to say of that.

@@ -168,7 +168,7 @@ impl Resume {
                 journal,
                 output: &self.output,
             };
-            return experiment.conclude(true);
+            return experiment.conclude();
         }
         let resumed = Event::RunResumed {
             at: jiff::Timestamp::now().as_second(),

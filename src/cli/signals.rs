@@ -3,18 +3,25 @@
 use crate::model::Signal;
 use crate::sys::signals::is_ignored;
 use crate::term;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Signals to provoke itself, as they come.
 pub(super) type Signals = mpsc::UnboundedReceiver<Signal>;
 
+/// How many have come.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// True when we were asked to end.
+pub(super) fn came() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}
+
 /// Listens for signals to provoke itself; the third ends it on the spot, and the
 /// slots kill what they run when they see that.
 pub(super) fn listen() -> std::io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
     for (kind, known) in [
         (SignalKind::interrupt(), Signal::INT),
         (SignalKind::terminate(), Signal::TERM),
@@ -24,11 +31,11 @@ pub(super) fn listen() -> std::io::Result<Signals> {
         if is_ignored(known.0) {
             continue;
         }
-        let (sender, count) = (sender.clone(), Arc::clone(&count));
+        let sender = sender.clone();
         let mut signals = signal(kind)?;
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                match COUNT.fetch_add(1, Ordering::Relaxed) {
                     0 => term::say(
                         "\nstopping: asking the trials that run to end; once more to kill them",
                     ),

@@ -75,6 +75,18 @@ pub enum Only {
 }
 
 impl Only {
+    /// Returns the rule that means all failures of a kind.
+    pub fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Signal { signal, .. } => Self::Signal(*signal),
+            Kind::Exit { code } => Self::Code(*code),
+            Kind::Hang { .. } => Self::Hang,
+            Kind::Leak => Self::Leak,
+            Kind::Oom { .. } => Self::Oom,
+            Kind::Output => Self::Output,
+        }
+    }
+
     /// True when this failure is meant.
     pub fn covers(self, failure: &Failure) -> bool {
         if let Self::Signature(wanted) = self {

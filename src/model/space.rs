@@ -27,6 +27,12 @@ pub struct Space {
     /// checked out of that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub repository: Option<Text>,
+    /// A merge that is found is not looked into.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first_parent: bool,
+    /// The merge that a search before this one found; the places are what it merged.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub merge: Option<Place>,
     /// Variants that are made at the same time, beside the trials.
     pub makers: u32,
     /// Bytes that the folders of variants may hold before the oldest goes.
@@ -400,6 +406,8 @@ mod tests {
             weights: Vec::new(),
             apply: false,
             repository: None,
+            first_parent: false,
+            merge: None,
             makers: 1,
             room: 0,
         }

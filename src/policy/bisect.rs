@@ -8,7 +8,7 @@ use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
 use crate::stats::clean_runs_needed;
-use crate::stats::search::{Bisection, Costs, Group, Slots, Stop, Verdict as Found};
+use crate::stats::search::{Bisection, Costs, Slots, Stop, Verdict as Found};
 
 /// What it costs to go on with another place than the last, in trials: caches, and the reader's
 /// eye.
@@ -40,6 +40,20 @@ impl<'a> Search<'a> {
     /// Returns what it has come to.
     pub fn verdict(&self) -> Found {
         self.known.verdict(&self.stop)
+    }
+
+    /// Returns failures and trials of those that fail: the likeliest first one, and all after it.
+    pub fn failing(&self) -> (u64, u64) {
+        let first = self.known.likeliest().first;
+        let all = self.known.tested().iter();
+        let failing = all.filter(|one| one.version >= first);
+        failing.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
+    }
+
+    /// Returns how many clean trials would be too many for one of those, but for this chance.
+    pub fn clean_trials_needed(&self, alpha: f64) -> Option<u64> {
+        let (failures, trials) = self.failing();
+        clean_runs_needed(failures, trials, alpha)
     }
 
     /// Returns the places that tell most in so many lanes, of which so many may need to be made.
@@ -123,14 +137,8 @@ fn at(place: usize) -> Option<Choice> {
 
 /// Tries the good end as often as it would have to pass if it were bad and the answer right by
 /// chance alone: what is first of those that fail is only first if that one does not.
-fn verify(state: &State, search: &Search, group: Group) -> Step {
-    let bad = search
-        .known
-        .tested()
-        .iter()
-        .filter(|one| one.version >= group.first);
-    let (failures, trials) = bad.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
-    let enough = clean_runs_needed(failures, trials, state.plan.alpha.value());
+fn verify(state: &State, search: &Search) -> Step {
+    let enough = search.clean_trials_needed(state.plan.alpha.value());
     let (failed, passed) = search.known.counts(0);
     let coming = state.at(0).map_or(0, |id| state.in_flight(id));
     let testable = state.at(0).is_none_or(|id| state.is_testable(id));
@@ -164,7 +172,7 @@ impl Policy for Bisect {
             (Some(Step::Done), _) if passes => return look_inside(state, &search),
             (Some(step), _) => return step,
             (None, Found::AlreadyBad(_)) => return look_inside(state, &search),
-            (None, Found::Known(group)) => return verify(state, &search, group),
+            (None, Found::Known(_)) => return verify(state, &search),
             (None, Found::Open(_)) => {}
             (None, _) => return Step::Done,
         }

@@ -5,7 +5,7 @@
 //! builds by time stamps builds all.
 
 use super::{Unready, at};
-use crate::model::Make;
+use crate::model::{Make, Place};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,15 @@ pub struct Commit {
     pub lines: u64,
     /// It is a merge: what was merged comes as one step.
     pub merges: bool,
+}
+
+impl From<Commit> for Place {
+    fn from(commit: Commit) -> Self {
+        Self {
+            name: commit.name,
+            about: Some(commit.subject),
+        }
+    }
 }
 
 fn refuse(what: impl Into<String>, hint: &str) -> Unready {
@@ -149,21 +158,28 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
     Ok(text.lines().filter_map(commit).collect())
 }
 
-/// Returns what a commit merged, as `BASE..TIP`; nothing where it is no merge.
-pub fn merged(root: &Path, commit: &str) -> Option<String> {
-    let sides = [format!("{commit}^1"), format!("{commit}^2")];
-    let [ours, theirs] = &sides;
-    let base = said(root, &["merge-base", ours, theirs]).ok()?;
+/// Returns what a commit merged, as `BASE..TIP` for each branch; nothing where it is no merge.
+pub fn merged(root: &Path, commit: &str) -> Vec<String> {
+    let sides = said(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
+    let mut sides = sides.lines();
+    let Some(ours) = sides.next() else {
+        return Vec::new();
+    };
     let short = |commit: &str| {
-        let named = format!("{commit}^{{commit}}");
-        let name = said(root, &["rev-parse", "--short", &named]).ok()?;
+        let name = said(root, &["rev-parse", "--short", commit]).ok()?;
         Some(name.trim().to_owned())
     };
-    Some(format!("{}..{}", short(base.trim())?, short(theirs)?))
+    let range = |theirs: &str| {
+        let base = said(root, &["merge-base", ours, theirs]).ok()?;
+        Some(format!("{}..{}", short(base.trim())?, short(theirs)?))
+    };
+    sides.filter_map(range).collect()
 }
 
 /// Says how the folder of a commit is made: a work tree, and what is built in it. Git looks at all
 /// work trees when it makes one, and fails where another is half made: so they wait for each other.
+/// Git must not be the last command of the subshell that holds the lock: a shell may become it, and
+/// lets go of the lock then.
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
     let unset = ELSEWHERE.join(" ");
     let inside = quoted(cwd.strip_prefix(root).unwrap_or(Path::new("")));
@@ -171,7 +187,7 @@ pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
         "unset {unset}
 (
 command -v flock >/dev/null && flock 9
-git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&-
+git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&- || exit
 ) 9>\"$PROVOKE_MADE/../{OURS}/making\" || exit
 cd \"$PROVOKE_MADE\"/{inside} || exit
 "

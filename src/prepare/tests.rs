@@ -239,3 +239,29 @@ fn a_folder_that_is_too_large_is_refused() {
     assert!(most(2, u64::MAX));
     assert!(!most(1, u64::MAX));
 }
+
+#[test]
+fn work_trees_wait_for_each_other() {
+    let bench = Bench::new();
+    // A git that bears no other beside it.
+    let text = "#!/bin/sh\nmkdir busy || exit 9\nsleep 0.1\nrmdir busy\n";
+    let git = bench.write("tools/git", text);
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    let tools = git.parent().unwrap().display().to_string();
+    let path = format!("{tools}:{}", std::env::var("PATH").unwrap());
+    bench.write("variants/repository/HEAD", "");
+    let root = bench.path("work");
+    let script = work_tree(&root, &root, None).script.unwrap().to_string();
+    let start = |number: u32| {
+        let made = bench.path("variants").join(number.to_string());
+        fs::create_dir(&made).unwrap();
+        let mut sh = std::process::Command::new("sh");
+        sh.args(["-c", &script]).current_dir(&root);
+        sh.env("PROVOKE_MADE", made).env("PATH", &path);
+        sh.spawn().unwrap()
+    };
+    let all: Vec<_> = (0..4).map(start).collect();
+    for mut one in all {
+        assert!(one.wait().unwrap().success());
+    }
+}

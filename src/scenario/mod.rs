@@ -71,6 +71,8 @@ pub struct Scenario {
     pub range: Option<Numbers>,
     /// To bisect: commits of the repository around the working folder, such as `v1.2..main`; the first is good. Each is checked out in a folder of its own.
     pub git: Option<String>,
+    /// To bisect commits: stop at a merge; otherwise what it merged is searched next.
+    pub first_parent: Option<bool>,
     /// To bisect: versions of a Python package, such as `torch==1.0..1.4`, `torch==1.0,1.2` or `torch` for all; each gets an environment of its own.
     pub pip: Option<String>,
     /// To bisect: versions of a crate that the project depends on; each is built in a copy of the project.

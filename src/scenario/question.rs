@@ -56,6 +56,7 @@ impl Scenario {
             ("constraints", self.constraints.is_some()),
             ("build", self.build.is_some()),
             ("fixed", self.fixed.is_some()),
+            ("first-parent", self.first_parent.is_some()),
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),
         ];

@@ -140,6 +140,8 @@ impl Scenario {
             weights: searched.weights,
             apply: self.apply.unwrap_or(false),
             repository: searched.repository,
+            first_parent: self.first_parent.unwrap_or(false),
+            merge: None,
             makers: self
                 .builds
                 .map(NonZeroU32::get)
@@ -221,6 +223,10 @@ impl Scenario {
                     "build",
                     self.build.is_some() && !["git", "cargo"].contains(one),
                 )
+                .or(field(
+                    "first-parent",
+                    self.first_parent.is_some() && *one != "git",
+                ))
                 .or(field(
                     "requirements",
                     self.requirements.is_some() && *one != "pip",

@@ -132,6 +132,14 @@ impl Folder {
             .into_owned()
     }
 
+    /// Returns where the run lies that follows from this one, where that is not a new one below the
+    /// root: whoever chose a folder finds it there.
+    pub fn next(&self, root: &Path) -> Option<PathBuf> {
+        let root = fs::canonicalize(root).ok();
+        let below = root.is_some_and(|root| self.path.parent() == Some(&root));
+        (!below).then(|| self.path.join("merged"))
+    }
+
     /// Returns the path of the journal.
     pub fn journal(&self) -> PathBuf {
         self.path.join(JOURNAL)

@@ -5,7 +5,7 @@ mod packages;
 mod pieces;
 
 use super::error::refusal;
-use crate::model::{Choices, Place};
+use crate::model::Choices;
 use crate::packages::Manager;
 use crate::prepare::{self, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
@@ -116,9 +116,11 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
 /// Returns the commits of a history, and how much each changes.
 fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64>) {
     if line.commits.iter().any(|commit| commit.merges) {
-        term::say(
-            "note: a merge is one step here; if one is found, what it merged can be searched next",
-        );
+        term::say(if scenario.first_parent == Some(true) {
+            "note: a merge is one step here; if one is found, what it merged can be searched next"
+        } else {
+            "note: a merge is one step here; if one is found, what it merged is searched next"
+        });
     }
     if line.has_submodules {
         term::say(
@@ -126,11 +128,7 @@ fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64
         );
     }
     let sizes = line.commits.iter().map(|commit| commit.lines + 1).collect();
-    let place = |commit: prepare::Commit| Place {
-        name: commit.name,
-        about: Some(commit.subject),
-    };
-    let places = line.commits.into_iter().map(place).collect();
+    let places = line.commits.into_iter().map(Into::into).collect();
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let make = prepare::work_tree(&line.root, &cwd, scenario.build.as_deref());
     let searched = Searched {

@@ -1,7 +1,7 @@
 //! Which is the first that fails?
 
 use super::super::words;
-use super::{confidence, independence};
+use super::{confidence, independence, not_tested, one_of};
 use crate::model::{Place, VariantId};
 use crate::policy::{Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
@@ -35,10 +35,13 @@ pub struct Bisection {
     pub points: Vec<PointSeen>,
     /// How the first that fails compares with the one before it, by their own trials.
     pub local: Option<LocalCheck>,
-    /// Why no single place can be the first that fails; null where one can.
+    /// What speaks against a single place from which on it fails at one rate; null where nothing does.
     pub contradiction: Option<String>,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
+    /// The merge that a search before this one found, where these commits are what it merged; null
+    /// otherwise.
+    pub merge: Option<String>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -86,9 +89,7 @@ impl Bisection {
         let name = |place: usize| places[place].name.clone();
         let group = search.known.likeliest();
         let newest = places.len() - 1;
-        let bad = search.known.tested().iter();
-        let bad = bad.filter(|one| one.version >= group.first);
-        let (k, n) = bad.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
+        let (k, n) = search.failing();
         let rate = stats::confidence_sequence(k, n, alpha);
         let culprits = match search.verdict() {
             // The good end is taken at its word.
@@ -112,20 +113,9 @@ impl Bisection {
             rate: [rate.lo, rate.hi],
             points: points(state, &search, &masses),
             local: local(state, &search),
-            // The bad end was seen to fail: if it does so more rarely than others, that makes it no good one.
-            contradiction: search
-                .known
-                .contradiction()
-                .filter(|found| found.passes != newest)
-                .map(|found| {
-                    format!(
-                        "{} seems bad and {}, which comes {}, good",
-                        name(found.fails),
-                        name(found.passes),
-                        if is_fixed(state) { "earlier" } else { "later" }
-                    )
-                }),
+            contradiction: contradiction(state, &search),
             error_rate: alpha,
+            merge: merge(state).map(|merge| merge.name.clone()),
             assumptions: independence(state),
         };
         new.sentence = new.say(state, &search);
@@ -164,9 +154,14 @@ impl Bisection {
                         "the ends agree: {first} fails as {last} does; but {} does not ({}/{}): it comes and goes",
                         point.name, point.failures, point.trials
                     ),
-                    None => format!(
-                        "the ends agree: {first}, the good end, fails as {last} does; begin {begin}"
-                    ),
+                    None => {
+                        let agree =
+                            format!("the ends agree: {first}, the good end, fails as {last} does");
+                        match merge(state).filter(|_| is_fixed(state)) {
+                            Some(merge) => format!("{agree}; {}", itself(merge, "fixed")),
+                            None => format!("{agree}; begin {begin}"),
+                        }
+                    }
                 }
             }
             (Verdict::NotThere, _) if tried.failures == 0 => {
@@ -182,10 +177,18 @@ impl Bisection {
                         "{ends}; but {} did ({}/{}): it comes and goes, so search up to there",
                         point.name, point.failures, point.trials
                     ),
-                    None if self.inside(|point| point.trials > 0).is_some() => {
-                        format!("{ends}, and no place that was tried between failed either")
+                    None => {
+                        let tried = self.inside(|point| point.trials > 0).is_some();
+                        let between = if tried {
+                            ", and no place that was tried between failed either"
+                        } else {
+                            ""
+                        };
+                        let why = merge(state)
+                            .filter(|_| !is_fixed(state) && state.is_testable(State::FAILING));
+                        let why = why.map(|merge| format!("; {}", itself(merge, "brought")));
+                        format!("{ends}{between}{}", why.unwrap_or_default())
                     }
-                    None => ends,
                 }
             }
             (Verdict::NotThere, _) => format!(
@@ -193,7 +196,7 @@ impl Bisection {
                 tried.failures,
                 words::plural(tried.trials(), "trial")
             ),
-            (Verdict::CouldNotTest, _) => "not tested: not one trial says anything".to_owned(),
+            (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
                 "not known: no place explains what was seen; does a good one fail, too?".to_owned()
             }
@@ -206,7 +209,7 @@ impl Bisection {
         // Where the ends agree, that is said already.
         let there = Bisect.verdict(state) != Verdict::NotThere;
         match self.contradiction.as_ref().filter(|_| there) {
-            Some(why) => format!("{answer}; but {why}: it may come and go"),
+            Some(why) => format!("{answer}; but {why}"),
             None => answer,
         }
     }
@@ -263,6 +266,12 @@ impl Bisection {
                 words::interval(self.rate)
             ));
         }
+        if let Some(merge) = &self.merge {
+            lines.push(format!(
+                "these are the commits that {merge} merged, which a search before this one found; each of the two may be wrong, in {} cases",
+                one_of(self.error_rate)
+            ));
+        }
         let good = self.points.first().filter(|_| !self.culprits.is_empty());
         if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
             lines.push(format!(
@@ -290,6 +299,22 @@ fn end(state: &State) -> &'static str {
 fn places(state: &State) -> &[Place] {
     let space = state.plan.space.as_ref();
     space.map_or(&[], |space| space.choices.places())
+}
+
+/// Returns the merge that a search before this one found.
+fn merge(state: &State) -> Option<&Place> {
+    let space = state.plan.space.as_ref();
+    space.and_then(|space| space.merge.as_ref())
+}
+
+/// Says that what was merged is not to blame, or not to thank.
+fn itself(merge: &Place, did: &str) -> String {
+    let about = merge.about.as_ref();
+    let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
+    format!(
+        "so it is the merge itself, {}{about}, that {did} it: both its parents together, and no commit that it merged",
+        merge.name
+    )
 }
 
 /// Returns the names of the good end and of the bad one.
@@ -329,6 +354,28 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
         tells.then_some(point)
     };
     places.iter().enumerate().filter_map(seen).collect()
+}
+
+/// Returns why no single place explains what was seen. A place that failed at all is no good one.
+fn contradiction(state: &State, search: &Search) -> Option<String> {
+    let places = places(state);
+    // The bad end failed often enough: how rarely is no matter.
+    let found = search.known.contradiction()?;
+    let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
+    let counted = |place: usize| {
+        let (failures, trials) = search.known.counts(place);
+        format!("{} ({failures}/{trials})", places[place].name)
+    };
+    let (fails, passes) = (counted(found.fails), counted(found.passes));
+    let when = if is_fixed(state) { "earlier" } else { "later" };
+    let (failures, _) = search.known.counts(found.passes);
+    Some(if failures == 0 {
+        format!("{fails} seems bad and {passes}, which comes {when}, good: it may come and go")
+    } else {
+        format!(
+            "{passes} fails more rarely than {fails}, and comes {when}: those that fail may do so at different rates"
+        )
+    })
 }
 
 /// Returns the first that fails and the one before it, of those that were tried.

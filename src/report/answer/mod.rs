@@ -127,6 +127,17 @@ pub fn kept(state: &State) -> Vec<VariantId> {
     }
 }
 
+/// Says why a search saw nothing of what fails.
+fn not_tested(state: &State) -> String {
+    let failing = state.plan.variant(State::FAILING);
+    let untried = state.launched(State::FAILING) == 0 && state.is_testable(State::FAILING);
+    if state.budget_spent && failing.is_made() && untried {
+        let name = super::words::sanitize(&failing.name);
+        return format!("not tested: all the time went into making {name}; -d gives more");
+    }
+    "not tested: not one trial says anything".to_owned()
+}
+
 /// Returns what every answer takes for granted about its trials.
 fn independence(state: &State) -> Vec<String> {
     let mut all = Vec::new();

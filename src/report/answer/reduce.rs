@@ -1,7 +1,7 @@
 //! What does the failure need?
 
 use super::super::words;
-use super::{confidence, independence};
+use super::{confidence, independence, not_tested};
 use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
@@ -127,7 +127,7 @@ impl Reduction {
     fn say(&self, state: &State) -> String {
         let Counts { failures, trials } = self.everything;
         match Reduce.verdict(state) {
-            Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
+            Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::upper_one_sided(0, trials, self.error_rate);
                 format!(

@@ -641,8 +641,9 @@ fn what_is_checked_in_can_be_planned() {
     for (name, text) in checked_in() {
         // What is in other files is for somebody else to find.
         let plan = plan_of(&text, |scenario| {
-            if !scenario.imports.is_empty() {
+            if !scenario.imports.is_empty() || scenario.from.is_some() {
                 scenario.imports.clear();
+                (scenario.from, scenario.to) = (None, None);
                 scenario.arguments = Some(true);
             }
             if scenario.pip.is_some() {

@@ -145,6 +145,25 @@ fn places_between_are_tried_where_the_ends_agree() {
 }
 
 #[test]
+fn a_place_that_failed_is_never_called_good_however_rarely_it_did() {
+    let sandbox = Sandbox::new();
+    let args = ["--range", "0..16", "--seed", "1", "--log", "log"];
+    let all = |log: &str| {
+        sandbox.write("log", &format!("good 5 0/30\nbad 6 30/30\n{log}\n"));
+        sandbox.bisect(&[&args[..], &["--shell", "[ {variant} -lt 6 ] || exit 3"]].concat())
+    };
+    let rare = all("bad 11 3/60");
+    assert_eq!(told(&rare), (json!("found"), json!(["6"]), 0), "{}", rare.1);
+    let wanted = "; but 11 (3/60) fails more rarely than 6 (30/30), and comes later: those that fail may do so at different rates";
+    assert!(rare.1.stdout.contains(wanted), "{}", rare.1);
+    assert!(!rare.1.stdout.contains("good"), "{}", rare.1);
+    let never = all("good 11 0/60");
+    let wanted =
+        "; but 6 (30/30) seems bad and 11 (0/60), which comes later, good: it may come and go";
+    assert!(never.1.stdout.contains(wanted), "{}", never.1);
+}
+
+#[test]
 fn what_fails_at_the_good_end_too_is_said() {
     let sandbox = Sandbox::new();
     let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
@@ -169,6 +188,31 @@ fn a_search_that_was_interrupted_ends_as_it_would_have() {
     let (whole, _) = sandbox.bisect(&args);
     assert_eq!(resumed["answer"], whole["answer"]);
     assert_eq!(whole["verdict"], "found");
+}
+
+#[test]
+fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
+    let sandbox = Sandbox::new();
+    let list = "v01,v02,v03,v04,v05,v06,v07,v08,v09,v10,v11,v12";
+    let fails = "case {variant} in v09|v1?) [ $((PROVOKE_TRIAL % 3)) = 0 ];; esac";
+    let line =
+        format!("[ $PROVOKE_TRIAL -lt 13 ] || until [ -e go ]; do sleep 0.01; done; {fails}");
+    let args = ["--over", list, "--seed", "1", "--shell", &line];
+    let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
+    sandbox.kill_after(12, "cut", cut);
+    sandbox.write("go", "");
+    let resume = ["resume", "cut", "-q", "--export-json", "resumed.json"];
+    let said = sandbox.provoke(&resume);
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let whole = sandbox.bisect(&args);
+    assert_eq!(
+        told(&whole),
+        (json!("found"), json!(["v09"]), 0),
+        "{}",
+        whole.1
+    );
+    assert_eq!(resumed["answer"], whole.0["answer"], "{said}");
+    assert_eq!(said.answer(), whole.1.answer());
 }
 
 /// Makes a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
@@ -342,6 +386,11 @@ fn a_wrong_search_is_explained() {
     For more information, try '--help'.
     [exit status: Some(2)]
     ");
+    assert!(
+        said(&["--over", "a,b", "--first-parent"])
+            .stderr
+            .contains("`first-parent` says nothing about `over`")
+    );
     insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
     ------- stderr -------
     error: a search makes its variants itself, and these are others

@@ -143,6 +143,8 @@ fn a_build_that_hangs_ends_with_the_time_that_was_given() {
     let (report, said) = repository.bisect(&["-d", "1s", "--build", &build]);
     assert_eq!(said.code, Some(125), "{said}");
     assert_eq!(report["answer"]["bisect"]["culprits"], json!([]));
+    let wanted = "not tested: all the time went into making ";
+    assert!(said.stdout.contains(wanted), "{said}");
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
 
@@ -262,14 +264,14 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     let status = repository.sh("cd shallow; git status --short; git worktree list");
     assert_eq!(status.lines().count(), 1, "{status}");
 
-    // A merge that brought it is found as such.
+    // A merge that brought it is found as such, and that may be all.
     repository.sh(r"
         cd repo
         git checkout -q -b bad v1; echo 'exit 1' > t.sh; git commit -qam worse
         git checkout -q -b line v1; echo x > y; git add -A; git commit -qm one; git merge -q --no-edit bad
         echo z > y; git commit -qam two
     ");
-    let all = repository.bisect(&["--git", "v1..line"]);
+    let all = repository.bisect(&["--git", "v1..line", "--first-parent"]);
     assert_eq!(
         told(&all),
         found(&["Merge branch 'bad' into line"]),
@@ -283,6 +285,150 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     });
     let all = repository.bisect(&["--git", &next.expect("told")]);
     assert_eq!(told(&all), found(&["worse"]), "{}", all.1);
+}
+
+/// Fails in every other trial of a commit, whenever that is built.
+const FAILS: &str = "echo >> n; [ $(($(wc -l < n) % 2)) = 0 ]";
+
+/// Makes branches after v1, whose commits add a file each, and merges all into the first one.
+fn merged(repository: &Repository, script: &str, branches: &[(&str, &str)]) {
+    let commits = |(branch, files): &(&str, &str)| {
+        format!(
+            "git checkout -q -b {branch} start; for f in {files}; do echo > $f; git add -A; git commit -qm \"adds $f\"; done\n"
+        )
+    };
+    let all: String = branches.iter().map(commits).collect();
+    let names: Vec<&str> = branches.iter().map(|(branch, _)| *branch).collect();
+    let (into, others) = (names[0], names[1..].join(" "));
+    repository.sh(&format!(
+        "cd repo; git checkout -q -b start v1; {script}; git add -A; git commit -qm start
+        {all}git checkout -q {into}; git merge -q --no-edit {others}
+        echo > after; git add -A; git commit -qm after"
+    ));
+}
+
+#[test]
+fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
+    let repository = Repository::new();
+    let script = format!("echo '[ ! -e s3 ] || {{ {FAILS}; }}' > t.sh");
+    let branches = [("line", "l1 l2 l3"), ("side", "s1 s2 s3 s4 s5")];
+    merged(&repository, &script, &branches);
+    let all = repository.bisect(&["--git", "start..line"]);
+    assert_eq!(told(&all), found(&["adds s3"]), "{}", all.1);
+    let first = all
+        .1
+        .stdout
+        .find(r#""Merge branch 'side' into line" is the first that fails"#);
+    let second = all.1.stdout.find(r#""adds s3" is the first that fails"#);
+    assert!(first.is_some() && first < second, "{}", all.1);
+    let goes_on = "it is a merge: going on with what it merged, as by the same with --git ";
+    assert!(all.1.stderr.contains(goes_on), "{}", all.1);
+    let chance = "each of the two may be wrong, in 1 of 20 cases";
+    assert!(all.1.stdout.contains(chance), "{}", all.1);
+    assert!(all.0["answer"]["bisect"]["merge"].is_string());
+    assert_eq!(
+        folders(&repository.0.path("provoke-out")).len(),
+        3,
+        "two runs, and the last"
+    );
+
+    // A fix that was merged is found as well; a scenario can say to stop there.
+    let script = format!("echo '[ -e f2 ] || {{ {FAILS}; }}' > t.sh");
+    repository.sh("cd repo; git branch -D start");
+    let branches = [("mends", "m1 m2 m3"), ("fix", "f1 f2 f3")];
+    merged(&repository, &script, &branches);
+    let fixed = ["--fixed", "--git", "start..mends"];
+    let all = repository.bisect(&fixed);
+    assert_eq!(told(&all), found(&["adds f1"]), "{}", all.1);
+    let wanted = r#""adds f2" the first that does not"#;
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    repository.0.write(
+        "stop.toml",
+        "ask = \"bisect\"\nfirst-parent = true\ncommand = [\"sh\", \"t.sh\"]\ncwd = \"repo\"\n",
+    );
+    let file = ["--file", "stop.toml"];
+    let said = repository
+        .0
+        .ask("bisect", &[&FLAGS[..], &fixed, &file].concat());
+    assert_eq!(told(&said), found(&["adds m3"]), "{}", said.1);
+    let wanted = "what it merged is searched by the same with --git ";
+    assert!(said.1.stderr.contains(wanted), "{}", said.1);
+}
+
+#[test]
+fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
+    let repository = Repository::new();
+    let script = format!("echo '[ ! -e l2 ] || [ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
+    let branches = [("line", "l1 l2"), ("side", "s1 s2 s3")];
+    merged(&repository, &script, &branches);
+    let all = repository.bisect(&["--git", "start..line", "--reproduce-limit", "20"]);
+    assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
+    let wanted = r#" "Merge branch 'side' into line", that brought it: both its parents together, and no commit that it merged"#;
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    // So much that it would have failed by now if it did as the merge does.
+    let wanted = ", the bad end, did not fail in 20 trials: its rate is below 14.0 %";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+}
+
+#[test]
+fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
+    let repository = Repository::new();
+    let here = repository.here();
+    // On the branch alone it waits.
+    let waits = format!(
+        "[ -e l1 ] || [ ! -e s1 ] || until [ -e {here}/go ]; do touch {here}/waits; sleep 0.01; done"
+    );
+    let script = format!("echo '{waits}; [ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
+    let branches = [("line", "l1 l2"), ("side", "s1 s2 s3")];
+    merged(&repository, &script, &branches);
+    let args = ["--git", "start..line", "--export-json", "report.json"];
+    let running = repository.start(&args);
+    wait_until("the second waits", || repository.0.path("waits").exists());
+    running.signal(Signal::INT);
+    let said = running.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    let report: Value = serde_json::from_str(&repository.0.read("report.json")).unwrap();
+    let merge = "Merge branch 'side' into line";
+    assert_eq!(
+        told(&(report, said)),
+        (json!("found"), vec![merge.to_owned()], 130)
+    );
+    // It goes on to its own.
+    repository.0.write("go", "");
+    let resume = [
+        "resume",
+        "cut/merged",
+        "-q",
+        "--export-json",
+        "resumed.json",
+    ];
+    let said = repository.0.provoke(&resume);
+    let report: Value = serde_json::from_str(&repository.0.read("resumed.json")).unwrap();
+    assert_eq!(told(&(report, said)), found(&["adds s2"]));
+}
+
+#[test]
+fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
+    let repository = Repository::new();
+    let here = repository.here();
+    let script = format!("echo '[ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
+    let branches = [("line", "l1 l2"), ("side", "s1 s2 s3")];
+    merged(&repository, &script, &branches);
+    let line =
+        format!("[ $PROVOKE_TRIAL -lt 9 ] || until [ -e {here}/go ]; do sleep 0.01; done; sh t.sh");
+    let args = ["--git", "start..line", "--cwd", "repo", "--shell", &line];
+    let cut = repository
+        .0
+        .command(&[&["bisect", "-o", "cut"], &FLAGS[..], &args].concat());
+    repository.0.kill_after(8, "cut", cut);
+    repository.0.write("go", "");
+    let resumed = repository.resume();
+    assert_eq!(told(&resumed), found(&["adds s2"]), "{}", resumed.1);
+    assert!(
+        resumed.1.stdout.contains("Merge branch 'side' into line"),
+        "{}",
+        resumed.1
+    );
 }
 
 #[test]
@@ -379,8 +525,9 @@ fn the_log_of_a_search_shortens_the_next_one() {
     assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2` is not understood"));
 }
 
-/// A sandbox for Python, with a cache of its own for the environments.
-struct Python(Sandbox, String);
+/// A sandbox for Python, with a cache of its own for the environments; the interpreter, and whether
+/// it knows the packages that were made in the sandbox, and no others.
+struct Python(Sandbox, String, bool);
 
 /// Nobody listens there.
 const NOWHERE: [(&str, &str); 2] = [
@@ -397,7 +544,16 @@ impl Python {
             .output()
             .unwrap();
         let python = String::from_utf8(said.stdout).unwrap();
-        Self(Sandbox::new(), python.trim().to_owned())
+        Self(Sandbox::new(), python.trim().to_owned(), false)
+    }
+
+    /// Knows packages that are made here, and no others.
+    fn with_wheels() -> Self {
+        let python = Self::new();
+        python.0.write("wheels.py", WHEELS);
+        let mut wheels = python.0.any(&python.1, &["wheels.py"]);
+        assert!(wheels.status().unwrap().success());
+        Self(python.0, python.1, true)
     }
 
     fn command(&self, question: &str, args: &[&str]) -> Command {
@@ -411,6 +567,11 @@ impl Python {
         command
             .env("XDG_CACHE_HOME", self.0.path("cache"))
             .env("PROVOKE_HOME", self.0.path("home"));
+        if self.2 {
+            command
+                .env("PIP_NO_INDEX", "1")
+                .env("PIP_FIND_LINKS", self.0.path(""));
+        }
         command
     }
 
@@ -512,28 +673,52 @@ def wheel(name, version, needs=''):
 for version, needs in ('1.0', 'bb<2'), ('2.0', 'bb>=2'):
     wheel('aa', version, f'Requires-Dist: {needs}\n')
     wheel('bb', version)
+    wheel('cc', version)
+    wheel('dd', version)
 "#;
+
+const ENDS: [&str; 4] = ["--from", "old.txt", "--to", "new.txt"];
 
 #[test]
 fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_is_not_good() {
-    let python = Python::new();
-    python.0.write("wheels.py", WHEELS);
-    let mut wheels = python.0.any(&python.1, &["wheels.py"]);
-    assert!(wheels.status().unwrap().success());
+    let python = Python::with_wheels();
     python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
     python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
     let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
-    let files = ["--from", "old.txt", "--to", "new.txt"];
-    let args = [&files[..], &["--", "python", "-c", line]].concat();
-    let mut reduce = python.command("reduce", &args);
-    reduce
-        .env("PIP_NO_INDEX", "1")
-        .env("PIP_FIND_LINKS", python.0.path(""));
-    let all = python.told(reduce);
+    let args = [&ENDS[..], &["--", "python", "-c", line]].concat();
+    let all = python.told(python.command("reduce", &args));
     let wanted = "  one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it 0/";
     assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
     let refused = "cannot be tried: it could not be made: exit 1: ERROR: Cannot install";
     let journal = python.0.read("home/last/events.jsonl");
     assert!(journal.contains(refused), "{journal}");
     assert_eq!(all.1.code, Some(0), "{}", all.1);
+}
+
+#[test]
+fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_middle() {
+    let python = Python::with_wheels();
+    python.0.write("old.txt", "bb==1.0\ncc==1.0\ndd==1.0\n");
+    python.0.write("new.txt", "bb==2.0\ncc==2.0\ndd==2.0\n");
+    let fails = "int(os.environ['PROVOKE_TRIAL']) % 3 and cc.version == '2.0'";
+    let fails = format!("import cc, os; os._exit(3 if {fails} else 0)");
+    python.0.write("app.py", &fails);
+    let line =
+        "[ $PROVOKE_TRIAL -lt 9 ] || until [ -e go ]; do sleep 0.01; done; exec python app.py";
+    let args = [&ENDS[..], &["--shell", line]].concat();
+    // Environments that were half made when it was killed are made anew.
+    let cut = python.command("reduce", &[&["-o", "cut"], &args[..]].concat());
+    python.0.kill_after(8, "cut", cut);
+    python.0.write("go", "");
+    let resume = ["resume", "cut", "-q"];
+    let resumed: Said = python
+        .on_its_own(python.0.command(&resume))
+        .output()
+        .unwrap()
+        .into();
+    let whole = python.told(python.command("reduce", &args));
+    let wanted = "  `cc 1.0 -> 2.0` is needed; without it 0/";
+    assert!(whole.1.stdout.starts_with(wanted), "{}", whole.1);
+    assert_eq!(resumed.answer(), whole.1.answer());
+    assert_eq!((resumed.code, whole.1.code), (Some(0), Some(0)));
 }

@@ -336,6 +336,43 @@ fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
 }
 
 #[test]
+fn the_import_is_the_same_where_the_search_was_killed_in_the_middle() {
+    let sandbox = Sandbox::new();
+    let torch = r"
+import atexit, os
+
+def crash():
+    if int(os.environ['PROVOKE_TRIAL']) % 3:
+        os.kill(os.getpid(), 11)
+
+atexit.register(crash)
+";
+    sandbox.write("torch.py", torch);
+    let imports = "import json\nimport os\nimport math\nimport string\nimport torch\nimport sys\n";
+    sandbox.write("app.py", &format!("{imports}\nprint(os.getpid())\n"));
+    let (here, python) = (sandbox.path("").display().to_string(), python());
+    let line = format!(
+        "[ $PROVOKE_TRIAL -lt 13 ] || until [ -e {here}/go ]; do sleep 0.01; done; exec {python} -S app.py"
+    );
+    let args = ["--imports", "app.py", "--shell", &line];
+    let cut = sandbox.command(&[&["reduce", "-o", "cut"], &FLAGS[..], &args].concat());
+    sandbox.kill_after(12, "cut", cut);
+    sandbox.write("go", "");
+    let resumed = sandbox.provoke(&["resume", "cut", "-q"]);
+    let whole = sandbox.reduce(&args);
+    assert_eq!(
+        told(&whole),
+        found(&["`import torch` (line 5)"]),
+        "{}",
+        whole.1
+    );
+    assert_eq!(resumed.answer(), whole.1.answer());
+    assert_eq!(resumed.code, Some(0), "{resumed}");
+    let patch = |run: &str| sandbox.read(&format!("{run}/reduced.patch"));
+    assert_eq!(patch("cut"), patch("provoke-out/last"));
+}
+
+#[test]
 fn a_file_that_changes_in_the_meantime_is_not_patched_but_the_answer_is_told() {
     let sandbox = Sandbox::new();
     let original = sandbox.write("s.sh", SCRIPT);

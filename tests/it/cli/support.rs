@@ -123,8 +123,11 @@ impl Sandbox {
 
     /// Starts the program; what it says goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
+        self.started(self.command(args))
+    }
+
+    fn started(&self, mut command: Command) -> Running {
         let file = |name| File::create(self.path(name)).unwrap();
-        let mut command = self.command(args);
         let child = command
             .stdout(file("started.out"))
             .stderr(file("started.err"))
@@ -133,6 +136,32 @@ impl Sandbox {
             child: child.unwrap(),
             folder: self.path(""),
         }
+    }
+
+    /// Starts the program, kills it when so many trials of the run have ended, and sees that
+    /// nothing of it lives on. The next trial must wait for something.
+    pub(super) fn kill_after(&self, trials: usize, run: &str, command: Command) {
+        let running = self.started(command);
+        let journal = format!("{run}/events.jsonl");
+        let ended = || self.read(&journal).matches(r#"{"trial_finished":"#).count();
+        wait_until("they have ended", || ended() >= trials);
+        running.signal(Signal::KILL);
+        assert_eq!(running.end().code, None);
+        wait_until("its processes are gone", || self.processes().is_empty());
+        assert_eq!(ended(), trials);
+    }
+
+    /// Returns the processes that work in this folder, or whose command line names it.
+    fn processes(&self) -> Vec<i32> {
+        let here = fs::canonicalize(self.folder.path()).unwrap();
+        let named = here.display().to_string();
+        let is_ours = |pid: &i32| {
+            let about = Path::new("/proc").join(pid.to_string());
+            let line = fs::read(about.join("cmdline")).unwrap_or_default();
+            fs::read_link(about.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&here))
+                || String::from_utf8_lossy(&line).contains(&named)
+        };
+        all_processes().filter(is_ours).collect()
     }
 
     /// Repeats a command and returns the report.
@@ -198,6 +227,16 @@ impl fmt::Display for Said {
     }
 }
 
+impl Said {
+    /// Returns the answer, without where its evidence lies, and without the counts that it rests on:
+    /// what is made beside the trials may be ready sooner or later, and other trials run then.
+    pub(super) fn answer(&self) -> String {
+        let counts = Regex::new(r"\d+/\d+").unwrap();
+        let (answer, _) = self.stdout.split_once("  evidence: ").expect("evidence");
+        counts.replace_all(answer, "K/N").into_owned()
+    }
+}
+
 /// Waits until something is so.
 pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -207,19 +246,22 @@ pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
+fn all_processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Returns the processes whose command line holds this word.
 pub(super) fn processes_with(word: &str) -> Vec<i32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| {
+    let holds = |pid: &i32| {
         let line = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
         line.is_ok_and(|line| {
             String::from_utf8_lossy(&line)
                 .split('\0')
                 .any(|part| part == word)
         })
-    })
-    .collect()
+    };
+    all_processes().filter(holds).collect()
 }
 
 /// Returns a word that no other process has in its command line: a time to linger.

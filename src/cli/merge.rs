@@ -1,0 +1,101 @@
+//! What a merge brought: the search that follows one which found a merge.
+
+use crate::model::{Choices, Only, Place, Plan, Question};
+use crate::policy::{Search, Verdict};
+use crate::prepare;
+use crate::report::{Answer, Report};
+use crate::state::State;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A merge that was found.
+pub(super) struct Merge {
+    /// The commit.
+    place: Place,
+    /// What it merged, as `BASE..TIP` for each branch.
+    ranges: Vec<String>,
+}
+
+impl Merge {
+    /// Returns the merge that is the answer, if it is one.
+    pub(super) fn found(state: &State, report: &Report) -> Option<Self> {
+        let space = state.plan.space.as_ref()?;
+        let root = space.repository.as_ref()?;
+        let Some(Answer::Bisect(answer)) = &report.answer else {
+            return None;
+        };
+        let [culprit] = answer.culprits.as_slice() else {
+            return None;
+        };
+        let name = answer.after_fix.as_ref().unwrap_or(culprit);
+        let ranges = prepare::merged(Path::new(root.as_os_str()), name);
+        let mut places = space.choices.places().iter();
+        let place = places.find(|place| place.name == *name)?.clone();
+        (!ranges.is_empty()).then_some(Self { place, ranges })
+    }
+
+    /// Returns the search of what it merged, with what is left to be spent; nothing where that is
+    /// not wanted, or not clear.
+    pub(super) fn search(&self, state: &State, report: &Report) -> Option<Plan> {
+        let [range] = self.ranges.as_slice() else {
+            return None;
+        };
+        let mut plan = state.plan.clone();
+        let space = plan.space.as_mut()?;
+        if space.first_parent || report.verdict != Verdict::Found {
+            return None;
+        }
+        let root = Path::new(space.repository.as_ref()?.as_os_str());
+        let line = prepare::line(root, range, false).ok()?;
+        let mut places: Vec<Place> = line.commits.into_iter().map(Into::into).collect();
+        let Question::Bisect(asked) = &mut plan.question else {
+            return None;
+        };
+        if asked.fixed {
+            places.reverse();
+        }
+        space.choices = Choices::Places(places);
+        space.merge = Some(self.place.clone());
+        // They are of other places.
+        (space.known, space.weights) = (Vec::new(), Vec::new());
+        // A branch that does not fail in so many trials does not fail as the merge does.
+        let alpha = plan.alpha.value();
+        let clean = Search::of(state).and_then(|search| search.clean_trials_needed(alpha));
+        asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
+        if plan.rules.only.is_empty() && !asked.any_failure {
+            plan.rules.only = bugs(state);
+        }
+        let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
+        if let Some(most) = plan.stop.trials {
+            let ran = state.tallies().map(|(_, tally)| tally.ran()).sum();
+            plan.stop.trials = Some(left(most, ran)?);
+        }
+        if let Some(most) = plan.stop.duration_us {
+            let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
+            plan.stop.duration_us = Some(left(most, worked)?);
+        }
+        Some(plan)
+    }
+
+    /// Says what follows, or could.
+    pub(super) fn say(&self, goes_on: bool) -> String {
+        let ranges = self.ranges.join(", or --git ");
+        if goes_on {
+            format!(
+                "  it is a merge: going on with what it merged, as by the same with --git {ranges} (--first-parent stops here)"
+            )
+        } else {
+            format!("  it is a merge; what it merged is searched by the same with --git {ranges}")
+        }
+    }
+}
+
+/// Returns which failures were searched: of what was merged, no others are.
+fn bugs(state: &State) -> Vec<Only> {
+    let groups = state.tally(State::FAILING).groups.values();
+    let bugs = groups.filter(|group| group.is_the_bug);
+    let bugs: BTreeMap<String, Only> = bugs
+        .map(|group| (group.kind.name(), Only::of(&group.kind)))
+        .collect();
+    bugs.into_values().collect()
+}
