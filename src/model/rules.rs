@@ -69,6 +69,8 @@ pub enum Only {
     Oom,
     /// Output that matched `fail_if_out`.
     Output,
+    /// A service of somebody else that was there no more.
+    Gone,
     /// This very failure.
     #[serde(rename = "sig")]
     Signature(SignatureId),
@@ -84,6 +86,7 @@ impl Only {
             Kind::Leak => Self::Leak,
             Kind::Oom { .. } => Self::Oom,
             Kind::Output => Self::Output,
+            Kind::Gone => Self::Gone,
         }
     }
 
@@ -99,7 +102,8 @@ impl Only {
             (Self::Hang, Kind::Hang { .. })
             | (Self::Leak, Kind::Leak)
             | (Self::Oom, Kind::Oom { .. })
-            | (Self::Output, Kind::Output) => true,
+            | (Self::Output, Kind::Output)
+            | (Self::Gone, Kind::Gone) => true,
             _ => false,
         }
     }
@@ -114,6 +118,7 @@ impl fmt::Display for Only {
             Self::Leak => f.write_str("leak"),
             Self::Oom => f.write_str("oom"),
             Self::Output => f.write_str("output"),
+            Self::Gone => f.write_str("gone"),
             Self::Signature(id) => write!(f, "sig:{id}"),
         }
     }
@@ -128,6 +133,7 @@ impl FromStr for Only {
             "leak" => return Ok(Self::Leak),
             "oom" => return Ok(Self::Oom),
             "output" => return Ok(Self::Output),
+            "gone" => return Ok(Self::Gone),
             _ => {}
         }
         if let Some(code) = text.strip_prefix("code:") {
