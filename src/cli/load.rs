@@ -7,7 +7,8 @@ use crate::load::Live;
 use crate::model::{Http, Stage};
 use crate::report::words;
 use crate::scenario::{
-    Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Scenario, Span, Variant,
+    Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Request, Scenario, Span,
+    Variant,
 };
 use crate::stats::real;
 use clap::Args;
@@ -71,6 +72,15 @@ struct LoadFlags {
     /// With a rate: connections that requests wait for [default: 100]
     #[arg(long, value_name = "N", requires = "rate", help_heading = LOAD)]
     connections: Option<NonZeroU32>,
+    /// GET, POST ... [default: GET, with a body POST]
+    #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD)]
+    method: Option<String>,
+    /// A header to send: 'content-type: image/jpeg'
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header, help_heading = LOAD)]
+    header: Vec<(String, String)>,
+    /// A body to send; or files to take it from: @images/*.jpg
+    #[arg(short, long, value_name = "TEXT|@FILE", help_heading = LOAD)]
+    body: Option<String>,
     /// Requests of a life [default: 2000]
     #[arg(long, value_name = "N", help_heading = LOAD)]
     requests: Option<NonZeroU64>,
@@ -213,6 +223,16 @@ impl LoadFlags {
             scenario.ask = Some(Ask::Compare);
             scenario.variants = vec![variant("old", None), variant("fixed", Some(words))];
         }
+        if self.method.is_some() || !self.header.is_empty() || self.body.is_some() {
+            let file = self.body.as_ref().and_then(|body| body.strip_prefix('@'));
+            scenario.requests = vec![Request {
+                method: self.method,
+                headers: self.header.into_iter().collect(),
+                body_files: file.map(str::to_owned).into_iter().collect(),
+                body: self.body.clone().filter(|body| !body.starts_with('@')),
+                ..Request::default()
+            }];
+        }
         let load = scenario.load.get_or_insert_with(Said::default);
         fn set<T>(field: &mut Option<T>, said: Option<T>) {
             if said.is_some() {
@@ -250,6 +270,11 @@ impl LoadFlags {
         set(&mut load.log_requests, self.log_requests.then_some(true));
         set(&mut load.own_target, self.own_target);
     }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn http(text: &str) -> Result<Http, String> {

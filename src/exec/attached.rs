@@ -72,7 +72,7 @@ impl Lives {
             }
         };
         let ending = match held {
-            Some((_, held)) if dead => ending(&held).await,
+            Some((pid, held)) if dead => ending(pid, &held).await,
             _ => Ending::Stopped,
         };
         let elapsed = begun.elapsed();
@@ -140,10 +140,10 @@ impl Lives {
 }
 
 /// Returns how it ended, once its parent knows.
-async fn ending(held: &Pidfd) -> Ending {
+async fn ending(pid: i32, held: &Pidfd) -> Ending {
     let until = Instant::now() + ASKED;
     loop {
-        match held.status() {
+        match held.status().or_else(|| process::ended(pid)) {
             Some(Status::Exited(code)) => return Ending::Exited(code),
             Some(Status::Signaled(signal, core)) => return Ending::Signaled(Signal(signal), core),
             // Nobody tells: that it is gone is known from its clients.

@@ -298,6 +298,12 @@ fn notes(
                 "{of}failures came {when} than at a constant rate (a {why}?); the rate is an average"
             ));
         }
+        if let Some(load) = variant.load.as_ref().filter(|load| load.missed()) {
+            notes.push(format!(
+                "{of}only {} of {} requests were answered as expected: is the load what the service is made for?",
+                load.ends.get("ok").copied().unwrap_or(0), load.requests,
+            ));
+        }
         if variant.unkillable_processes > 0 {
             notes.push(format!(
                 "{of}{} could not be killed and may still live; see `unkillable` in the journal",

@@ -153,6 +153,11 @@ impl LoadTotals {
         }
     }
 
+    /// True when most of the answers were wrong.
+    pub(super) fn missed(&self) -> bool {
+        self.errors * 2 > self.requests
+    }
+
     /// Says what the clients saw.
     pub fn lines(&self) -> Vec<String> {
         if self.lives == 0 {

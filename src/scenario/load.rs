@@ -218,10 +218,15 @@ impl Scenario {
         mut target: Target,
         base: &Path,
     ) -> Result<(Vec<RequestPlan>, Target), Refusal> {
-        if self.requests.is_empty() {
-            if let (None, Some(before)) = (&said.url, before) {
-                return Ok((before.requests.clone(), target));
-            }
+        if let (true, None, Some(before)) = (self.requests.is_empty(), &said.url, before) {
+            return Ok((before.requests.clone(), target));
+        }
+        let lone = match self.requests.as_slice() {
+            [] => Some(Request::default()),
+            [one] if one.path.is_none() => Some(one.clone()),
+            _ => None,
+        };
+        if let Some(lone) = lone {
             let path = path_of(&target.base).to_owned();
             target.base.truncate(target.base.len() - path.len());
             let path = if path.is_empty() {
@@ -231,7 +236,7 @@ impl Scenario {
             };
             let request = Request {
                 path: Some(path),
-                ..Request::default()
+                ..lone
             };
             return Ok((vec![request.plan(0, base)?], target));
         }

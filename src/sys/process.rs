@@ -1,5 +1,6 @@
 //! Processes as `/proc` shows them.
 
+use super::child::Status;
 use std::fs;
 use std::time::Duration;
 
@@ -131,6 +132,12 @@ pub fn state(pid: i32) -> Option<(char, Identity)> {
             start: stat.starttime,
         },
     ))
+}
+
+/// Returns how a process ended that nobody has asked about yet.
+pub fn ended(pid: i32) -> Option<Status> {
+    let stat = stat(pid).filter(|stat| stat.state == 'Z')?;
+    stat.exit_code.map(Status::from_raw)
 }
 
 /// Returns what can be known of a process; nothing when it is gone.

@@ -101,14 +101,17 @@ fn every_end_has_its_own_name() {
 
 #[test]
 fn what_goes_wrong_with_an_answer_is_no_death() {
-    for (end, name) in [
-        ("--close", "closed early (head)"),
-        ("--eof-in-body", "closed early (body)"),
+    // On a kept connection an end before the answer is nobody's fault, and sent again.
+    for (end, name, requests_each) in [
+        ("--close", "closed early (head)", "1"),
+        ("--close", "closed while idle, sent again", "1000"),
+        ("--eof-in-body", "closed early (body)", "1000"),
     ] {
         let sandbox = Sandbox::new();
+        let each = ["--requests-per-connection", requests_each];
         let (report, said) = dies(
             &sandbox,
-            &["-n", "1", "-c", "4", "--requests", "300"],
+            &[&["-n", "1", "-c", "4", "--requests", "300"], &each[..]].concat(),
             &["--at", "100", end],
         );
         let variant = only(&report);
@@ -247,7 +250,13 @@ fn nothing_of_a_service_is_left_behind() {
 fn only_this_machine_is_put_under_load() {
     let sandbox = Sandbox::new();
     let said = sandbox.provoke(&["load", "http://192.0.2.1:8080/", "--", "true"]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: `192.0.2.1` (192.0.2.1) is not this machine
+
+    hint: load on a machine that is not yours is an attack; if it is yours, say so: --i-own-this-target 192.0.2.1
+    [exit status: Some(2)]
+    ");
 }
 
 #[test]
@@ -265,5 +274,131 @@ fn what_is_no_target_is_said() {
         assert_eq!(said.code, Some(2), "{said}");
     }
     let said = sandbox.provoke(&["load", "127.0.0.1:8080", "--", "true"]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: `127.0.0.1:8080` is neither a URL nor a file
+
+    hint: a URL begins with http:// or https://
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/classify");
+    let number = port.to_string();
+    let mut service = sandbox
+        .any(&example("dieat"), &["--port", &number, "--at", "100"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let args = [
+        &url,
+        "--attach",
+        "listener",
+        "-n",
+        "1",
+        "-c",
+        "4",
+        "--requests",
+        "500",
+    ];
+    let more = ["--warm-requests", "0", "--capture", "off"];
+    let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
+    service.wait().unwrap();
+    // How it ended is known where the kernel tells, or where nobody has asked yet.
+    let variant = only(&report);
+    assert_eq!(variant["failures"], 1, "{said}");
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    assert_eq!(
+        variant["load"]["served_before_death"],
+        serde_json::json!([99]),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_load_that_misses_the_service_is_pointed_out() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let number = port.to_string();
+    let command = [example("racyd"), "--port".to_owned(), number];
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    // It wants POST.
+    let args = ["-n", "1", "-c", "2", "--requests", "20"];
+    let (report, said) = load(&sandbox, port, &args, &command);
+    assert_eq!(only(&report)["load"]["ends"]["status 404"], 20, "{said}");
+    let note = report["notes"][0].as_str().unwrap();
+    assert!(
+        note.starts_with("only 0 of 20 requests were answered as expected"),
+        "{note}"
+    );
+    let args = [&args[..], &["-X", "POST", "-b", "hello"]].concat();
+    let (report, said) = load(&sandbox, port, &args, &command);
+    assert_eq!(only(&report)["load"]["ends"]["ok"], 20, "{said}");
+}
+
+#[test]
+fn old_and_new_take_turns_life_by_life() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/classify");
+    let server = format!("{} --port {port} --at", example("dieat"));
+    let (old, new) = (format!("{server} 50"), format!("{server} 1000000"));
+    let args = [
+        &url,
+        "-c",
+        "2",
+        "--requests",
+        "60",
+        "--warm-requests",
+        "0",
+        "--seed",
+        "1",
+    ];
+    let more = [
+        "--quiet-time",
+        "1ms",
+        "--capture",
+        "off",
+        "--serve",
+        &old,
+        "--fixed",
+        &new,
+    ];
+    let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
+    assert_eq!(report["verdict"], "different", "{said}");
+    let of = |name: &str| {
+        let all = report["variants"].as_array().unwrap();
+        all.iter().find(|one| one["name"] == name).unwrap().clone()
+    };
+    assert_eq!(of("old")["failures"], of("old")["trials"], "{said}");
+    assert_eq!(of("fixed")["failures"], 0, "{said}");
+}
+
+#[test]
+fn a_fix_is_confirmed_under_the_load_of_the_run_before() {
+    let sandbox = Sandbox::new();
+    let server = example("dieat");
+    let (_, said) = dies(
+        &sandbox,
+        &["-n", "2", "-c", "2", "--requests", "60", "--out", "before"],
+        &["--at", "50"],
+    );
+    assert_eq!(said.code, Some(1), "{said}");
+    let line = std::fs::read_to_string(sandbox.path("before/events.jsonl")).unwrap();
+    let started: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let base = started.to_string();
+    let at = base.find("http://127.0.0.1:").unwrap() + "http://127.0.0.1:".len();
+    let port: String = base[at..]
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    let command = ["--", &server, "--port", &port, "--at", "1000000"];
+    let args = [&["--baseline", "before"], &command[..]].concat();
+    let (report, said) = sandbox.ask("confirm", &args);
+    assert_eq!(report["verdict"], "fixed", "{said}");
+    assert_eq!(said.code, Some(0), "{said}");
 }
