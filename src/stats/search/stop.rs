@@ -295,3 +295,28 @@ impl Bisection {
             .sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use super::*;
+
+    #[test]
+    fn what_a_close_background_would_explain_keeps_the_search_open() {
+        // Version 6 fails at a third of the rate of the newest: probably bad, and if not, then by a background.
+        let verdict = |clean_before: u64| {
+            let mut search = Bisection::new(8, &Model::default(), None);
+            search.observe_many(8, 5, 100);
+            search.observe_many(6, 5, 164);
+            search.observe_many(5, 0, clean_before);
+            (search.verdict(&Stop::at(0.05)), search.likeliest().mass)
+        };
+        let (open, mass) = verdict(235);
+        assert!(matches!(open, Verdict::Open(_)) && mass > 0.98, "{open:?}");
+        let (known, _) = verdict(400);
+        assert!(
+            matches!(known, Verdict::Known(group) if group.first == 6),
+            "{known:?}"
+        );
+    }
+}
