@@ -6,7 +6,7 @@
 //! or more: a few of its failures, come early, look like those of a bad version. A class has no say where what it
 //! holds against the answer is a trifle, a tenth of delta. What counts is what it holds against it: a class that
 //! is improbable, but all for another answer, is how a search went wrong that took failures of the background
-//! for the bug. (64 versions, p = .03, q = .01: .05 wrong; where a class had no say below .02, .08.)
+//! for the bug. (64 versions, p = .03, q = .01: .058 wrong; where a class had no say below .02, .08.)
 
 use super::super::{clean_runs_needed, fisher};
 use super::posterior::{Bisection, sum};
