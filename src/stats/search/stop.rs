@@ -53,8 +53,8 @@ pub struct Stop {
     pub(super) alpha: f64,
 }
 
-/// The share of the error that the posterior may leave where no background is possible, or one that is close
-/// to the failure rate. Where the true rate is low, a baseline of five failures makes it look higher more
+/// The share of the error that the posterior may leave where no background is possible, or where there is one.
+/// Where the true rate is low, a baseline of five failures makes it look higher more
 /// often than lower, and a posterior that leaves 5 % is wrong in 6 % of searches.
 const OPTIMISM: f64 = 0.8;
 
