@@ -11,5 +11,6 @@ mod layers;
 mod loop_and_fold;
 mod making;
 mod packages;
+mod ramp;
 mod slot;
 mod victim;
