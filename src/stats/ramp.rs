@@ -41,8 +41,9 @@ const BLOCKS: usize = 8;
 const FAILURES: u64 = 3;
 /// The share of the error that this comparison may have: a level was chosen because it had failed.
 const APART: f64 = 0.5;
-/// The chance that a level is wrongly held to fail more rarely than at the rate that is searched.
-const RARE: f64 = 0.05;
+/// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
+/// it is asked after every life, and what is at stake is the answer itself.
+const RARE: f64 = 0.01;
 /// So many times the lives of a guard, after which two levels that both fail are left as they are.
 const PATIENCE: u64 = 10;
 /// Below this much in all, everything is computed anew from logarithms.

@@ -535,8 +535,8 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
 }
 
 /// A run of each question, that is not over at once.
-fn questions() -> [(Plan, Vec<f64>); 10] {
-    [
+fn questions() -> Vec<(Plan, Vec<f64>)> {
+    vec![
         (fixed_side(3, 30), vec![0.0]),
         (fixed_side(3, 30), vec![0.02]),
         (compare("failing", 2, "duration = '1h'"), vec![0.2, 0.0]),
@@ -553,7 +553,7 @@ fn questions() -> [(Plan, Vec<f64>); 10] {
     ]
 }
 
-static QUESTIONS: LazyLock<[(Plan, Vec<f64>); 10]> = LazyLock::new(questions);
+static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 
 /// Asserts that a run which is cut after so many events and resumed ends as it would have.
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
