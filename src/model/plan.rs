@@ -460,6 +460,7 @@ impl Plan {
                 .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
             && self.has_reference()
             && self.has_choices()
+            && self.has_clients()
     }
 
     /// Where no cores are dumped, no crash is known by its stack: then every failure with its
@@ -517,6 +518,16 @@ impl Plan {
             (Question::Bisect(_) | Question::Reduce(_), None) => false,
             _ => self.space.is_none() && variants().all(|one| one.choice.is_none()),
         }
+    }
+
+    fn has_clients(&self) -> bool {
+        let Question::Ramp(asked) = &self.question else {
+            return true;
+        };
+        let levels = self.variants.iter().map(|one| one.clients.unwrap_or(0));
+        let levels: Vec<u32> = levels.collect();
+        let upwards = levels.windows(2).all(|pair| pair[0] < pair[1]);
+        upwards && levels[0] > 0 && (1..1_000_000).contains(&asked.detect)
     }
 
     /// Returns the variant of this number.

@@ -26,10 +26,9 @@ pub enum Question {
 pub struct Ramp {
     /// The rate, in millionths of a life, from which on a level is said to fail.
     pub detect: u32,
-    /// Silent lives that a level is at first believed after; the two around the answer are
-    /// tried until the rate is excluded.
+    /// A level at twice the answer is tried as well: it may not be that more load fails more often.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub quick: Option<u32>,
+    pub above: bool,
 }
 
 /// A search in the plan's space.

@@ -12,6 +12,7 @@
 //! | [`Rates`] | do variants fail at different rates? |
 //! | [`Bisect`] | which place of an ordered list is the first that fails? |
 //! | [`Reduce`] | which smallest set of things keeps the failure? |
+//! | [`Ramp`] | from how many clients on does it fail? |
 //! | [`Collect`] | after any of these: what did the failures leave behind? |
 
 mod bisect;
@@ -19,6 +20,7 @@ mod blocks;
 mod capture;
 mod confirm;
 mod race;
+mod ramp;
 mod rates;
 mod reduce;
 mod repeat;
@@ -28,6 +30,7 @@ pub use bisect::{Bisect, Search};
 pub use capture::Collect;
 pub use confirm::{Confirm, Progress, doubtful};
 pub use race::{Race, Standing};
+pub use ramp::Ramp;
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
 pub use repeat::Repeat;
@@ -69,7 +72,8 @@ pub trait Policy: Send + Sync {
 /// Returns the policy that answers the question of a plan.
 pub fn of(plan: &Plan) -> &'static dyn Policy {
     match &plan.question {
-        Question::Rate | Question::Ramp(_) => &Repeat,
+        Question::Rate => &Repeat,
+        Question::Ramp(_) => &Ramp,
         Question::Confirm(_) => &Confirm,
         Question::Compare(compare) => match compare.find {
             Find::Failing => &Race,

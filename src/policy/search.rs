@@ -1,4 +1,4 @@
-//! What `bisect` and `reduce` have in common: first what fails is seen to fail, and what is chosen
+//! What `bisect`, `reduce` and in part `load` have in common: first what fails is seen to fail, and what is chosen
 //! then is made before it is tried.
 //!
 //! How often it fails is what every other step rests on, so that comes first, whatever else is
@@ -27,7 +27,7 @@ const AHEAD: u64 = 3;
 
 /// True when so many trials are not counted yet that more of them would be launched blindly: where a
 /// failure takes much longer than a pass, as a hang does, the other lanes would run for nothing.
-fn is_crowded(state: &State) -> bool {
+pub(super) fn is_crowded(state: &State) -> bool {
     let ids = state.tallies().map(|(id, _)| id);
     let waiting: u64 = ids.map(|id| state.in_flight(id)).sum();
     waiting >= AHEAD * u64::from(state.plan.jobs)

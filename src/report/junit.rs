@@ -68,6 +68,7 @@ fn verdict(report: &Report, answer: &Answer) -> TestSuite {
         Answer::Confirm(_) => ("confirm", "the bug is fixed"),
         Answer::Compare(_) => ("compare", "variants do not differ"),
         Answer::Bisect(_) => ("bisect", "the first that fails is found"),
+        Answer::Ramp(_) => ("ramp", "the level from which on it fails is found"),
         Answer::Reduce(_) => ("reduce", "what the failure needs is found"),
     };
     let mut status = match report.verdict {

@@ -5,7 +5,7 @@
 //! on what is a table, a link, a mention or HTML.
 
 use super::answer::VariantStanding;
-use super::{Answer, KindSeen, Report, Variant, words};
+use super::{Answer, KindSeen, Report, Variant, bars, words};
 use crate::model::Depth;
 use std::fmt::Write as _;
 use std::io;
@@ -43,6 +43,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     tally(report, several, out)?;
     kinds(report, several, out)?;
     signatures(report, several, out)?;
+    served(report, several, out)?;
     let mut lines = Vec::new();
     for variant in &report.variants {
         let of = if several {
@@ -175,6 +176,25 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
         }
     }
     writeln!(out)
+}
+
+/// What services had answered before they died.
+fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    for variant in &report.variants {
+        let served = variant.load.iter().map(|load| &load.served_before_death);
+        let bars: Vec<String> = served.flat_map(|served| bars::drawn(served)).collect();
+        if bars.is_empty() {
+            continue;
+        }
+        let of = if several {
+            format!(" of {}", code(&variant.name))
+        } else {
+            String::new()
+        };
+        writeln!(out, "Answers before each death{of}:\n")?;
+        writeln!(out, "```text\n{}\n```\n", bars.join("\n"))?;
+    }
+    Ok(())
 }
 
 /// Which failures these are, where more is known of one than how it ended.

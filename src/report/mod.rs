@@ -5,6 +5,7 @@
 //! field names are a promise; `docs/report.md` describes them.
 
 pub mod answer;
+pub mod bars;
 mod csv;
 mod derive;
 mod export;

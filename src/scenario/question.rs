@@ -33,7 +33,7 @@ impl Scenario {
             Ask::Reduce => Ok(Question::Reduce(search())),
             Ask::Ramp => Ok(Question::Ramp(Ramp {
                 detect: self.detect(),
-                quick: None,
+                above: false,
             })),
         }
     }

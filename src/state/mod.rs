@@ -11,6 +11,7 @@
 
 mod contrast;
 mod load;
+mod ramp;
 mod search;
 mod series;
 mod tally;
@@ -25,6 +26,7 @@ use crate::model::{
     Around, Choice, Event, Host, Kind, Level, LoadSeen, Observation, Outcome, Plan, SignatureId,
     StopCause, Survey, Trial, TrialId, VariantId, Void,
 };
+use crate::stats::ramp::Ramp;
 use crate::stats::search::{Bisection, Reduction, Screen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -121,6 +123,8 @@ pub struct State {
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
     pub search: Option<Bisection>,
+    /// What is known of the levels of load, where the first that fails is searched.
+    pub ramp: Option<Ramp>,
     /// Which things can be left out at all, once everything together has failed often enough.
     pub screen: Option<Screen>,
     /// What is known of a set of things, where the smallest that fails is searched, and everything
@@ -230,6 +234,7 @@ impl State {
                 .collect(),
             making: BTreeSet::new(),
             search: search::bisection(&plan),
+            ramp: ramp::ramp(&plan),
             screen: None,
             reduction: None,
             first_failure: None,
@@ -336,6 +341,7 @@ impl State {
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.search = search::bisection(&self.plan);
+                    self.ramp = ramp::ramp(&self.plan);
                 }
                 self.around = Series::default();
                 for (id, open) in &mut self.open {
@@ -562,7 +568,7 @@ impl State {
     /// Returns the variants of which nothing but other failures comes: a search that learned
     /// nothing of one would choose it for ever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
-        let searched = self.plan.space.is_some();
+        let searched = self.plan.space.is_some() || self.ramp.is_some();
         let useless = |tally: &Tally| match tally.trials() {
             0 => tally.other >= ONLY_OTHERS,
             some => tally.other >= OTHERS.max(2 * some),

@@ -125,6 +125,9 @@ impl State {
         {
             search.observe(place as usize, failed);
         }
+        if let Some(ramp) = &mut self.ramp {
+            ramp.observe(trial.variant.index(), failed);
+        }
         if self.reduction.is_some() {
             let set = self.set(trial.variant).map(|set| self.free_of(set));
             if let (Some(reduction), Some(set)) = (&mut self.reduction, set) {
@@ -152,6 +155,9 @@ impl State {
 
     /// Takes into account that a variant cannot be tried.
     pub(super) fn forget(&mut self, variant: VariantId) {
+        if let Some(ramp) = &mut self.ramp {
+            ramp.untestable(variant.index());
+        }
         match &self.plan.variant(variant).choice {
             Some(Choice::Place(place)) => {
                 if let Some(search) = &mut self.search {

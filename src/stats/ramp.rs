@@ -13,11 +13,15 @@
 //!   model says, and so often that the two are told apart by their own lives;
 //! * **above**, where that is asked for: a level at twice the answer fails, too.
 //!
-//! A failure in the guard is a failure like any other, so the search goes on lower down. All is
-//! computed from the counts alone, whatever their order.
+//! A failure in the guard is a failure like any other, so the search goes on lower down; unless the
+//! level fails so rarely that the rate which is searched for is excluded there all the same: then it
+//! is below the answer with its few failures. All is computed from the counts alone, whatever their
+//! order.
 
 use super::confirm::clean_runs_needed;
 use super::convert::real;
+use super::fisher::fisher;
+use super::interval::upper_one_sided;
 use super::plan::clean_runs_at_known_rate;
 use std::ops::RangeInclusive;
 
@@ -37,6 +41,11 @@ const BLOCKS: usize = 8;
 const FAILURES: u64 = 3;
 /// The share of the error that this comparison may have: a level was chosen because it had failed.
 const APART: f64 = 0.5;
+/// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
+/// it is asked after every life, and what is at stake is the answer itself.
+const RARE: f64 = 0.01;
+/// So many times the lives of a guard, after which two levels that both fail are left as they are.
+const PATIENCE: u64 = 10;
 /// Below this much in all, everything is computed anew from logarithms.
 const UNDERFLOW: f64 = 1e-200;
 /// Gains that differ by less than this share are equal.
@@ -159,14 +168,19 @@ impl Ramp {
 
     /// Takes one life into account.
     pub fn observe(&mut self, level: usize, failed: bool) {
+        let before = self.is_rare(level);
         let lives = &mut self.lives[level];
         lives.runs += 1;
         lives.failures += u64::from(failed);
+        let rare = self.is_rare(level);
+        if rare != before {
+            return self.rebuild();
+        }
         let width = self.cells.len();
         for first in 0..=self.levels.len() {
             let row = &mut self.masses[first * width..(first + 1) * width];
             if level < first {
-                if failed {
+                if failed && !rare {
                     row.fill(0.0);
                 }
                 continue;
@@ -186,6 +200,23 @@ impl Ramp {
         self.lives[level].failures += failures;
         self.lives[level].runs += runs;
         self.rebuild();
+    }
+
+    /// True when a level failed, but so rarely that the rate searched for is excluded.
+    fn is_rare(&self, level: usize) -> bool {
+        self.lives[level].failures > 0 && self.is_excluded(level, RARE)
+    }
+
+    /// True when the lives of a level alone exclude the rate searched for.
+    fn is_excluded(&self, level: usize, delta: f64) -> bool {
+        let Lives { failures, runs } = self.lives[level];
+        runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
+    }
+
+    /// Returns the lowest level that failed, and not so rarely that it does not matter.
+    pub fn lowest_failing(&self) -> Option<usize> {
+        let failed = |level: &usize| self.lives[*level].failures > 0 && !self.is_rare(*level);
+        (0..self.levels.len()).find(failed)
     }
 
     /// Says that nothing more is learned of a level.
@@ -221,7 +252,7 @@ impl Ramp {
         let mut lns = Vec::with_capacity((count + 1) * self.cells.len());
         for first in 0..=count {
             let prior = if first == count { NEVER } else { each };
-            let below = self.lives[..first].iter().any(|lives| lives.failures > 0);
+            let below = self.lowest_failing().is_some_and(|level| level < first);
             for cell in &self.cells {
                 let mut ln = (prior * cell.weight).ln();
                 for (level, lives) in self.lives.iter().enumerate().skip(first) {
@@ -357,10 +388,30 @@ impl Ramp {
         self.guard(delta).max(apart.unwrap_or(u64::MAX))
     }
 
+    /// True when a level is known to fail more often than the one below it, by their own lives.
+    fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
+        let [one, other] = [level, below].map(|level| self.lives[level]);
+        let chance = fisher(one.failures, one.runs, other.failures, other.runs).greater;
+        chance <= APART * delta
+    }
+
     /// Returns the level at twice one or more, which is to fail if it does.
     pub fn above(&self, level: usize) -> Option<usize> {
         let twice = 2.0 * self.levels[level];
         self.open().find(|one| self.levels[*one] >= twice)
+    }
+
+    /// Returns the level below the likeliest, with its lives and those it needs, where nothing else
+    /// is missing.
+    pub fn guarding(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
+        let (group, never) = self.likeliest();
+        if never || group.mass < 1.0 - rule.delta {
+            return None;
+        }
+        let level = *group.levels.end();
+        let below = self.below(level)?;
+        let needed = self.needed_below(level, rule.delta);
+        Some((below, self.lives[below].runs, needed))
     }
 
     /// Says what to do next.
@@ -376,21 +427,37 @@ impl Ramp {
             return self.choose().map_or(Next::Stuck, Next::Try);
         }
         if never {
-            let clean = self.lives[top].runs >= self.guard(rule.delta);
-            return if clean { Next::Never } else { Next::Try(top) };
+            let over = self.is_excluded(top, rule.delta);
+            return if over { Next::Never } else { Next::Try(top) };
         }
         let level = *group.levels.end();
         let lives = self.lives[level];
         if let Some(below) = self.below(level) {
-            let (seen, guard) = (self.lives[below].runs, self.guard(rule.delta));
+            let guard = self.guard(rule.delta);
             let needed = self.needed_below(level, rule.delta);
             // Another failure is cheaper than the clean lives that so few ask for.
             if needed > guard && lives.failures < FAILURES {
                 return Next::Try(level);
             }
-            if seen < needed {
+            let seen = self.lives[below];
+            if !self.is_excluded(below, rule.delta) {
                 return Next::Try(below);
             }
+            if seen.failures == 0 && seen.runs < needed {
+                return Next::Try(below);
+            }
+            if seen.failures > 0 && !self.is_apart(level, below, rule.delta) {
+                let least = if seen.runs < lives.runs { below } else { level };
+                let patient = self.lives[least].runs < guard.saturating_mul(PATIENCE);
+                return if patient {
+                    Next::Try(least)
+                } else {
+                    Next::Stuck
+                };
+            }
+        } else if lives.failures < FAILURES {
+            // One failure may be of a rate that is not searched for.
+            return Next::Try(level);
         }
         match self.above(level).filter(|_| rule.above) {
             Some(above) if !self.holds_from(above, rule.delta) => Next::Try(above),
@@ -420,7 +487,7 @@ impl Ramp {
     /// True when a level or one above it failed, or the first of them is known not to.
     fn holds_from(&self, level: usize, delta: f64) -> bool {
         let failed = self.lives[level..].iter().any(|lives| lives.failures > 0);
-        failed || self.lives[level].runs >= self.guard(delta)
+        failed || self.is_excluded(level, delta)
     }
 }
 
@@ -474,10 +541,28 @@ mod tests {
     #[test]
     fn a_failure_in_the_guard_takes_the_search_further_down() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
-        let rare = |level, turn| level == 4 && turn == 20;
-        let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
+        let again = |level, turn| level == 4 && turn >= 20;
+        let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || again(level, turn));
         assert_eq!(over, Next::From(4));
         assert!(ramp.lives()[3].runs >= 29, "{:?}", ramp.lives());
+    }
+
+    #[test]
+    fn a_level_that_fails_much_more_rarely_is_below_the_answer() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let rare = |level, turn| level == 4 && turn == 2;
+        let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
+        assert_eq!(over, Next::From(5));
+        assert_eq!(ramp.lives()[4].failures, 1);
+        assert_eq!(ramp.lowest_failing(), Some(5));
+    }
+
+    #[test]
+    fn two_levels_that_fail_alike_are_not_tried_for_ever() {
+        let mut ramp = Ramp::new(&[1, 2], 0.1);
+        let often = |level: usize, turn: u64| turn % (19 - level as u64) == 1;
+        let (_, tried) = finish(&mut ramp, often);
+        assert!(tried.len() < 1000, "{}", tried.len());
     }
 
     #[test]
@@ -524,9 +609,9 @@ mod tests {
         let lives = [(6, true), (4, false), (5, true), (4, false), (6, false)];
         let mut one = Ramp::new(&LEVELS, 0.1);
         let mut other = one.clone();
-        lives
-            .iter()
-            .for_each(|(at, failed)| one.observe(*at, *failed));
+        for (at, failed) in lives {
+            one.observe(at, failed);
+        }
         other.observe_many(4, 0, 2);
         other.observe_many(6, 1, 2);
         other.observe_many(5, 1, 1);
@@ -539,7 +624,7 @@ mod tests {
     fn thousands_of_lives_do_not_underflow() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         (0..10_000).for_each(|_| ramp.observe(0, false));
-        ramp.observe(0, true);
+        (0..2000).for_each(|_| ramp.observe(0, true));
         assert!((ramp.posterior()[0] - 1.0).abs() < 1e-9);
     }
 }

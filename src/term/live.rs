@@ -5,7 +5,7 @@ use crate::model::{
     Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
 use crate::oracle;
-use crate::policy::{self, Collect, Progress, Race, Search, Standing};
+use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
 use crate::report::words;
 use crate::state::{Sink, State};
 use crate::stats::{confidence_sequence, real};
@@ -268,7 +268,8 @@ impl Sink for Live {
 /// How far the answer has come: by the numbers that count, those of the gap-free prefix.
 fn progress(state: &State) -> Option<String> {
     match &state.plan.question {
-        Question::Rate | Question::Ramp(_) => rate(state),
+        Question::Rate => rate(state),
+        Question::Ramp(_) => ramped(state),
         Question::Confirm(_) => {
             let progress = Progress::of(state)?;
             let needed = progress.needed?;
@@ -320,6 +321,28 @@ fn narrowed(state: &State) -> Option<String> {
         words::sanitize(best),
         words::percent(group.mass),
     ))
+}
+
+/// What is known of the levels of load so far.
+fn ramped(state: &State) -> Option<String> {
+    let ramp = state.ramp.as_ref()?;
+    let name = |level: usize| words::sanitize(&state.plan.variants[level].name);
+    let fails = ramp.lowest_failing();
+    if let Some((below, seen, needed)) = ramp.guarding(&Ramp::rule(state)) {
+        let seen = seen.min(needed);
+        return Some(format!("at {} clean {seen} of {needed}", name(below)));
+    }
+    match fails {
+        Some(level) => {
+            let left = ramp.credible(1.0 - state.plan.alpha.value()).len() as u64;
+            let left = words::plural(left, "level");
+            Some(format!("fails at {}, {left} left", name(level)))
+        }
+        None => {
+            let tried = ramp.lives().iter().rposition(|lives| lives.runs > 0)?;
+            Some(format!("no failure up to {}", name(tried)))
+        }
+    }
 }
 
 /// What a search found to be needed so far.

@@ -4,7 +4,7 @@
 use super::table;
 use crate::model::Depth;
 use crate::policy::Verdict;
-use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, words};
+use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, bars, words};
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,6 +22,9 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
     if let Some(Answer::Bisect(answer)) = &report.answer {
         out.push_str(&table::points(answer));
     }
+    if let Some(Answer::Ramp(answer)) = &report.answer {
+        out.push_str(&table::levels(answer, report.confidence));
+    }
     let one_by_one = matches!(report.answer, None | Some(Answer::Confirm(_)));
     for variant in report.variants.iter().filter(|_| one_by_one) {
         if !variant.name.is_empty() {
@@ -32,6 +35,11 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
         kinds(&mut out, variant);
         for line in variant.load.iter().flat_map(LoadTotals::lines) {
             let _ = writeln!(out, "    {}", words::sanitize(&line));
+        }
+        if let Some(load) = &variant.load {
+            for line in bars::drawn(&load.served_before_death) {
+                let _ = writeln!(out, "      {}", style(line).dim());
+            }
         }
     }
     if let Some(given) = &report.answer {
@@ -284,7 +292,7 @@ fn next(report: &Report) -> Option<String> {
             style(format!("provoke confirm --baseline {}", report.run)).bold()
         )),
         // How often each was tried was chosen by how often it failed.
-        Some(Answer::Bisect(_) | Answer::Reduce(_)) => None,
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_)) => None,
         _ => confirm(report, variant),
     };
     let explained = explained(variant)

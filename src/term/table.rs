@@ -3,7 +3,7 @@
 use super::summary::groups;
 use crate::model::Find;
 use crate::policy::Standing;
-use crate::report::answer::Bisection;
+use crate::report::answer::{Bisection, LevelOfLoad, Threshold};
 use crate::report::{Answer, Report, Variant, words};
 use crate::stats;
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
@@ -124,6 +124,61 @@ pub(super) fn points(answer: &Bisection) -> String {
             },
         );
         let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+/// Returns what is known of the levels of load that were tried.
+pub(super) fn levels(answer: &Threshold, confidence: f64) -> String {
+    let interval = format!("{confidence} %");
+    let heads = [
+        "clients",
+        "lives",
+        "crashed",
+        &interval,
+        "served before death",
+    ];
+    let row = |level: &LevelOfLoad| {
+        let rate = level.interval.map_or(String::new(), |ends| {
+            if level.one_sided {
+                format!("0 .. {} %", words::percent_bound(ends[1]))
+            } else {
+                words::interval(ends)
+            }
+        });
+        let served = level.served_before_death.as_ref();
+        [
+            level.clients.to_string(),
+            level.lives.to_string(),
+            level.failures.to_string(),
+            format!("{rate}{}", if level.one_sided { " (*)" } else { "    " }),
+            served.map_or(String::new(), |[least, median, most]| {
+                format!("{least} / {median} / {most}")
+            }),
+        ]
+    };
+    let tried = answer.levels.iter().filter(|level| level.lives > 0);
+    let rows: Vec<[String; 5]> = tried.map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let fill = |column: usize, cell: &str| {
+        let cells = rows.iter().map(|row| row[column].len());
+        let width = cells.max().unwrap_or(0).max(heads[column].len());
+        pad_str(cell, width, Alignment::Right, None).into_owned()
+    };
+    let line = |cells: [&str; 5]| {
+        let cells: Vec<String> = (0..).zip(cells).map(|(at, cell)| fill(at, cell)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let mut out = String::new();
+    let _ = writeln!(out, "  {}", style(line(heads)).dim());
+    for row in &rows {
+        let _ = writeln!(out, "  {}", line(row.each_ref().map(String::as_str)));
+    }
+    if answer.levels.iter().any(|level| level.one_sided) {
+        let note = "(*) at most: no life failed. Served: least / median / most";
+        let _ = writeln!(out, "  {}", style(note).dim());
     }
     out
 }

@@ -12,12 +12,14 @@ use provoke::policy::{
     self, Policy as _, Progress, Race, Rates, Search, Standing, Step, StopRule, Verdict,
 };
 use provoke::state::State;
+use provoke::stats::ramp::Next;
 use provoke::stats::{clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::loop_and_fold::{begin, hash, plan};
+use crate::ramp::levels_of_load;
 
 const ALPHA: f64 = 0.05;
 const RATES: [f64; 3] = [0.5, 0.1, 0.03];
@@ -168,7 +170,7 @@ fn uniform(a: u64, b: u64) -> f64 {
     whole / 2_f64.powi(53)
 }
 
-fn failure(code: i32) -> Failure {
+pub(crate) fn failure(code: i32) -> Failure {
     let signature = Signature {
         id: SignatureId(code.cast_unsigned()),
         title: String::new(),
@@ -533,8 +535,8 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
 }
 
 /// A run of each question, that is not over at once.
-fn questions() -> [(Plan, Vec<f64>); 8] {
-    [
+fn questions() -> Vec<(Plan, Vec<f64>)> {
+    vec![
         (fixed_side(3, 30), vec![0.0]),
         (fixed_side(3, 30), vec![0.02]),
         (compare("failing", 2, "duration = '1h'"), vec![0.2, 0.0]),
@@ -546,10 +548,12 @@ fn questions() -> [(Plan, Vec<f64>); 8] {
         (compare("different", 3, "runs = 40"), vec![0.2, 0.2, 0.6]),
         search(8, 5, 0.6),
         reduction(6, 0.6),
+        ramp(&[1, 2, 4, 6, 8], 3, 0.5),
+        ramp(&[1, 2, 4], 3, 0.0),
     ]
 }
 
-static QUESTIONS: LazyLock<[(Plan, Vec<f64>); 8]> = LazyLock::new(questions);
+static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 
 /// Asserts that a run which is cut after so many events and resumed ends as it would have.
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
@@ -593,7 +597,7 @@ proptest! {
     #[test]
     fn any_run_that_is_cut_anywhere_ends_as_it_would_have(
         seed in any::<u64>(),
-        question in 0..8_usize,
+        question in 0..10_usize,
         lanes in 1..9_usize,
         order in prop_oneof![
             Just(Order::Random),
@@ -618,6 +622,12 @@ fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
         plan(&format!("ask = 'bisect'\nrange = '0..{places}'")),
         rates.collect(),
     )
+}
+
+/// Lives at these levels fail from one of them on, at one rate.
+fn ramp(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
+    let rates = (0..levels.len()).map(|level| if level < first { 0.0 } else { rate });
+    (levels_of_load(levels, false), rates.collect())
 }
 
 /// Of so many things two are needed, and with them it fails at one rate.
@@ -670,5 +680,37 @@ fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
         let mean = f64::from(trials) / f64::from(FEW);
         assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
         assert!(mean <= most, "{setting:?}: {mean}");
+    }
+}
+
+#[test]
+fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
+    const FEW: u32 = 60;
+    let levels = [1, 2, 4, 6, 8, 12, 16];
+    for (setting, most) in [(SETTINGS[0], 75.0), (SETTINGS[3], 110.0)] {
+        let (mut wrong, mut lives) = (0, 0);
+        for seed in 0..u64::from(FEW) {
+            let first = usize::try_from(hash(seed, 9) % 7).unwrap();
+            let (plan, rates) = ramp(&levels, first, 0.3);
+            let state = World::new(seed, &rates, setting).of(&plan);
+            wrong += u32::from(policy::Ramp::standing(&state) != Next::From(first));
+            let all = state.tallies().map(|(_, tally)| tally.trials());
+            lives += u32::try_from(all.sum::<u64>()).unwrap();
+        }
+        let mean = f64::from(lives) / f64::from(FEW);
+        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
+        assert!(mean <= most, "{setting:?}: {mean}");
+    }
+}
+
+#[test]
+fn lives_of_the_top_that_are_clean_exclude_the_rate_whatever_else_happens() {
+    for setting in SETTINGS {
+        let (plan, rates) = ramp(&[1, 2, 4, 8], 4, 0.0);
+        let mut world = World::new(3, &rates, setting);
+        (world.other, world.void) = (0.2, Some((Void::Skipped, 0.2)));
+        let state = world.of(&plan);
+        assert_eq!(verdict(&state), Verdict::NotThere, "{setting:?}");
+        assert!(passes(&state, 3) >= 29, "{setting:?}");
     }
 }

@@ -10,5 +10,6 @@ mod growth;
 mod interval;
 mod properties;
 mod race;
+mod ramp;
 mod search;
 mod trend;

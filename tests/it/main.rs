@@ -12,5 +12,6 @@ mod load;
 mod loop_and_fold;
 mod making;
 mod packages;
+mod ramp;
 mod slot;
 mod victim;

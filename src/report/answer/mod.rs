@@ -4,11 +4,13 @@
 mod bisect;
 mod compare;
 mod confirm;
+mod ramp;
 mod reduce;
 
 pub use bisect::{Bisection, LocalCheck, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
+pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
 
 use crate::model::{Measured, Plan, Question, VariantId};
@@ -28,6 +30,8 @@ pub enum Answer {
     Bisect(Box<Bisection>),
     /// What does the failure need?
     Reduce(Box<Reduction>),
+    /// From how many clients on does it fail?
+    Ramp(Box<Threshold>),
 }
 
 /// How often it failed before.
@@ -68,6 +72,7 @@ impl Answer {
             .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
             .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
             .or_else(|| Reduction::new(state).map(Box::new).map(Self::Reduce))
+            .or_else(|| Threshold::new(state).map(Box::new).map(Self::Ramp))
     }
 
     /// Returns it in one sentence.
@@ -77,6 +82,7 @@ impl Answer {
             Self::Compare(answer) => &answer.sentence,
             Self::Bisect(answer) => &answer.sentence,
             Self::Reduce(answer) => &answer.sentence,
+            Self::Ramp(answer) => &answer.sentence,
         }
     }
 
@@ -87,6 +93,8 @@ impl Answer {
             Self::Compare(answer) => answer.lines(),
             Self::Bisect(answer) => answer.lines(),
             Self::Reduce(answer) => answer.lines(),
+            // What there is to say more stands in the table.
+            Self::Ramp(_) => Vec::new(),
         }
     }
 
@@ -97,6 +105,7 @@ impl Answer {
             Self::Compare(answer) => &answer.assumptions,
             Self::Bisect(answer) => &answer.assumptions,
             Self::Reduce(answer) => &answer.assumptions,
+            Self::Ramp(answer) => &answer.assumptions,
         }
     }
 }
@@ -105,7 +114,8 @@ impl Answer {
 pub fn beforehand(state: &State) -> Vec<String> {
     let mut lines = super::assumed(state);
     lines.extend(match &state.plan.question {
-        Question::Rate | Question::Ramp(_) => Vec::new(),
+        Question::Rate => Vec::new(),
+        Question::Ramp(asked) => ramp::beforehand(state, asked),
         Question::Confirm(asked) => confirm::beforehand(state, asked),
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),

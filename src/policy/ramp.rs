@@ -1,0 +1,90 @@
+//! `load` at several levels: from how many clients on does it fail?
+//!
+//! Levels are doubled until one fails, narrowed down, and then the one below the answer is tried
+//! until it is known for itself that it does not fail as often as was asked: `stats::ramp`. With
+//! several lanes, what is under way is taken to end as is likelier; where it does not, a life or
+//! two were of less use.
+
+use super::search::{is_crowded, is_spent, stop_rule, under_way};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
+use crate::model::{Question, VariantId};
+use crate::state::State;
+use crate::stats::ramp::{Next, Rule};
+
+/// Searches the lowest level that fails.
+pub struct Ramp;
+
+impl Ramp {
+    /// Returns what the search is held to.
+    pub fn rule(state: &State) -> Rule {
+        let above = match &state.plan.question {
+            Question::Ramp(asked) => asked.above,
+            _ => false,
+        };
+        Rule {
+            delta: state.plan.alpha.value(),
+            above,
+        }
+    }
+
+    /// Returns what is to be done next, or what it came to.
+    pub fn standing(state: &State) -> Next {
+        let ramp = state.ramp.as_ref();
+        ramp.map_or(Next::Stuck, |ramp| ramp.next(&Self::rule(state)))
+    }
+}
+
+impl Policy for Ramp {
+    fn next(&self, state: &State) -> Step {
+        let (Some(ramp), Next::Try(level)) = (&state.ramp, Self::standing(state)) else {
+            return Step::Done;
+        };
+        if is_spent(state) {
+            return Step::finish(state);
+        }
+        if is_crowded(state) {
+            return Step::Wait;
+        }
+        let mut under_way = under_way(state).peekable();
+        if under_way.peek().is_none() {
+            return launch(level);
+        }
+        let mut ahead = ramp.clone();
+        for variant in under_way {
+            let level = variant.index();
+            let fails = ahead.fails(level) >= 0.5;
+            ahead.observe(level, fails);
+        }
+        match ahead.next(&Self::rule(state)) {
+            Next::Try(level) => launch(level),
+            _ => Step::Wait,
+        }
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        if nothing_counts(state) && untold(state) == 0 {
+            return Verdict::CouldNotTest;
+        }
+        match Self::standing(state) {
+            Next::From(_) => Verdict::Found,
+            // Each life of which it is not known may have failed.
+            Next::Never if untold(state) == 0 => Verdict::NotThere,
+            _ => Verdict::Undecided,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        stop_rule(state, self.verdict(state))
+    }
+
+    fn left(&self, state: &State) -> Option<u64> {
+        let guarding = state.ramp.as_ref()?.guarding(&Self::rule(state));
+        let (_, seen, needed) = guarding?;
+        Some(needed.saturating_sub(seen))
+    }
+}
+
+fn launch(level: usize) -> Step {
+    let level = u32::try_from(level).unwrap_or(u32::MAX);
+    Step::Launch(VariantId(level))
+}

@@ -1,0 +1,289 @@
+//! From how many clients on does it fail?
+
+use super::super::{bars, words};
+use super::{confidence, independence};
+use crate::model::{self, VariantId};
+use crate::policy::{self, Policy as _, Ramp, Verdict};
+use crate::state::{State, Tally};
+use crate::stats::ramp::Ramp as Known;
+use crate::stats::{self, real};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// From how many clients on it fails, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Threshold {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The lowest level that fails; null until that is known, or where none does.
+    pub fails_from: Option<u64>,
+    /// The highest level below it that could be tried, or of all where none fails; null until that
+    /// is known, or where the lowest level fails already.
+    pub clean_to: Option<u64>,
+    /// How likely it is that no other level is the first that fails.
+    pub probability: f64,
+    /// The rate of a life from which on a level was to be found.
+    pub detect: f64,
+    /// The rate from which on the level below is excluded; null until the answer is known.
+    pub excluded: Option<f64>,
+    /// Every level.
+    pub levels: Vec<LevelOfLoad>,
+    /// Where it is not known yet: clean lives of the level below the lowest that failed which would
+    /// settle it. Null where it is known, or so many lives would not.
+    pub missing: Option<u64>,
+    /// What speaks against that more load fails more often; null where nothing does.
+    pub not_monotone: Option<String>,
+    /// The chance that the answer is wrong.
+    pub error_rate: f64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// One level of load.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LevelOfLoad {
+    /// How many clients.
+    pub clients: u64,
+    /// Lives that count.
+    pub lives: u64,
+    /// Lives that failed.
+    pub failures: u64,
+    /// Between which rates it fails; null without a life.
+    pub interval: Option<[f64; 2]>,
+    /// The interval has one side: no life failed.
+    pub one_sided: bool,
+    /// How likely it is that it is the first that fails.
+    pub probability: f64,
+    /// Answers before each death: the fewest, the median and the most; null without a death.
+    pub served_before_death: Option<[u64; 3]>,
+    /// Why it could not be tried.
+    pub untestable: Option<String>,
+}
+
+impl LevelOfLoad {
+    fn new(state: &State, known: &Known, (id, tally): (VariantId, &Tally), mass: f64) -> Self {
+        let (failures, lives) = (tally.failures, tally.trials());
+        let alpha = state.plan.alpha.value();
+        let interval = match (failures, lives) {
+            (_, 0) => None,
+            // Of the level below the answer, how many there would be was known before.
+            (0, lives) => Some([0.0, stats::upper_one_sided(0, lives, alpha)]),
+            _ => {
+                let rule = policy::of(&state.plan).stop_rule(state, id);
+                let interval = policy::interval(rule, tally, alpha);
+                Some([interval.lo, interval.hi])
+            }
+        };
+        let served = tally.lives.deaths.iter().map(|(served, _)| *served);
+        let served: Vec<u64> = served.collect();
+        Self {
+            clients: clients(state, id.index()),
+            lives: known.lives()[id.index()].runs,
+            failures,
+            interval,
+            one_sided: failures == 0 && lives > 0,
+            probability: mass,
+            served_before_death: bars::spread(&served),
+            untestable: state.untestable.get(&id).cloned(),
+        }
+    }
+}
+
+impl Threshold {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let known = state.ramp.as_ref()?;
+        let alpha = state.plan.alpha.value();
+        let (group, never) = known.likeliest();
+        let last = *group.levels.end();
+        let verdict = Ramp.verdict(state);
+        let clean = match verdict {
+            Verdict::Found => known.below(last),
+            Verdict::NotThere => known.below(state.plan.variants.len()),
+            _ => None,
+        };
+        let level = |index: usize| clients(state, index);
+        let levels = state.tallies().zip(known.posterior());
+        let mut new = Self {
+            sentence: String::new(),
+            fails_from: (verdict == Verdict::Found && !never).then(|| level(last)),
+            clean_to: clean.map(level),
+            probability: group.mass,
+            detect: detect(state),
+            excluded: clean.map(|index| {
+                let lives = known.lives()[index];
+                stats::upper_one_sided(lives.failures, lives.runs, alpha)
+            }),
+            levels: levels
+                .map(|(tally, mass)| LevelOfLoad::new(state, known, tally, mass))
+                .collect(),
+            missing: missing(state, known).filter(|_| verdict == Verdict::Undecided),
+            not_monotone: not_monotone(state, known),
+            error_rate: alpha,
+            assumptions: assumptions(state),
+        };
+        let sentence = new.say(state, known, verdict);
+        new.sentence = match &new.not_monotone {
+            Some(why) => {
+                format!("{sentence}; but {why}: more load does not simply fail more often")
+            }
+            None => sentence,
+        };
+        Some(new)
+    }
+
+    fn say(&self, state: &State, known: &Known, verdict: Verdict) -> String {
+        let certain = confidence(&state.plan);
+        let bound = self.excluded.map(words::percent_bound).unwrap_or_default();
+        let some = self.clean_to.and_then(|clients| self.level(clients));
+        let some = some.filter(|level| level.failures > 0);
+        let some = some.map_or(String::new(), |level| {
+            format!(" ({} of {} crashed)", level.failures, level.lives)
+        });
+        match (verdict, self.fails_from, self.clean_to) {
+            (Verdict::Found, Some(fails), Some(clean)) => format!(
+                "threshold: between {clean} and {fails}. At {clean}, a crash rate of {bound} % or more a life is excluded at {certain}{some}; a smaller one is not"
+            ),
+            (Verdict::Found, Some(fails), None) => {
+                let at = self.level(fails);
+                format!(
+                    "it crashes at {fails} already, the lowest level that could be tried ({} of {})",
+                    at.map_or(0, |at| at.failures),
+                    words::plural_of(at.map_or(0, |at| at.lives), "life", "lives"),
+                )
+            }
+            (Verdict::NotThere, _, Some(clean)) => format!(
+                "no level up to {clean} fails in {} % or more of its lives, at {certain}: at {clean}, {bound} % or more is excluded{some}, a smaller rate is not",
+                words::percent(self.detect),
+            ),
+            (Verdict::CouldNotTest, ..) => "not tested: not one life says anything".to_owned(),
+            _ => self.not_known(state, known),
+        }
+    }
+
+    /// Says what is known where that is not enough.
+    fn not_known(&self, state: &State, known: &Known) -> String {
+        let tried = |level: &&LevelOfLoad| level.lives > 0;
+        let Some(index) = known.lowest_failing() else {
+            return match self.levels.iter().rfind(tried) {
+                Some(top) => format!(
+                    "not known yet: up to {} nothing crashed so far",
+                    top.clients
+                ),
+                None => "not known yet".to_owned(),
+            };
+        };
+        let (fails, below) = (&self.levels[index], known.below(index));
+        match (below.map(|below| &self.levels[below]), self.missing) {
+            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => format!(
+                "not separated: {} crashes, {} not shown to; {} of {} would settle it",
+                fails.clients,
+                below.clients,
+                words::plural_of(missing, "more clean life", "more clean lives"),
+                below.clients,
+            ),
+            (Some(_), _) => {
+                let clean = self.levels.iter().filter(|one| one.clients < fails.clients);
+                match clean.rev().find(tried) {
+                    Some(clean) => format!(
+                        "not known yet: {} crashes ({} of {}), {} did not in {}; between them it is open",
+                        fails.clients,
+                        fails.failures,
+                        words::plural_of(fails.lives, "life", "lives"),
+                        clean.clients,
+                        words::plural_of(clean.lives, "life", "lives"),
+                    ),
+                    None => format!(
+                        "not known yet: {} crashes ({} of {}), and nothing below it was tried",
+                        fails.clients,
+                        fails.failures,
+                        words::plural_of(fails.lives, "life", "lives"),
+                    ),
+                }
+            }
+            (None, _) => {
+                let plan = &state.plan;
+                let certain = confidence(plan);
+                format!(
+                    "not known yet: {} crashed, the lowest level, but not often enough for {certain}",
+                    fails.clients
+                )
+            }
+        }
+    }
+
+    fn level(&self, clients: u64) -> Option<&LevelOfLoad> {
+        self.levels.iter().find(|level| level.clients == clients)
+    }
+}
+
+fn clients(state: &State, level: usize) -> u64 {
+    u64::from(state.plan.variants[level].clients.unwrap_or(0))
+}
+
+fn detect(state: &State) -> f64 {
+    match &state.plan.question {
+        model::Question::Ramp(asked) => f64::from(asked.detect) / 1e6,
+        _ => 0.0,
+    }
+}
+
+/// Returns how many clean lives of the level below the lowest that failed are missing.
+fn missing(state: &State, known: &Known) -> Option<u64> {
+    let fails = known.lowest_failing()?;
+    let below = known.below(fails)?;
+    // Where it failed as well, no number of clean lives is known to be enough.
+    if known.lives()[below].failures > 0 {
+        return None;
+    }
+    let needed = known.needed_below(fails, state.plan.alpha.value());
+    Some(needed.saturating_sub(known.lives()[below].runs)).filter(|_| needed < u64::MAX)
+}
+
+/// Finds two levels of which the higher fails less often, so that it is no chance: of all pairs, that
+/// with the smallest probability.
+fn not_monotone(state: &State, known: &Known) -> Option<String> {
+    let tried = known.lives().iter().enumerate();
+    let tried: Vec<(usize, u64, u64)> = tried
+        .filter(|(_, lives)| lives.runs > 0)
+        .map(|(level, lives)| (level, lives.failures, lives.runs))
+        .collect();
+    let pairs = real((tried.len() * tried.len().saturating_sub(1) / 2) as u64);
+    let mut worst: Option<(f64, String)> = None;
+    for (index, &(low, k, n)) in tried.iter().enumerate().filter(|(_, one)| one.1 > 0) {
+        for &(high, others, lives) in &tried[index + 1..] {
+            let chance = stats::fisher(k, n, others, lives).greater;
+            let rare = chance * pairs <= state.plan.alpha.value();
+            if rare && worst.as_ref().is_none_or(|(least, _)| chance < *least) {
+                let why = format!(
+                    "{} crashed less often ({others}/{lives}) than {} ({k}/{n})",
+                    clients(state, high),
+                    clients(state, low),
+                );
+                worst = Some((chance, why));
+            }
+        }
+    }
+    worst.map(|(_, why)| why)
+}
+
+fn assumptions(state: &State) -> Vec<String> {
+    let mut all = independence(state);
+    all.push("where a level does not fail, none below it does".to_owned());
+    all
+}
+
+/// Says before the start what is searched.
+pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
+    let plan = &state.plan;
+    let count = words::plural(plan.variants.len() as u64, "level");
+    let last = plan.variants.len().saturating_sub(1);
+    let guard = state.ramp.as_ref();
+    let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
+    vec![format!(
+        "{count} from {} to {}: the lowest that fails in {} % or more of its lives; {guard} clean lives below it exclude that at {}",
+        clients(state, 0),
+        clients(state, last),
+        words::percent(f64::from(asked.detect) / 1e6),
+        confidence(plan)
+    )]
+}

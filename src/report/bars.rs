@@ -1,0 +1,91 @@
+//! How numbers lie, drawn in plain text.
+
+use crate::stats::{real, whole};
+
+/// Bars of a drawing, at most.
+const BARS: u64 = 8;
+/// So many numbers are worth a drawing.
+const FEWEST: usize = 4;
+/// Characters of the longest.
+const LONGEST: f64 = 30.0;
+
+/// Returns the least, the median and the most of some numbers.
+pub fn spread(counts: &[u64]) -> Option<[u64; 3]> {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable();
+    let last = sorted.len().checked_sub(1)?;
+    Some([sorted[0], sorted[last / 2], sorted[last]])
+}
+
+/// Draws how many of these are in each of a few ranges of one width, which is a round number: a
+/// line each. Nothing for so few that the numbers themselves say more.
+pub fn drawn(counts: &[u64]) -> Vec<String> {
+    let (Some([least, _, most]), FEWEST..) = (spread(counts), counts.len()) else {
+        return Vec::new();
+    };
+    if least == most {
+        return Vec::new();
+    }
+    let width = round(least, most);
+    let first = least / width;
+    let ranges = first..=most / width;
+    let heights: Vec<u64> = ranges
+        .clone()
+        .map(|range| {
+            let within = counts.iter().filter(|count| **count / width == range);
+            within.count() as u64
+        })
+        .collect();
+    let highest = heights.iter().copied().max().unwrap_or(0).max(1);
+    let digits = ((most / width + 1) * width - 1).to_string().len();
+    ranges
+        .zip(heights)
+        .map(|(range, height)| {
+            let (from, to) = (range * width, (range + 1) * width - 1);
+            let scaled = real(height) * (LONGEST / real(highest)).min(1.0);
+            // None that is there is left out.
+            let length = whole(scaled).max(u64::from(height > 0));
+            let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+            let line = format!("{from:>digits$} .. {to:>digits$}  {bar} {height}");
+            line.trim_end().to_owned()
+        })
+        .collect()
+}
+
+/// Returns the smallest round width, of which a few ranges hold all.
+fn round(least: u64, most: u64) -> u64 {
+    let widths = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
+    let holds = |width: &u64| most / width - least / width < BARS;
+    widths.into_iter().find(holds).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_bars_of_round_width_hold_all() {
+        let counts = [
+            739, 800, 1201, 1420, 1563, 1571, 1599, 1820, 1990, 1992, 1996,
+        ];
+        insta::assert_snapshot!(drawn(&counts).join("\n"), @r"
+     600 ..  799  # 1
+     800 ..  999  # 1
+    1000 .. 1199   0
+    1200 .. 1399  # 1
+    1400 .. 1599  #### 4
+    1600 .. 1799   0
+    1800 .. 1999  #### 4
+    ");
+        for (least, most) in [(0, 1), (0, 7), (85, 1579), (5, u64::MAX / 2)] {
+            let lines = drawn(&[least, most, least, most]).len() as u64;
+            assert!((2..=BARS).contains(&lines), "{least} .. {most}: {lines}");
+        }
+    }
+
+    #[test]
+    fn many_are_drawn_no_longer_than_a_line() {
+        let counts: Vec<u64> = (0..200).map(|n| n % 3).collect();
+        assert!(drawn(&counts).iter().all(|line| line.len() < 60));
+    }
+}

@@ -1,0 +1,14 @@
+//! What is known of the levels of a ramp.
+
+use crate::model::{Plan, Question};
+use crate::stats::ramp::Ramp;
+
+/// Returns what is known of the levels before the first life.
+pub(super) fn ramp(plan: &Plan) -> Option<Ramp> {
+    let Question::Ramp(asked) = &plan.question else {
+        return None;
+    };
+    let levels = plan.variants.iter().map(|variant| variant.clients);
+    let levels: Option<Vec<u32>> = levels.collect();
+    Some(Ramp::new(&levels?, f64::from(asked.detect) / 1e6))
+}

@@ -1,0 +1,133 @@
+//! From which level of load on does it fail: how often that is wrong, and what it costs.
+
+use super::chance::Chance;
+use provoke::stats::ramp::{Next, Ramp, Rule};
+
+const LEVELS: [u32; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64];
+const DELTA: f64 = 0.05;
+const RULE: Rule = Rule {
+    delta: DELTA,
+    above: false,
+};
+
+/// What really is, and what it may cost.
+struct Cell {
+    /// The rate at the first level that fails.
+    p: f64,
+    /// It rises with the level.
+    rises: bool,
+    searches: u32,
+    requests: f64,
+}
+
+struct Search {
+    ramp: Ramp,
+    first: usize,
+    requests: f64,
+    chance: Chance,
+}
+
+impl Search {
+    fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let all = f64::from(u32::try_from(LEVELS.len()).unwrap());
+        let drawn = chance.uniform() * all;
+        let first = (1..LEVELS.len())
+            .rfind(|level| f64::from(u32::try_from(*level).unwrap()) <= drawn)
+            .unwrap_or(0);
+        Self {
+            ramp: Ramp::new(&LEVELS, 0.1),
+            first,
+            requests: 0.0,
+            chance,
+        }
+    }
+
+    fn live(&mut self, level: usize, cell: &Cell) {
+        let times = f64::from(LEVELS[level]) / f64::from(LEVELS[self.first]);
+        let rate = match level < self.first {
+            true => 0.0,
+            false if cell.rises => (cell.p * times).min(1.0),
+            false => cell.p,
+        };
+        let failed = self.chance.fails(rate);
+        self.ramp.observe(level, failed);
+        self.requests += f64::from(LEVELS[level]);
+    }
+}
+
+/// Asserts that few searches are wrong: the promise, and two standard errors.
+fn assert_rare(wrong: u32, cell: &Cell) {
+    let (wrong, all) = (f64::from(wrong), f64::from(cell.searches));
+    let error = (DELTA * (1.0 - DELTA) / all).sqrt();
+    assert!(wrong <= all * (DELTA + 2.0 * error), "{}: {wrong}", cell.p);
+}
+
+fn assert_cheap(requests: f64, cell: &Cell) {
+    let mean = requests / f64::from(cell.searches);
+    assert!(mean <= cell.requests, "{}, {}: {mean}", cell.p, cell.rises);
+}
+
+/// The top has failed five times before, and nothing guards the answer.
+#[test]
+fn the_level_is_narrowed_down_for_few_requests() {
+    for (p, rises, requests) in [(0.5, false, 430.0), (0.5, true, 290.0), (1.0, false, 180.0)] {
+        let cell = Cell {
+            p,
+            rises,
+            searches: 60,
+            requests,
+        };
+        let (mut wrong, mut all) = (0, 0.0);
+        for seed in 0..u64::from(cell.searches) {
+            let mut search = Search::new(seed);
+            let top = LEVELS.len() - 1;
+            while search.ramp.lives()[top].failures < 5 {
+                search.live(top, &cell);
+            }
+            search.requests = 0.0;
+            let found = loop {
+                let (group, never) = search.ramp.likeliest();
+                if group.mass >= 1.0 - DELTA {
+                    break (!never).then(|| *group.levels.end());
+                }
+                let level = search.ramp.choose().unwrap();
+                search.live(level, &cell);
+            };
+            wrong += u32::from(found != Some(search.first));
+            all += search.requests;
+        }
+        assert_rare(wrong, &cell);
+        assert_cheap(all, &cell);
+    }
+}
+
+#[test]
+fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
+    for (p, rises, searches, requests) in [
+        (0.5, false, 60, 780.0),
+        (0.2, true, 60, 1500.0),
+        (0.1, false, 100, 2900.0),
+    ] {
+        let cell = Cell {
+            p,
+            rises,
+            searches,
+            requests,
+        };
+        let (mut wrong, mut all) = (0, 0.0);
+        for seed in 0..u64::from(cell.searches) {
+            let mut search = Search::new(seed);
+            let found = loop {
+                match search.ramp.next(&RULE) {
+                    Next::Try(level) => search.live(level, &cell),
+                    over => break over,
+                }
+            };
+            wrong += u32::from(found != Next::From(search.first));
+            all += search.requests;
+        }
+        assert_rare(wrong, &cell);
+        assert_cheap(all, &cell);
+    }
+}

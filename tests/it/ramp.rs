@@ -1,0 +1,187 @@
+//! From how many clients on does it fail: what is run, and what is said of it.
+
+use provoke::model::{
+    Death, Event, Lane, LoadSeen, Observation, Outcome, Plan, Question, Ramp, Stop, Trial,
+    VariantId, VariantPlan,
+};
+use provoke::policy::{self, Step, Verdict};
+use provoke::report::{Answer, Report, answer};
+use provoke::state::State;
+use std::time::Duration;
+
+use crate::answers::failure;
+use crate::loop_and_fold::{begin, plan};
+
+/// Returns a search among these levels.
+pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
+    let mut plan = plan("");
+    let level = |clients: &u32| VariantPlan {
+        name: clients.to_string(),
+        clients: Some(*clients),
+        ..plan.variants[0].clone()
+    };
+    plan.variants = levels.iter().map(level).collect();
+    plan.stop = Stop::default();
+    let detect = 100_000;
+    plan.question = Question::Ramp(Ramp { detect, above });
+    plan
+}
+
+/// Runs lives one after another until the question is answered; one fails after so many answers,
+/// where any are given.
+fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
+    let (_, mut state) = begin(plan);
+    while !state.decided {
+        let Step::Launch(variant) = policy::of(&state.plan).next(&state) else {
+            break;
+        };
+        let trial = Trial {
+            id: state.next_id(),
+            variant,
+            lane: Lane(0),
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            capture: false,
+        };
+        let id = trial.id;
+        let clients = state.plan.variant(variant).clients.unwrap();
+        let served = life(clients, state.tally(variant).trials());
+        state.apply(&Event::TrialStarted(trial), policy::is_done);
+        let load = LoadSeen {
+            clients,
+            served: served.unwrap_or(2000),
+            death: served.map(|_| Death::default()),
+            ..LoadSeen::default()
+        };
+        let finished = Event::TrialFinished {
+            trial: id,
+            at: Duration::ZERO,
+            seen: Box::new(Observation {
+                load: Some(Box::new(load)),
+                ..Observation::default()
+            }),
+            outcome: match served {
+                Some(_) => Outcome::Fail(Box::new(failure(1))),
+                None => Outcome::Pass,
+            },
+        };
+        state.apply(&finished, policy::is_done);
+    }
+    state
+}
+
+fn verdict(state: &State) -> Verdict {
+    policy::of(&state.plan).verdict(state)
+}
+
+fn answer(state: &State) -> answer::Threshold {
+    match Report::new(state, true).answer {
+        Some(Answer::Ramp(answer)) => *answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+const LEVELS: [u32; 9] = [1, 2, 4, 6, 8, 9, 10, 12, 16];
+
+/// From so many clients on every other life dies.
+fn from(least: u32) -> impl Fn(u32, u64) -> Option<u64> {
+    move |clients, turn| (clients >= least && turn % 2 == 0).then_some(700 + 100 * turn)
+}
+
+#[test]
+fn the_answer_names_both_sides_and_what_is_excluded() {
+    let state = run(levels_of_load(&LEVELS, false), from(10));
+    assert_eq!(verdict(&state), Verdict::Found);
+    let seen = answer(&state);
+    insta::assert_snapshot!(seen.sentence, @"threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not");
+    assert_eq!((seen.clean_to, seen.fails_from), (Some(9), Some(10)));
+    assert_eq!((seen.missing, seen.not_monotone), (None, None));
+    let nine = &seen.levels[5];
+    assert_eq!((nine.lives, nine.one_sided), (29, true));
+    let summary = provoke::term::summary(&Report::new(&state, true), "x".as_ref());
+    insta::assert_snapshot!(console::strip_ansi_codes(&summary), @r"
+    clients  lives  crashed                95 %  served before death
+          1      1        0       0 .. 95 % (*)
+          2      1        0       0 .. 95 % (*)
+          4      1        0       0 .. 95 % (*)
+          8      1        0       0 .. 95 % (*)
+          9     29        0      0 .. 9.9 % (*)
+         10      3        2  5.8 .. 99.69 %          700 / 700 / 900
+         16      1        1    2.5 .. 100 %          700 / 700 / 700
+    (*) at most: no life failed. Served: least / median / most
+    threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not
+      taken for granted: where a level does not fail, none below it does
+    evidence: x/trials/
+    to go on: provoke resume test
+    ");
+}
+
+#[test]
+fn where_nothing_fails_it_is_said_how_often_it_may() {
+    let state = run(levels_of_load(&LEVELS, false), |_, _| None);
+    assert_eq!(verdict(&state), Verdict::NotThere);
+    let seen = answer(&state);
+    insta::assert_snapshot!(seen.sentence, @"no level up to 16 fails in 10 % or more of its lives, at 95 %: at 16, 9.9 % or more is excluded, a smaller rate is not");
+    assert_eq!((seen.clean_to, seen.fails_from), (Some(16), None));
+}
+
+#[test]
+fn where_the_lowest_level_fails_nothing_is_below() {
+    let state = run(levels_of_load(&LEVELS, false), from(1));
+    assert_eq!(verdict(&state), Verdict::Found);
+    insta::assert_snapshot!(answer(&state).sentence, @"it crashes at 1 already, the lowest level that could be tried (3 of 5 lives)");
+}
+
+#[test]
+fn too_few_lives_say_how_many_are_missing() {
+    let mut said = Vec::new();
+    for lives in [0, 2, 6, 12, 24] {
+        let mut plan = levels_of_load(&LEVELS, false);
+        plan.stop.trials = Some(lives);
+        let state = run(plan, from(10));
+        said.push(format!(
+            "{:?}: {}",
+            verdict(&state),
+            answer(&state).sentence
+        ));
+    }
+    insta::assert_snapshot!(said.join("\n"), @r"
+    CouldNotTest: not tested: not one life says anything
+    Undecided: not known yet: up to 2 nothing crashed so far
+    Undecided: not known yet: 16 crashes (1 of 1 life), 9 did not in 1 life; between them it is open
+    Undecided: not separated: 10 crashes, 9 not shown to; 33 more clean lives of 9 would settle it
+    Undecided: not separated: 10 crashes, 9 not shown to; 13 more clean lives of 9 would settle it
+    ");
+}
+
+#[test]
+fn a_level_that_fails_less_often_than_a_lower_one_is_named() {
+    let state = run(levels_of_load(&[1, 2, 4, 8], true), |clients, turn| {
+        (clients == 2 || clients == 4 && turn > 20).then_some(1)
+    });
+    insta::assert_snapshot!(answer(&state).sentence, @"threshold: between 1 and 2. At 1, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not; but 4 crashed less often (1/22) than 2 (2/2): more load does not simply fail more often");
+}
+
+#[test]
+fn levels_that_are_none_make_no_plan() {
+    let sound = |levels: &[u32]| levels_of_load(levels, false).is_sound();
+    assert!(sound(&LEVELS) && sound(&[5]));
+    assert!(!sound(&[0, 1]) && !sound(&[2, 1]) && !sound(&[2, 2]));
+    let mut plan = levels_of_load(&LEVELS, false);
+    plan.variants[3].clients = None;
+    assert!(!plan.is_sound());
+}
+
+#[test]
+fn a_level_that_cannot_be_tried_is_passed_over() {
+    let (_, mut state) = begin(levels_of_load(&LEVELS, false));
+    let why = "no such thing".to_owned();
+    let at = Duration::ZERO;
+    let variant = VariantId(0);
+    state.apply(
+        &Event::VariantUntestable { variant, why, at },
+        policy::is_done,
+    );
+    let next = policy::of(&state.plan).next(&state);
+    assert_eq!(next, Step::Launch(VariantId(1)));
+}
