@@ -40,7 +40,7 @@ const BLOCKS: usize = 8;
 /// So many failures of a level, before it is compared with the one below by their own lives.
 const FAILURES: u64 = 3;
 /// The share of the error that this comparison may have: a level was chosen because it had failed.
-const APART: f64 = 0.5;
+const APART: f64 = 0.2;
 /// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
 /// it is asked after every life, and what is at stake is the answer itself.
 const RARE: f64 = 0.01;

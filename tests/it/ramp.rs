@@ -149,7 +149,7 @@ fn too_few_lives_say_how_many_are_missing() {
     CouldNotTest: not tested: not one life says anything
     Undecided: not known yet: up to 2 nothing crashed so far
     Undecided: not known yet: 16 crashes (1 of 1 life), 9 did not in 1 life; between them it is open
-    Undecided: not separated: 10 crashes, 9 not shown to; 33 more clean lives of 9 would settle it
+    Undecided: not separated: 10 crashes, 9 not shown to; 93 more clean lives of 9 would settle it
     Undecided: not separated: 10 crashes, 9 not shown to; 13 more clean lives of 9 would settle it
     ");
 }

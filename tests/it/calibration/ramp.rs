@@ -106,8 +106,8 @@ fn the_level_is_narrowed_down_for_few_requests() {
 fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
     for (p, rises, searches, requests) in [
         (0.5, false, 60, 780.0),
-        (0.2, true, 60, 1500.0),
-        (0.1, false, 100, 2900.0),
+        (0.2, true, 60, 1800.0),
+        (0.1, false, 100, 3700.0),
     ] {
         let cell = Cell {
             p,
