@@ -2,6 +2,12 @@
 //!
 //! For the comparison in `benches/load.py`.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example talks"
+)]
+
 use provoke::load::{self, Life, Live};
 use provoke::model::{Amount, Http, Load, Owner, Pace, Ready, RequestPlan, Target, WarmUp};
 use std::fs;

@@ -31,7 +31,7 @@
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
-//! | `load` | puts HTTP load on a service, and records what became of it | model, sys | csv, hdrhistogram, httparse, regex, ring, rustix, serde_json, thiserror, tokio |
+//! | `load` | puts HTTP load on a service, and records what became of it | model, sys | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |

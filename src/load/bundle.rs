@@ -109,7 +109,7 @@ impl Bundle<'_> {
             let choice = self.choice(event);
             let mut line = self.line(event, &choice);
             line["took_ms"] = millis(event.done.saturating_sub(event.sent));
-            line["end"] = word(event.end).into();
+            line["end"] = code::word(event.end).into();
             if event.status > 0 {
                 let name = if event.end == code::RESET {
                     "errno"
@@ -154,21 +154,6 @@ impl Bundle<'_> {
     }
 }
 
-fn word(end: u8) -> &'static str {
-    match end {
-        code::OK => "ok",
-        code::STATUS => "status",
-        code::CHECK => "check",
-        code::REFUSED => "refused",
-        code::RESET => "reset",
-        code::CLOSED_EARLY => "closed_early",
-        code::TIMEOUT => "timeout",
-        code::CANCELLED => "cancelled",
-        code::DIED => "died",
-        _ => "other",
-    }
-}
-
 /// Milliseconds, to the microsecond.
 fn millis(nanos: u64) -> Value {
     #[expect(
@@ -187,9 +172,9 @@ mod tests {
 
     fn event(client: u32, sent: u64, done: u64, end: u8) -> Event {
         Event {
-            client,
             sent,
             done,
+            client,
             end,
             ..Event::default()
         }

@@ -69,6 +69,13 @@ impl Expected {
     }
 }
 
+impl Expected {
+    /// Is anything expected of headers?
+    pub(super) fn has_headers(&self) -> bool {
+        !self.headers.is_empty()
+    }
+}
+
 /// What was seen of an answer so far.
 #[derive(Default)]
 pub(super) struct Seen {
@@ -132,11 +139,8 @@ impl Seen {
             let right = found.is_some_and(|found| {
                 let as_wanted = |wanted: &String| match found {
                     serde_json::Value::String(text) => text == wanted,
-                    other => {
-                        other.to_string() == *wanted
-                            || serde_json::from_str(wanted)
-                                .is_ok_and(|wanted: serde_json::Value| wanted == *other)
-                    }
+                    other => serde_json::from_str(wanted)
+                        .is_ok_and(|wanted: serde_json::Value| wanted == *other),
                 };
                 wanted.as_ref().is_none_or(as_wanted)
             });

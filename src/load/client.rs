@@ -2,6 +2,7 @@
 
 use super::check::{Checking, Seen, Verdict};
 use super::connect::{Stream, broken};
+use super::http2::Lane;
 use super::open;
 use super::record::{End, Place};
 use super::request::{Choice, Draws};
@@ -32,9 +33,11 @@ pub(super) struct Client {
     connection: Option<Connection>,
     out: Vec<u8>,
     reader: Reader,
-    seen: Seen,
+    pub(super) seen: Seen,
     /// Nobody listened last time.
     refused: bool,
+    /// The connection of HTTP/2, which is shared.
+    lane: Option<Rc<Lane>>,
 }
 
 struct Connection {
@@ -54,7 +57,7 @@ enum Went {
 }
 
 impl Client {
-    pub(super) fn new(worker: Rc<Worker>, slot: Rc<Slot>, id: u32) -> Self {
+    pub(super) fn new(worker: Rc<Worker>, slot: Rc<Slot>, id: u32, lane: Option<Rc<Lane>>) -> Self {
         let phase = &worker.shared.phase;
         let draws = Draws::new(&worker.shared.requests, phase.seed, id, phase.clients);
         Self {
@@ -67,6 +70,7 @@ impl Client {
             reader: Reader::new(),
             seen: Seen::default(),
             refused: false,
+            lane,
             worker,
         }
     }
@@ -110,7 +114,9 @@ impl Client {
         let shared = &worker.shared;
         if shared.phase.spread.is_zero() {
             // Where that fails, the first request will say why.
-            if let Ok(stream) = self.connect().await {
+            if let Some(lane) = self.lane.clone() {
+                let _ = self.shared(&lane).await;
+            } else if let Ok(stream) = self.connect().await {
                 self.connection = Some(Connection { stream, used: 0 });
             }
         }
@@ -136,7 +142,7 @@ impl Client {
         rested
     }
 
-    async fn connect(&mut self) -> Result<Stream, Ended> {
+    pub(super) async fn connect(&mut self) -> Result<Stream, Ended> {
         let shared = &self.worker.shared;
         let limit = nanos(shared.phase.connect_limit);
         self.slot.until(shared.clock.now().saturating_add(limit));
@@ -154,7 +160,7 @@ impl Client {
     }
 
     /// Says what becomes of a request when all clients are to stop.
-    fn stopped(&self) -> Ended {
+    pub(super) fn stopped(&self) -> Ended {
         match self.worker.stop.get() {
             Stop::Halted => Ended::Cancelled,
             _ => Ended::Died,
@@ -164,11 +170,15 @@ impl Client {
     /// Sends a request and records what becomes of it.
     async fn request(&mut self, choice: &Choice, due: u64) {
         let worker = self.worker.clone();
-        let mut record = worker.record.borrow_mut();
-        let place = record.begin(self.id, choice, due, self.now);
-        drop(record);
+        let place = {
+            let mut record = worker.record.borrow_mut();
+            record.begin(self.id, choice, due, self.now)
+        };
         worker.unanswered.set(true);
-        let end = self.sent(choice, place).await;
+        let end = match self.lane.clone() {
+            Some(lane) => self.sent_as_stream(&lane, choice, place).await,
+            None => self.sent(choice, place).await,
+        };
         self.now = end.done;
         let pause = match end.ended {
             Ended::Refused if !self.refused => Some(WAKE),
@@ -241,7 +251,14 @@ impl Client {
         }
     }
 
-    fn end(&self, ended: Ended, part: Part, bytes: u64, fresh: bool, whole: bool) -> End {
+    pub(super) fn end(
+        &self,
+        ended: Ended,
+        part: Part,
+        bytes: u64,
+        fresh: bool,
+        whole: bool,
+    ) -> End {
         End {
             ended,
             done: self.worker.shared.clock.now(),

@@ -1,6 +1,7 @@
 //! Connections, and what may go wrong with them.
 
 use super::target::Target;
+use super::tls::{self, Tls};
 use crate::model::{Ended, Part};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
@@ -12,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
 /// A full queue of a socket in the file system is asked again after this time.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -21,6 +23,7 @@ pub(super) struct Dialer {
     way: Way,
     /// The address that answered last: of a name's addresses often only one is listened at.
     preferred: AtomicUsize,
+    tls: Option<Tls>,
 }
 
 enum Way {
@@ -32,6 +35,12 @@ enum Way {
 
 /// A connection.
 pub(super) enum Stream {
+    Plain(Plain),
+    Secure(Box<TlsStream<Plain>>),
+}
+
+/// A connection as the kernel knows it.
+pub(super) enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -54,7 +63,7 @@ impl NoWay {
 
 impl Dialer {
     /// Looks the target's name up, unless that is to be done for each connection.
-    pub(super) fn new(target: &Target, each: bool) -> Result<Self, String> {
+    pub(super) fn new(target: &Target, each: bool, tls: Option<Tls>) -> Result<Self, String> {
         let way = match &target.unix {
             Some(path) => Way::Unix(path.clone()),
             None if each => Way::Name(target.host.clone(), target.port),
@@ -63,14 +72,29 @@ impl Dialer {
         Ok(Self {
             way,
             preferred: AtomicUsize::new(0),
+            tls,
         })
     }
 
     pub(super) async fn connect(&self) -> Result<Stream, NoWay> {
+        let plain = self.plain().await?;
+        let Some(tls) = &self.tls else {
+            return Ok(Stream::Plain(plain));
+        };
+        let stream = tls.connector.connect(tls.name.clone(), plain).await;
+        let stream = stream.map_err(NoWay::Io)?;
+        if tls.two && stream.get_ref().1.alpn_protocol() != Some(tls::H2) {
+            let why = "it did not agree on HTTP/2";
+            return Err(NoWay::Io(io::Error::new(io::ErrorKind::Unsupported, why)));
+        }
+        Ok(Stream::Secure(Box::new(stream)))
+    }
+
+    async fn plain(&self) -> Result<Plain, NoWay> {
         match &self.way {
             Way::Unix(path) => loop {
                 match UnixStream::connect(path).await {
-                    Ok(stream) => return Ok(Stream::Unix(stream)),
+                    Ok(stream) => return Ok(Plain::Unix(stream)),
                     Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {
                         tokio::time::sleep(PAUSE).await;
                     }
@@ -89,7 +113,7 @@ impl Dialer {
         }
     }
 
-    async fn first(&self, addresses: &[SocketAddr]) -> Result<Stream, NoWay> {
+    async fn first(&self, addresses: &[SocketAddr]) -> Result<Plain, NoWay> {
         let preferred = self.preferred.load(Ordering::Relaxed);
         let mut failed = NoWay::Dns(String::from("no address"));
         for turn in 0..addresses.len() {
@@ -101,7 +125,7 @@ impl Dialer {
                     }
                     // Without it a request in two pieces might wait for an acknowledgement.
                     stream.set_nodelay(true).map_err(NoWay::Io)?;
-                    return Ok(Stream::Tcp(stream));
+                    return Ok(Plain::Tcp(stream));
                 }
                 Err(error) => failed = NoWay::Io(error),
             }
@@ -147,13 +171,64 @@ impl AsyncRead for Stream {
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, to),
+            Self::Secure(stream) => Pin::new(stream).poll_read(cx, to),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Secure(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Secure(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secure(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secure(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl AsyncRead for Plain {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, to),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, to),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Plain {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -2,14 +2,17 @@
 
 use super::bundle;
 use super::connect::Dialer;
+use super::http2;
 use super::open::Rate;
 use super::phase::{self, Around, Phase, Ran};
 use super::probe::Probe;
+use super::record::Record;
 use super::request::{Choice, Requests, hash};
 use super::target::{self, Target};
+use super::tls::Tls;
 use super::worker::{Clock, Stop};
 use super::{Error, Fill, Life, ready};
-use crate::model::{Amount, Connections, Death, Load, LoadSeen, Pace, Ready, Stage};
+use crate::model::{Amount, Connections, Death, Http, Load, LoadSeen, Pace, Ready, Stage};
 use crate::sys::{limits, sockets};
 use std::fs;
 use std::sync::Arc;
@@ -32,12 +35,26 @@ pub(super) struct Made {
 impl Made {
     pub(super) fn new(load: &Load, fill: &Fill) -> Result<Self, Error> {
         let target = Target::new(&load.target, fill)?;
+        if load.target.http == Http::Two && !target.secure {
+            return Err(Error::Base {
+                base: load.target.base.clone(),
+                why: "HTTP/2 is agreed on in a TLS handshake; without one it is `2-prior-knowledge`",
+            });
+        }
         let requests = Arc::new(Requests::new(load, &target, fill)?);
         Ok(Self { target, requests })
     }
 
-    pub(super) fn dialer(&self, load: &Load) -> Result<Arc<Dialer>, Error> {
-        let dialer = Dialer::new(&self.target, load.target.resolve_each);
+    /// Returns what makes secure connections, where they are to be.
+    pub(super) fn tls(&self, load: &Load, fill: &Fill) -> Result<Option<Tls>, Error> {
+        let secure = self.target.secure;
+        let tls = secure.then(|| Tls::new(&load.target, &self.target.host, fill));
+        tls.transpose()
+    }
+
+    pub(super) fn dialer(&self, load: &Load, fill: &Fill) -> Result<Arc<Dialer>, Error> {
+        let tls = self.tls(load, fill)?;
+        let dialer = Dialer::new(&self.target, load.target.resolve_each, tls);
         let dialer = dialer.map_err(|said| Error::Resolve {
             host: self.target.host.clone(),
             said,
@@ -50,6 +67,13 @@ impl Made {
         let Target {
             prefix, authority, ..
         } = &self.target;
+        let two = (load.target.http != Http::One).then(|| match &load.ready {
+            Ready::Http { path, .. } => {
+                let path = format!("{prefix}{}", target::filled(path, fill));
+                http2::plain(&self.target, &path)
+            }
+            _ => self.requests.two(&self.target, &Choice::default()),
+        });
         let (bytes, head) = match &load.ready {
             Ready::Http { path, .. } => {
                 let path = target::filled(path, fill);
@@ -70,6 +94,7 @@ impl Made {
             bytes,
             head,
             limit: load.target.request_limit.min(load.hang_after),
+            two,
         }
     }
 }
@@ -97,7 +122,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         // Files are read and names looked up.
         let made = tokio::task::spawn_blocking(move || {
             let made = Made::new(&load, &fill)?;
-            let dialer = made.dialer(&load)?;
+            let dialer = made.dialer(&load, &fill)?;
             Ok::<_, Error>((made, dialer))
         });
         let made = made.await.map_err(|error| error.to_string())?;
@@ -129,6 +154,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         .map_err(|error| format!("cannot make `{}`: {error}", life.folder.display()))?;
     let mut around = Around {
         requests: made.requests.clone(),
+        target: Arc::new(made.target.clone()),
         dialer,
         probe,
         clock: Clock::new(life.started),
@@ -147,6 +173,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
             rate: None,
             spread: Duration::ZERO,
             counted: false,
+            log_all: false,
             ..phase.clone()
         };
         let ran = around.run(warm_up.clone()).await.map_err(lost)?;
@@ -160,7 +187,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     let mut ran = around.run(phase.clone()).await.map_err(lost)?;
     if ran.stop == Stop::No {
         set(life, seen, Stage::Settling);
-        let broken = ran.records.iter().filter_map(|record| record.last_broken());
+        let broken = ran.records.iter().filter_map(Record::last_broken);
         let broken = broken.max().map(|at| around.clock.instant(at) + WAKE);
         let until = around.clock.instant(ran.ended) + load.settle;
         let until = broken.map_or(until, |broken| until.max(broken));
@@ -205,6 +232,8 @@ fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
         connections,
         connect_limit: load.target.connect_limit,
         request_limit: load.target.request_limit,
+        http: load.target.http,
+        log_all: load.log_all,
         hang_after: load.hang_after,
         counted: true,
     }
@@ -230,18 +259,17 @@ fn end(
             record.bury(died);
         }
     }
-    for record in &ran.records {
+    let mut log_failed = None;
+    for record in &mut ran.records {
+        record.close();
+        log_failed = log_failed.or(record.log_failed.take());
         add(&mut at_random, &record.at_random);
     }
     if phase.counted {
         count(seen, &ran, kinds);
     }
     if let Some(died) = died {
-        let mut events: Vec<_> = ran
-            .records
-            .iter()
-            .flat_map(|record| record.events())
-            .collect();
+        let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
         events.sort_by_key(|event| event.sent);
         let in_flight = bundle::in_flight(&events, died);
         let mut by_kind = vec![0; kinds];
@@ -272,7 +300,10 @@ fn end(
     }
     seen.at_random = at_random;
     clear(&ran, &life.folder);
-    Ok(())
+    match log_failed {
+        None => Ok(()),
+        Some(error) => Err(format!("not every request could be written down: {error}")),
+    }
 }
 
 fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {

@@ -8,10 +8,12 @@
 //! The client is our own because of what others fold together: the number of an error and the phase
 //! in which it came, a kept connection that was closed just then, and the bytes as they were sent.
 
+mod alarm;
 mod bundle;
 mod check;
 mod client;
 mod connect;
+mod http2;
 mod life;
 mod open;
 mod phase;
@@ -21,6 +23,7 @@ mod record;
 mod request;
 mod response;
 mod target;
+mod tls;
 mod worker;
 
 use crate::model::{Load, LoadSeen, Ready, Stage};
@@ -102,6 +105,14 @@ pub enum Error {
         base: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A certificate, a key or a name is of no use.
+    #[error("no secure connections: {what}: {why}")]
+    Tls {
+        /// Which.
+        what: String,
+        /// Why.
+        why: String,
     },
     /// Its name has no address.
     #[error("`{host}` has no address: {said}")]
@@ -206,7 +217,7 @@ pub async fn drive(mut life: Life) -> LoadSeen {
 pub async fn taken(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill).ok()?;
-    let dialer = made.dialer(load).ok()?;
+    let dialer = made.dialer(load, &fill).ok()?;
     let probe = made.probe(load, &fill, dialer);
     ready::taken(load, &made.target, &probe).await
 }
@@ -224,7 +235,7 @@ pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
     let Ok(made) = life::Made::new(load, &fill) else {
         return false;
     };
-    match made.dialer(load) {
+    match made.dialer(load, &fill) {
         Ok(dialer) => made.probe(load, &fill, dialer).connect().await.is_ok(),
         Err(_) => false,
     }
@@ -233,7 +244,9 @@ pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
 /// Checks what can be checked before anything runs. The target must be on this machine, unless
 /// its host is the user's own.
 pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
-    let made = life::Made::new(load, &fill.to_vec())?;
+    let fill = fill.to_vec();
+    let made = life::Made::new(load, &fill)?;
+    made.tls(load, &fill)?;
     if let Ready::Log(text) = &load.ready {
         regex::Regex::new(text).map_err(|error| Error::Regex {
             text: text.clone(),

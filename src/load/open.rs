@@ -9,7 +9,6 @@ use super::client::Client;
 use super::request::Choice;
 use super::worker::{Stop, nanos};
 use crate::model::Amount;
-use std::time::Duration;
 
 /// Requests per second, in thousandths.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +58,9 @@ pub(super) async fn next_due(
             continue;
         }
         if client.now < due {
-            let wait = Duration::from_nanos(due - client.now);
-            if client.rest(wait).await.is_err() || worker.stop.get() != Stop::No {
+            let rang = client.slot.unless(worker.alarm.at(due)).await;
+            client.now = shared.clock.now();
+            if rang.is_err() || worker.stop.get() != Stop::No {
                 return None;
             }
             worker

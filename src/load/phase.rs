@@ -6,8 +6,9 @@ use super::open::Rate;
 use super::probe::Probe;
 use super::record::Record;
 use super::request::Requests;
+use super::target::Target;
 use super::worker::{Clock, Shared, Stop, Worker, nanos};
-use crate::model::{Amount, Connections};
+use crate::model::{Amount, Connections, Http};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +36,9 @@ pub(super) struct Phase {
     pub(super) connections: Connections,
     pub(super) connect_limit: Duration,
     pub(super) request_limit: Duration,
+    pub(super) http: Http,
+    /// Each request is written down.
+    pub(super) log_all: bool,
     pub(super) hang_after: Duration,
     /// It is what counts, and not the warm-up.
     pub(super) counted: bool,
@@ -49,6 +53,7 @@ impl Phase {
 /// What a phase needs from its life.
 pub(super) struct Around {
     pub(super) requests: Arc<Requests>,
+    pub(super) target: Arc<Target>,
     pub(super) dialer: Arc<Dialer>,
     pub(super) probe: Probe,
     pub(super) clock: Clock,
@@ -83,7 +88,7 @@ pub(super) async fn death(of: &mut watch::Receiver<Option<Instant>>) -> Instant 
 /// Waits until provoke wants to end, for ever if need be.
 pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
     if halt.wait_for(|halt| *halt).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -100,6 +105,7 @@ impl Around {
         let (stop, stopped) = watch::channel(Stop::No);
         let shared = Arc::new(Shared {
             requests: self.requests.clone(),
+            target: self.target.clone(),
             dialer: self.dialer.clone(),
             clock: self.clock,
             next: AtomicU64::new(0),

@@ -1,6 +1,7 @@
 //! One request on a connection of its own: is anybody there?
 
 use super::connect::{Dialer, NoWay};
+use super::http2;
 use super::response::{Observer, Reader};
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(super) struct Probe {
     pub(super) bytes: Vec<u8>,
     pub(super) head: bool,
     pub(super) limit: Duration,
+    /// The same for HTTP/2, where that is spoken.
+    pub(super) two: Option<hyper::Request<http2::Sent>>,
 }
 
 #[derive(Default)]
@@ -48,6 +51,9 @@ impl Probe {
 
     async fn exchange(&self) -> io::Result<u16> {
         let mut stream = self.dialer.connect().await?;
+        if let Some(request) = &self.two {
+            return http2::ask(stream, request.clone()).await;
+        }
         stream.write_all(&self.bytes).await?;
         stream.flush().await?;
         let mut reader = Reader::new();

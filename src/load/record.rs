@@ -8,6 +8,8 @@ use crate::model::{Ended, Latencies, Part};
 use crate::sys::mapped::Mapped;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 /// Requests that are kept one by one.
@@ -35,6 +37,21 @@ pub(super) mod code {
     pub(in super::super) const CANCELLED: u8 = 10;
     /// It was in flight when the service died.
     pub(in super::super) const DIED: u8 = 11;
+
+    pub(in super::super) fn word(end: u8) -> &'static str {
+        match end {
+            OK => "ok",
+            STATUS => "status",
+            CHECK => "check",
+            REFUSED => "refused",
+            RESET => "reset",
+            CLOSED_EARLY => "closed_early",
+            TIMEOUT => "timeout",
+            CANCELLED => "cancelled",
+            DIED => "died",
+            _ => "other",
+        }
+    }
 }
 
 /// A request, as kept. Times are nanoseconds of the life's clock.
@@ -149,16 +166,15 @@ pub(super) struct Record {
     samples: u64,
     /// Sum and number of latencies since they were last asked for.
     pub(super) lately: (u64, u64),
+    /// Where each request is written to, if that was asked for.
+    log: Option<BufWriter<File>>,
+    /// Why it is not any more.
+    pub(super) log_failed: Option<io::Error>,
 }
 
 impl Record {
     /// Makes a record, and its ring at this path if that can be.
-    pub(super) fn new(
-        ring: &Path,
-        kinds: usize,
-        clients: u32,
-        open: bool,
-    ) -> std::io::Result<Self> {
+    pub(super) fn new(ring: &Path, kinds: usize, clients: u32, open: bool) -> io::Result<Self> {
         // Whatever is in flight has a place.
         let events = EVENTS.max((clients as usize).saturating_mul(4));
         let ring =
@@ -185,7 +201,51 @@ impl Record {
             at_random: vec![0; kinds],
             samples: 0,
             lately: (0, 0),
+            log: None,
+            log_failed: None,
         })
+    }
+
+    /// Writes every request to a file from now on.
+    pub(super) fn log_to(&mut self, path: &Path) -> io::Result<()> {
+        let mut log = BufWriter::new(File::create(path)?);
+        writeln!(
+            log,
+            "client,n,kind,file,due_us,sent_us,done_us,end,part,status,bytes"
+        )?;
+        self.log = Some(log);
+        Ok(())
+    }
+
+    fn log(&mut self, place: Place) {
+        let Some(log) = &mut self.log else { return };
+        let event = Event::unpack(&self.ring.words()[place.0 * WORDS..][..WORDS]);
+        let [due, sent, done] = [event.due, event.sent, event.done].map(|nanos| nanos / 1000);
+        let written = writeln!(
+            log,
+            "{},{},{},{},{due},{sent},{done},{},{},{},{}",
+            event.client,
+            event.n,
+            event.kind,
+            event.file,
+            code::word(event.end),
+            event.part,
+            event.status,
+            event.bytes,
+        );
+        if let Err(error) = written {
+            self.log = None;
+            self.log_failed = Some(error);
+        }
+    }
+
+    /// Writes what is still to be written.
+    pub(super) fn close(&mut self) {
+        if let Some(mut log) = self.log.take()
+            && let Err(error) = log.flush()
+        {
+            self.log_failed = Some(error);
+        }
     }
 
     /// A request is being sent.
@@ -253,6 +313,7 @@ impl Record {
             if let Some(from_send) = &mut self.from_send {
                 from_send.saturating_record(micros(end.done.saturating_sub(sent)));
             }
+            self.log(place);
             return;
         }
         let (code, status) = match end.ended {
@@ -277,6 +338,7 @@ impl Record {
             event.part = end.part;
             event.fresh = end.fresh;
         });
+        self.log(place);
         if !matches!(end.ended, Ended::Died | Ended::Cancelled) {
             self.errors += 1;
         }

@@ -4,9 +4,11 @@
 //! any of them can be made again to the byte.
 
 use super::check::Expected;
+use super::http2::{self, Sent};
 use super::target::{self, Target};
 use super::{Error, Fill};
 use crate::model::{self, Body, Pick};
+use hyper::header::{HeaderName, HeaderValue};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -241,17 +243,30 @@ impl Requests {
         }
     }
 
-    /// Returns path and headers of a request.
-    pub(super) fn head(&self, choice: &Choice) -> (Vec<u8>, Vec<(&str, Vec<u8>)>) {
+    /// Puts a request into HTTP/2's own form.
+    pub(super) fn two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
         let kind = &self.kinds[choice.kind];
         let filled = |template: &Template| {
             let mut text = Vec::new();
             template.put(choice, &self.rows, &mut text);
             text
         };
-        let headers = kind.headers.iter();
-        let headers = headers.map(|(name, value)| (&name[..], filled(value)));
-        (filled(&kind.path), headers.collect())
+        let path = filled(&kind.path);
+        let mut request = http2::plain(target, &String::from_utf8_lossy(&path));
+        if let Ok(method) = kind.method.parse() {
+            *request.method_mut() = method;
+        }
+        for (name, value) in &kind.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_bytes(&filled(value));
+            if let (Ok(name), Ok(value)) = (name, value)
+                && !http2::means_a_connection(&name)
+            {
+                request.headers_mut().append(name, value);
+            }
+        }
+        *request.body_mut() = Sent::from(self.body(choice));
+        request
     }
 
     fn row_and_rand(&self, draw: u64) -> Choice {

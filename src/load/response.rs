@@ -31,6 +31,8 @@ pub(super) enum Fault {
     Length,
     #[error("two lengths that differ")]
     TwoLengths,
+    #[error("a Transfer-Encoding, which HTTP/1.0 does not have")]
+    OldCoding,
     #[error("the size of a chunk is no number")]
     ChunkSize,
     #[error("no line break after a chunk")]
@@ -237,7 +239,7 @@ impl Reader {
         }
         let mut framing = Framing::default();
         for header in head.headers.iter() {
-            framing.read(header)?;
+            framing.read(header);
         }
         self.kept = match (framing.close, framing.keep) {
             (true, _) => false,
@@ -250,12 +252,16 @@ impl Reader {
         } else if self.bodyless || matches!(status, 204 | 304) {
             State::Done
         } else if framing.coded {
-            match framing.chunked {
-                true => State::Size(0, Line::Begin, 0),
-                false => State::UntilClosed,
+            if head.version == Some(0) {
+                return Err(Fault::OldCoding);
+            }
+            if framing.chunked {
+                State::Size(0, Line::Begin, 0)
+            } else {
+                State::UntilClosed
             }
         } else {
-            match framing.length {
+            match framing.length.transpose()? {
                 Some(0) => State::Done,
                 Some(length) => State::Length(length),
                 None => State::UntilClosed,
@@ -271,7 +277,8 @@ impl Reader {
 /// What a head says of the body and the connection.
 #[derive(Default)]
 struct Framing {
-    length: Option<u64>,
+    /// Or why it is none: that matters only where it is needed.
+    length: Option<Result<u64, Fault>>,
     /// There is a Transfer-Encoding, which makes any length void.
     coded: bool,
     /// Its last coding is `chunked`.
@@ -281,22 +288,18 @@ struct Framing {
 }
 
 impl Framing {
-    fn read(&mut self, header: &httparse::Header<'_>) -> Result<(), Fault> {
+    fn read(&mut self, header: &httparse::Header<'_>) {
         // Most names are settled by their length.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                let digits = header.value.trim_ascii();
-                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-                    return Err(Fault::Length);
-                }
-                let length = std::str::from_utf8(digits)
-                    .ok()
-                    .and_then(|d| d.parse().ok());
-                let length = length.ok_or(Fault::Length)?;
-                if self.length.is_some_and(|other| other != length) {
-                    return Err(Fault::TwoLengths);
-                }
-                self.length = Some(length);
+                let length = number(header.value).ok_or(Fault::Length);
+                self.length = Some(match self.length {
+                    Some(Ok(other)) if length.is_ok_and(|length| length != other) => {
+                        Err(Fault::TwoLengths)
+                    }
+                    Some(Err(fault)) => Err(fault),
+                    _ => length,
+                });
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 self.coded = true;
@@ -313,8 +316,15 @@ impl Framing {
             }
             _ => {}
         }
-        Ok(())
     }
+}
+
+/// Reads a Content-Length: digits and nothing else.
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| plain)?;
+    digits.parse().ok()
 }
 
 fn chunk_size(size: u64, line: Line, length: usize, byte: u8) -> Result<State, Fault> {
@@ -355,231 +365,4 @@ fn ends(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Keeps what it is shown.
-    #[derive(Debug, Default, PartialEq, Eq)]
-    struct Kept {
-        status: u16,
-        headers: usize,
-        body: Vec<u8>,
-    }
-
-    impl Observer for Kept {
-        fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
-            self.status = status;
-            self.headers = headers.len();
-        }
-
-        fn body(&mut self, bytes: &[u8]) {
-            self.body.extend_from_slice(bytes);
-        }
-    }
-
-    /// Reads an answer in pieces of this size; what it was, how much is left, and whether it is kept.
-    fn read(answer: &[u8], piece: usize, head: bool) -> Result<(Kept, usize, bool, bool), Fault> {
-        let mut reader = Reader::new();
-        reader.begin(head);
-        let mut kept = Kept::default();
-        let mut used = 0;
-        for part in answer.chunks(piece) {
-            let taken = reader.feed(part, &mut kept)?;
-            used += taken;
-            if taken < part.len() {
-                break;
-            }
-        }
-        let done = reader.is_done();
-        let ended = done || reader.end();
-        Ok((kept, answer.len() - used, ended, done && reader.is_kept()))
-    }
-
-    #[test]
-    fn every_framing_in_pieces_of_every_size() {
-        let cases: [(&str, u16, &str, bool, bool); 14] = [
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-                200,
-                "hello",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-                200,
-                "",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
-                200,
-                "hello",
-                false,
-                false,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;a=\"b\"\r\nllo\r\n0\r\n\r\n",
-                200,
-                "hello",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, Chunked\r\ncontent-length: 3\r\n\r\n5 \r\nhello\r\n0;x\r\nA: b\r\nC: d\r\n\r\n",
-                200,
-                "hello",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
-                200,
-                "hel",
-                false,
-                false,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\n\r\nuntil the end",
-                200,
-                "until the end",
-                true,
-                false,
-            ),
-            (
-                "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
-                200,
-                "ok",
-                true,
-                false,
-            ),
-            (
-                "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
-                200,
-                "ok",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nok",
-                200,
-                "ok",
-                true,
-                false,
-            ),
-            ("HTTP/1.1 204 No Content\r\n\r\n", 204, "", true, true),
-            (
-                "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-                304,
-                "",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n!",
-                200,
-                "!",
-                true,
-                true,
-            ),
-            (
-                "HTTP/1.1 200\nContent-Length: 2\n\nok",
-                200,
-                "ok",
-                true,
-                true,
-            ),
-        ];
-        for (answer, status, body, whole, kept) in cases {
-            for piece in 1..=answer.len() {
-                let (seen, left, ended, keep) = read(answer.as_bytes(), piece, false).unwrap();
-                assert_eq!(seen.status, status, "{answer:?} by {piece}");
-                assert_eq!(seen.body, body.as_bytes(), "{answer:?} by {piece}");
-                assert_eq!(
-                    (left, ended, keep),
-                    (0, whole, kept),
-                    "{answer:?} by {piece}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_answer_to_a_head_has_no_body() {
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n";
-        let (seen, left, ended, kept) = read(answer, 7, true).unwrap();
-        assert_eq!((seen.status, left, ended, kept), (200, 0, true, true));
-    }
-
-    #[test]
-    fn what_comes_after_an_answer_is_left() {
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more";
-        let (seen, left, _, _) = read(answer, 1000, false).unwrap();
-        assert_eq!((&seen.body[..], left), (&b"ok"[..], 9));
-    }
-
-    #[test]
-    fn what_is_no_answer_is_called_so() {
-        let faults = [
-            ("nonsense\r\n\r\n", Fault::Head(httparse::Error::Version)),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-                Fault::Length,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
-                Fault::Length,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-                Fault::Length,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-                Fault::TwoLengths,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-                Fault::ChunkSize,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
-                Fault::ChunkSize,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
-                Fault::ChunkSize,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello",
-                Fault::ChunkEnd,
-            ),
-        ];
-        for (answer, fault) in faults {
-            for piece in 1..=answer.len() {
-                assert_eq!(read(answer.as_bytes(), piece, false).unwrap_err(), fault);
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_grows_without_end() {
-        let long = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(LONGEST_HEAD + 1));
-        assert_eq!(
-            read(long.as_bytes(), 1000, false).unwrap_err(),
-            Fault::LongHead
-        );
-        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let long = format!("{chunked}1;{}", "x".repeat(LONGEST_SIZE + 1));
-        assert_eq!(
-            read(long.as_bytes(), 1000, false).unwrap_err(),
-            Fault::ChunkSize
-        );
-        let long = format!("{chunked}0\r\n{}", "a: b\r\n".repeat(LONGEST_HEAD / 5));
-        assert_eq!(
-            read(long.as_bytes(), 1000, false).unwrap_err(),
-            Fault::LongHead
-        );
-    }
-}
+mod tests;

@@ -1,12 +1,17 @@
 //! A thread that runs some of the clients, and what they have in common.
 
 use super::Live;
+use super::alarm::{Alarm, Timer};
 use super::client::Client;
 use super::connect::Dialer;
+use super::http2::Lane;
 use super::phase::Phase;
 use super::record::Record;
 use super::request::{Draws, Requests, hash};
+use super::target::Target;
+use crate::model::Http;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::pin::pin;
@@ -23,6 +28,10 @@ use tokio::sync::watch;
 const TICK: Duration = Duration::from_millis(5);
 /// What a service sent before it died is on its way for no longer than this.
 const LAST_WORDS: Duration = Duration::from_millis(5);
+/// Streams that share a connection of HTTP/2.
+const STREAMS: u32 = 100;
+/// Turns of clients between two looks at their connections: a look costs more than a turn.
+const EVENTS: u32 = 256;
 /// What is read at once.
 const BUFFER: usize = 64 * 1024;
 
@@ -66,6 +75,7 @@ pub(super) enum Stop {
 /// What all workers of a phase share.
 pub(super) struct Shared {
     pub(super) requests: Arc<Requests>,
+    pub(super) target: Arc<Target>,
     pub(super) dialer: Arc<Dialer>,
     pub(super) clock: Clock,
     pub(super) phase: Phase,
@@ -101,7 +111,9 @@ pub(super) struct Worker {
     pub(super) unanswered: Cell<bool>,
     /// What is drawn at a fixed rate belongs to no client.
     pub(super) draws: RefCell<Draws>,
+    pub(super) alarm: Alarm,
     slots: RefCell<Vec<Rc<Slot>>>,
+    before: RefCell<Before>,
     index: usize,
 }
 
@@ -178,13 +190,17 @@ impl Worker {
         index: usize,
         clients: Range<u32>,
         ring: &Path,
-    ) -> std::io::Result<Record> {
+    ) -> io::Result<Record> {
         let runtime = Builder::new_current_thread()
             .enable_all()
+            .event_interval(EVENTS)
             .build_local(LocalOptions::default())?;
         let kinds = shared.requests.kinds.len();
         let count = clients.end - clients.start;
-        let record = Record::new(ring, kinds, count, shared.phase.is_open())?;
+        let mut record = Record::new(ring, kinds, count, shared.phase.is_open())?;
+        if shared.phase.log_all {
+            record.log_to(&ring.with_file_name(format!("requests-{index}.csv")))?;
+        }
         let draws = Draws::new(&shared.requests, shared.phase.seed, 0, 1);
         let worker = Rc::new(Self {
             shared,
@@ -194,34 +210,50 @@ impl Worker {
             alive: Cell::default(),
             unanswered: Cell::default(),
             draws: RefCell::new(draws),
+            alarm: Alarm::default(),
             slots: RefCell::default(),
+            before: RefCell::default(),
             index,
         });
-        runtime.block_on(worker.clone().all(clients));
+        runtime.block_on(worker.clone().all(clients))?;
         drop(runtime);
         let worker = Rc::into_inner(worker).expect("every client is done");
         Ok(worker.record.into_inner())
     }
 
-    async fn all(self: Rc<Self>, clients: Range<u32>) {
+    async fn all(self: Rc<Self>, clients: Range<u32>) -> io::Result<()> {
+        let timer = self.shared.phase.is_open().then(Timer::new).transpose()?;
+        let two = self.shared.phase.http != Http::One;
+        let mut lane = Rc::<Lane>::default();
         let clients: Vec<_> = clients
             .map(|id| {
+                if id.is_multiple_of(STREAMS) {
+                    lane = Rc::default();
+                }
+                let lane = two.then(|| lane.clone());
                 let slot = Rc::<Slot>::default();
                 self.slots.borrow_mut().push(slot.clone());
-                let client = Client::new(self.clone(), slot, id);
+                let client = Client::new(self.clone(), slot, id, lane);
                 tokio::task::spawn_local(client.run())
             })
             .collect();
         let stopping = tokio::task::spawn_local(self.clone().stopping());
         let ticking = tokio::task::spawn_local(self.clone().ticking());
+        let worker = self.clone();
+        let ringing = tokio::task::spawn_local(async move {
+            if let Some(timer) = timer {
+                worker.alarm.ring(&timer, worker.shared.clock).await;
+            }
+        });
         for client in clients {
             client.await.expect("a client does not panic");
         }
-        for helper in [stopping, ticking] {
+        for helper in [stopping, ticking, ringing] {
             helper.abort();
             let _ = helper.await; // it was cancelled
         }
-        self.tick(&mut Before::default());
+        self.tick();
+        Ok(())
     }
 
     /// Waits for the word to stop, and passes it on.
@@ -247,14 +279,14 @@ impl Worker {
     async fn ticking(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut before = Before::default();
         loop {
             ticks.tick().await;
-            self.tick(&mut before);
+            self.tick();
         }
     }
 
-    fn tick(&self, before: &mut Before) {
+    fn tick(&self) {
+        let before = &mut *self.before.borrow_mut();
         let now = self.shared.clock.now();
         for slot in self.slots.borrow().iter() {
             let deadline = slot.deadline.get();

@@ -35,6 +35,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         question: Question::default(),
         factors: Vec::new(),
         space: None,
+        load: None,
         make_limit: std::time::Duration::ZERO,
         wrapped: 0,
         variants: variants.collect(),

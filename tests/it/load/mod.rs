@@ -2,6 +2,8 @@
 
 mod answers;
 mod deaths;
+mod protocols;
+mod rates;
 mod server;
 mod what_is_sent;
 

@@ -1,0 +1,359 @@
+//! HTTP/2: requests as streams of a connection that clients share.
+//!
+//! The protocol is hyper's. What it folds together is told apart beside it: the connection notes
+//! the number of an error before hyper has made words of it.
+
+use super::check::{Checking, Verdict};
+use super::client::Client;
+use super::connect::{Stream, broken};
+use super::record::{End, Place};
+use super::request::Choice;
+use super::response::Observer as _;
+use super::target::Target;
+use super::worker::{Kick, Stop, nanos};
+use crate::model::{Ended, Part};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http2;
+use hyper::header::HeaderName;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Mutex;
+
+/// The body of a request.
+pub(super) type Sent = Full<Bytes>;
+
+/// A connection that is shared, once it is there.
+#[derive(Default)]
+pub(super) struct Lane(Mutex<Option<Shared>>);
+
+#[derive(Clone)]
+pub(super) struct Shared {
+    sender: http2::SendRequest<Sent>,
+    fate: Arc<Fate>,
+    /// Nothing was sent on it yet.
+    fresh: Rc<Cell<bool>>,
+}
+
+/// How a connection ended.
+#[derive(Default)]
+struct Fate {
+    errno: AtomicI32,
+    ended: AtomicBool,
+}
+
+/// Runs hyper's futures on the thread that they belong to.
+#[derive(Clone)]
+struct Here;
+
+impl<F> hyper::rt::Executor<F> for Here
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}
+
+/// Returns a GET without anything.
+pub(super) fn plain(target: &Target, path: &str) -> hyper::Request<Sent> {
+    let scheme = if target.secure { "https" } else { "http" };
+    let uri = format!("{scheme}://{}{path}", target.authority);
+    let mut request = hyper::Request::new(Sent::default());
+    if let Ok(uri) = uri.parse() {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+/// Is this header one of a connection, which HTTP/2 has other means for?
+pub(super) fn means_a_connection(name: &HeaderName) -> bool {
+    let names = [
+        "connection",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    names.contains(&name.as_str())
+}
+
+/// Asks something on a connection of its own. Returns the status of the answer.
+pub(super) async fn ask(stream: Stream, request: hyper::Request<Sent>) -> io::Result<u16> {
+    let made = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut sender, connection) = made.map_err(io::Error::other)?;
+    let asked = sender.send_request(request);
+    tokio::select! {
+        answer = asked => Ok(answer.map_err(io::Error::other)?.status().as_u16()),
+        ended = connection => Err(match ended {
+            Ok(()) => io::ErrorKind::UnexpectedEof.into(),
+            Err(error) => io::Error::other(error),
+        }),
+    }
+}
+
+impl Client {
+    /// Returns the shared connection, made anew where it has ended.
+    pub(super) async fn shared(&mut self, lane: &Lane) -> Result<Shared, Ended> {
+        let slot = self.slot.clone();
+        let limit = nanos(self.worker.shared.phase.connect_limit);
+        let until = self.worker.shared.clock.now().saturating_add(limit);
+        slot.until(until);
+        let mut held = match slot.unless(lane.0.lock()).await {
+            Ok(held) => held,
+            Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
+            Err(Kick::Stop) => return Err(self.stopped()),
+        };
+        if let Some(shared) = held.as_ref().filter(|shared| !shared.sender.is_closed()) {
+            return Ok(shared.clone());
+        }
+        *held = None;
+        let stream = self.connect().await?;
+        let fate = Arc::<Fate>::default();
+        let noted = Noted {
+            stream,
+            fate: fate.clone(),
+        };
+        slot.until(until);
+        let made = slot
+            .unless(http2::handshake(Here, TokioIo::new(noted)))
+            .await;
+        slot.until(0);
+        let (sender, connection) = match made {
+            Ok(Ok(made)) => made,
+            Ok(Err(error)) => return Err(fate.ended(&error, Part::Connect)),
+            Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
+            Err(Kick::Stop) => return Err(self.stopped()),
+        };
+        // How it ends is seen by who waits for answers.
+        tokio::task::spawn_local(async move { drop(connection.await) });
+        let shared = Shared {
+            sender,
+            fate,
+            fresh: Rc::new(Cell::new(true)),
+        };
+        *held = Some(shared.clone());
+        Ok(shared)
+    }
+
+    /// Sends a request as a stream.
+    pub(super) async fn sent_as_stream(
+        &mut self,
+        lane: &Lane,
+        choice: &Choice,
+        place: Place,
+    ) -> End {
+        let worker = self.worker.clone();
+        let limit = nanos(worker.shared.phase.request_limit);
+        let mut again = false;
+        loop {
+            let mut shared = match self.shared(lane).await {
+                Ok(shared) => shared,
+                Err(ended) => return self.end(ended, Part::Connect, 0, true, false),
+            };
+            let fresh = shared.fresh.replace(false);
+            self.slot.until(self.now.saturating_add(limit));
+            let (went, part, bytes) = self.streamed(&mut shared, choice).await;
+            self.slot.until(0);
+            let ended = match went {
+                Ok(verdict) => {
+                    let ended = match verdict {
+                        Verdict::Good => Ended::Ok,
+                        Verdict::Status(status) => Ended::Status(status),
+                        Verdict::Check(name) => Ended::Check(name),
+                    };
+                    return self.end(ended, Part::Body, bytes, fresh, true);
+                }
+                Err(Gone::Refused) if !again && worker.stop.get() == Stop::No => {
+                    again = true;
+                    let now = worker.shared.clock.now();
+                    worker.record.borrow_mut().again(place, now);
+                    continue;
+                }
+                Err(Gone::Refused) => Ended::ClosedEarly(part),
+                Err(Gone::Failed(ended)) => ended,
+                Err(Gone::Kicked(Kick::Late)) => Ended::Timeout(part),
+                Err(Gone::Kicked(Kick::Stop)) => self.stopped(),
+            };
+            return self.end(ended, part, bytes, fresh, false);
+        }
+    }
+
+    async fn streamed(
+        &mut self,
+        shared: &mut Shared,
+        choice: &Choice,
+    ) -> (Result<Verdict, Gone>, Part, u64) {
+        let worker = self.worker.clone();
+        let requests = &worker.shared.requests;
+        let expected = &requests.kinds[choice.kind].expected;
+        self.seen.begin(expected);
+        let request = requests.two(&worker.shared.target, choice);
+        let answer = match self.slot.unless(shared.sender.send_request(request)).await {
+            Ok(Ok(answer)) => answer,
+            // It never left: the connection was being closed.
+            Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
+                return (Err(Gone::Refused), Part::Write, 0);
+            }
+            Ok(Err(error)) => {
+                let ended = shared.fate.ended(&error, Part::Head);
+                return (Err(Gone::Failed(ended)), Part::Head, 0);
+            }
+            Err(kick) => return (Err(Gone::Kicked(kick)), Part::Head, 0),
+        };
+        worker.alive.set(true);
+        let mut checking = Checking {
+            expected,
+            seen: &mut self.seen,
+        };
+        let status = answer.status().as_u16();
+        if expected.has_headers() {
+            let headers: Vec<httparse::Header<'_>> = answer
+                .headers()
+                .iter()
+                .map(|(name, value)| httparse::Header {
+                    name: name.as_str(),
+                    value: value.as_bytes(),
+                })
+                .collect();
+            checking.head(status, &headers);
+        } else {
+            checking.head(status, &[]);
+        }
+        // As in HTTP/1.1: names, values, and what is between them.
+        let lines = answer.headers().iter();
+        let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + 4);
+        let mut bytes = lines.sum::<usize>() as u64;
+        let mut body = answer.into_body();
+        loop {
+            match self.slot.unless(body.frame()).await {
+                Ok(None) => break,
+                Ok(Some(Ok(frame))) => {
+                    worker.alive.set(true);
+                    if let Some(data) = frame.data_ref() {
+                        bytes += data.len() as u64;
+                        let mut checking = Checking {
+                            expected,
+                            seen: &mut self.seen,
+                        };
+                        checking.body(data);
+                    }
+                }
+                Ok(Some(Err(error))) => {
+                    let ended = shared.fate.ended(&error, Part::Body);
+                    return (Err(Gone::Failed(ended)), Part::Body, bytes);
+                }
+                Err(kick) => return (Err(Gone::Kicked(kick)), Part::Body, bytes),
+            }
+        }
+        (Ok(self.seen.verdict(expected)), Part::Body, bytes)
+    }
+}
+
+/// Why there is no answer.
+enum Gone {
+    /// It was never sent.
+    Refused,
+    Failed(Ended),
+    Kicked(Kick),
+}
+
+impl Fate {
+    fn is_known(&self) -> bool {
+        self.errno.load(Ordering::Relaxed) != 0 || self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Says what became of a request on this connection.
+    fn ended(&self, error: &hyper::Error, part: Part) -> Ended {
+        let errno = self.errno.load(Ordering::Relaxed);
+        if errno != 0 {
+            return broken(&io::Error::from_raw_os_error(errno), part);
+        }
+        if self.ended.load(Ordering::Relaxed) {
+            return Ended::ClosedEarly(part);
+        }
+        let mut said = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(why) = cause {
+            said = format!("{said}: {why}");
+            cause = why.source();
+        }
+        Ended::Protocol(said)
+    }
+}
+
+/// A connection that notes how it ends.
+struct Noted {
+    stream: Stream,
+    fate: Arc<Fate>,
+}
+
+impl Noted {
+    fn note<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(error)) = &result {
+            match error.raw_os_error() {
+                Some(errno) => self.fate.errno.store(errno, Ordering::Relaxed),
+                None => self.fate.ended.store(true, Ordering::Relaxed),
+            }
+        }
+        result
+    }
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = to.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, to);
+        if matches!(read, Poll::Ready(Ok(()))) && to.filled().len() == before {
+            self.fate.ended.store(true, Ordering::Relaxed);
+        }
+        self.note(read)
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note(wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.note(wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.note(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.note(shut)
+    }
+}

@@ -1,0 +1,128 @@
+//! Secure connections.
+
+use super::{Error, Fill, target};
+use crate::model;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+
+/// What HTTP/2 is called in a handshake.
+pub(super) const H2: &[u8] = b"h2";
+
+/// Makes secure connections to one name.
+#[derive(Clone)]
+pub(super) struct Tls {
+    pub(super) connector: TlsConnector,
+    pub(super) name: ServerName<'static>,
+    /// HTTP/2 must be agreed on.
+    pub(super) two: bool,
+}
+
+impl Tls {
+    pub(super) fn new(plan: &model::Target, host: &str, fill: &Fill) -> Result<Self, Error> {
+        let provider = Arc::new(ring::default_provider());
+        let wrong = |what: &str, error: &dyn std::fmt::Display| Error::Tls {
+            what: what.to_owned(),
+            why: error.to_string(),
+        };
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong("the versions of TLS", &error))?;
+        let config = if plan.insecure {
+            config
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        } else {
+            let mut roots = RootCertStore::empty();
+            let own = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(own.certs);
+            if let Some(file) = &plan.ca {
+                for certificate in certificates(&target::path(file, fill))? {
+                    let added = roots.add(certificate);
+                    added.map_err(|error| wrong(&file.to_string(), &error))?;
+                }
+            }
+            config.with_root_certificates(roots)
+        };
+        let mut config = match &plan.identity {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(&target::path(certificate, fill))?;
+                let path = target::path(key, fill);
+                let key = PrivateKeyDer::from_pem_file(&path);
+                let key = key.map_err(|error| wrong(&path.display().to_string(), &error))?;
+                let config = config.with_client_auth_cert(chain, key);
+                config.map_err(|error| wrong(&certificate.to_string(), &error))?
+            }
+        };
+        let two = plan.http == model::Http::Two;
+        config.alpn_protocols = vec![if two { H2 } else { b"http/1.1" }.to_vec()];
+        let name = ServerName::try_from(host.to_owned());
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            name: name.map_err(|error| wrong(host, &error))?,
+            two,
+        })
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let wrong = |why: String| Error::Tls {
+        what: path.display().to_string(),
+        why,
+    };
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
+    let found: Vec<_> = found
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() {
+        return Err(wrong(String::from("there is no certificate in it")));
+    }
+    Ok(found)
+}
+
+/// Trusts every certificate, as was asked for; signatures must still be those of its key.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,227 @@
+//! Secure connections, HTTP/2, and sockets in the file system.
+
+use super::{Outside, adds_up, count, drive_it, load};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::service::service_fn;
+use hyper::{Request, Response, body::Incoming};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use provoke::model::{Ended, Http, LoadSeen, Text};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::convert::Infallible;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/load/certificates");
+
+fn file(name: &str) -> Text {
+    Text::from(Path::new(CERTIFICATES).join(name))
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let status = if request.uri().path() == "/" {
+        200
+    } else {
+        404
+    };
+    let answer = Response::builder().status(status).header("x-kind", "test");
+    Ok(answer.body(Full::from("hello")).unwrap())
+}
+
+/// Serves on a thread of its own until the process ends. Returns the port.
+fn serve(tls: Option<TlsAcceptor>, two: bool) -> u16 {
+    let (tell, port) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap().port()).unwrap();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let tls = tls.clone();
+                tokio::spawn(async move {
+                    match tls {
+                        None => speak(stream, two).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                speak(stream, two).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    });
+    port.recv().unwrap()
+}
+
+async fn speak<S>(stream: S, two: bool)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(stream);
+    let service = service_fn(answer);
+    // How a connection ends is not the server's concern here.
+    if two {
+        let made = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        drop(made.serve_connection(io, service).await);
+    } else {
+        let made = hyper::server::conn::http1::Builder::new();
+        drop(made.serve_connection(io, service).await);
+    }
+}
+
+fn acceptor(two: bool) -> TlsAcceptor {
+    let path = |name| Path::new(CERTIFICATES).join(name);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(path("server.pem")).unwrap()],
+            PrivateKeyDer::from_pem_file(path("server.key")).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = vec![if two {
+        b"h2".to_vec()
+    } else {
+        b"http/1.1".to_vec()
+    }];
+    TlsAcceptor::from(Arc::new(config))
+}
+
+fn all_good(seen: &LoadSeen) {
+    assert_eq!(
+        (count(seen, &Ended::Ok), seen.served),
+        (1000, 1000),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_secure_service_with_a_ca_of_its_own() {
+    let port = serve(Some(acceptor(false)), false);
+    let mut load = load(&format!("https://localhost:{port}"), 8, 1000);
+    load.target.ca = Some(file("ca.pem"));
+    load.target.identity = Some((file("server.pem"), file("server.key")));
+    load.requests[0].expect.body_regex = Some("^hello$".to_owned());
+    let seen = drive_it(&load);
+    all_good(&seen);
+    assert_eq!(seen.connections, 8);
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_is_said() {
+    let port = serve(Some(acceptor(false)), false);
+    let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
+    let seen = drive_it(&load);
+    let tls = |ended: &Ended| matches!(ended, Ended::Tls(why) if why.contains("UnknownIssuer"));
+    assert!(seen.ends.keys().all(tls), "{:?}", seen.ends);
+    load.target.insecure = true;
+    assert_eq!(drive_it(&load).served, 2);
+}
+
+#[test]
+fn streams_share_connections() {
+    for secure in [false, true] {
+        let port = serve(secure.then(|| acceptor(true)), true);
+        let scheme = if secure { "https" } else { "http" };
+        let mut load = load(&format!("{scheme}://127.0.0.1:{port}"), 150, 1000);
+        load.target.ca = Some(file("ca.pem"));
+        load.target.http = if secure { Http::Two } else { Http::TwoPrior };
+        load.requests[0].expect.headers = vec![("X-Kind".to_owned(), "test".to_owned())];
+        load.requests[0].expect.body_regex = Some("^hello$".to_owned());
+        let seen = drive_it(&load);
+        all_good(&seen);
+        assert_eq!(seen.connections, 2);
+    }
+}
+
+#[test]
+fn http2_that_is_not_agreed_on_is_said() {
+    let port = serve(Some(acceptor(false)), false);
+    let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
+    load.target.insecure = true;
+    load.target.http = Http::Two;
+    let seen = drive_it(&load);
+    assert!(
+        seen.ends.keys().all(|ended| matches!(ended, Ended::Tls(_))),
+        "{:?}",
+        seen.ends
+    );
+}
+
+#[test]
+fn streams_in_flight_at_a_death_are_kept() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let outside = Outside::new();
+    let death = outside.death.clone();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Whatever is asked, an empty frame of settings is all there is.
+        stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
+        let mut frames = Vec::new();
+        while frames
+            .windows(5)
+            .filter(|bytes| bytes[0] == 1 && bytes[1] & 4 != 0)
+            .count()
+            < 1
+        {
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).unwrap();
+            frames.extend_from_slice(&buffer[..count]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        death.send_replace(Some(Instant::now()));
+        loop {
+            std::thread::park(); // the connection stays open
+        }
+    });
+    let mut load = load(&base, 5, 100);
+    load.target.http = Http::TwoPrior;
+    let seen = outside.drive(&load);
+    adds_up(&seen);
+    assert_eq!(count(&seen, &Ended::Died), 5, "{:?}", seen.ends);
+    assert_eq!(seen.death.unwrap().in_flight, 5);
+}
+
+#[test]
+fn a_socket_in_the_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket-3");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let mut buffer = [0; 4096];
+                while let Ok(1..) = stream.read(&mut buffer) {
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+                    drop(stream.write_all(answer));
+                }
+            });
+        }
+    });
+    let mut load = load("", 4, 1000);
+    load.target.unix = Some(Text::from(folder.path().join("socket-{slot}")));
+    let outside = Outside::new();
+    let mut life = outside.life(&load);
+    life.fill = vec![("{slot}", "3".to_owned())];
+    let seen = super::run(provoke::load::drive(life));
+    all_good(&seen);
+    // Nobody made this one.
+    load.target.unix = Some(Text::from(folder.path().join("none")));
+    load.amount = provoke::model::Amount::Requests(2);
+    assert_eq!(count(&drive_it(&load), &Ended::Refused), 2);
+}
