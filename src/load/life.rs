@@ -23,6 +23,8 @@ use std::time::Duration;
 const OTHER_FILES: u64 = 256;
 /// A service whose connections broke may be found dead so much later.
 const WAKE: Duration = Duration::from_secs(1);
+/// Whoever is asked whether he is there has at least so long.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Makes the warm-up draw other requests than the load.
 const WARM: u64 = 0x7761_726d;
 
@@ -93,7 +95,7 @@ impl Made {
             dialer,
             bytes,
             head,
-            limit: load.target.request_limit.min(load.hang_after),
+            limit: load.target.request_limit.min(load.hang_after.max(PATIENCE)),
             two,
         }
     }
