@@ -234,11 +234,6 @@ impl LoadFlags {
             }];
         }
         let load = scenario.load.get_or_insert_with(Said::default);
-        fn set<T>(field: &mut Option<T>, said: Option<T>) {
-            if said.is_some() {
-                *field = said;
-            }
-        }
         set(&mut load.url, url);
         set(&mut load.attach, self.attach);
         set(&mut load.ready, self.ready);
@@ -269,6 +264,13 @@ impl LoadFlags {
         set(&mut load.insecure, self.insecure.then_some(true));
         set(&mut load.log_requests, self.log_requests.then_some(true));
         set(&mut load.own_target, self.own_target);
+    }
+}
+
+/// Lets what was said win.
+fn set<T>(field: &mut Option<T>, said: Option<T>) {
+    if said.is_some() {
+        *field = said;
     }
 }
 

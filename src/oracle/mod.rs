@@ -129,9 +129,10 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     }
     // Of a service that somebody else had started, the clients may be the only witnesses.
     if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
-        return Some(match death.hung {
-            true => Kind::Hang { stopped: false },
-            false => Kind::Gone,
+        return Some(if death.hung {
+            Kind::Hang { stopped: false }
+        } else {
+            Kind::Gone
         });
     }
     if matched(0, fail_rules) {

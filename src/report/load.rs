@@ -166,7 +166,7 @@ impl LoadTotals {
         let mut all = vec![self.traffic()];
         let errors = self.ends.iter().filter(|(name, _)| *name != "ok");
         let errors: Vec<String> = errors
-            .map(|(name, count)| format!("{} {name}", count))
+            .map(|(name, count)| format!("{count} {name}"))
             .collect();
         if !errors.is_empty() {
             all.push(format!("besides good answers: {}", errors.join(", ")));

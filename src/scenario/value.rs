@@ -292,7 +292,7 @@ impl Clients {
                 let coarse = |level: &u64| {
                     let power = 1 << level.ilog2();
                     let pieces = if power < 8 { 2 } else { 4 };
-                    let whole = level * pieces % power == 0 && level * 2 <= power * 3;
+                    let whole = (level * pieces).is_multiple_of(power) && level * 2 <= power * 3;
                     exact || whole || level == first || level == last
                 };
                 let all = (*first..=*last).filter(coarse);

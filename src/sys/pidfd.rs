@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// Asks the kernel about a process that is held; since Linux 6.13, and how it ended since 6.15.
 const GET_INFO: libc::c_ulong =
-    3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 11;
+    3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 0x0b;
 /// How it ended is wanted, or is there.
 const EXIT: u64 = 1 << 3;
 

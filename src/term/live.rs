@@ -74,6 +74,7 @@ impl Live {
     }
 
     /// Shows also what goes on within trials, where there is something to see.
+    #[must_use]
     pub fn with(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
         self.within = within;
         self
