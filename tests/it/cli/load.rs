@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// A port that was free a moment ago. Tests run side by side, each with its own.
-fn port() -> u16 {
+pub(super) fn port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -24,7 +24,7 @@ fn example(name: &str) -> String {
     path.display().to_string()
 }
 
-fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]) -> (Value, Said) {
+pub(super) fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]) -> (Value, Said) {
     let url = format!("http://127.0.0.1:{port}/classify");
     let quick = [
         "--warm-requests",
@@ -45,7 +45,7 @@ fn dies(sandbox: &Sandbox, args: &[&str], end: &[&str]) -> (Value, Said) {
     load(sandbox, port, args, &command)
 }
 
-fn only(report: &Value) -> &Value {
+pub(super) fn only(report: &Value) -> &Value {
     &report["variants"][0]
 }
 

@@ -10,6 +10,7 @@ mod growth;
 mod hooks;
 mod left_behind;
 mod load;
+mod load_real;
 mod outcomes;
 mod reduce;
 mod stopping;

@@ -1,0 +1,74 @@
+//! `load` against servers that people use.
+
+use super::load::{load, only, port};
+use super::support::Sandbox;
+
+const ARGS: [&str; 6] = ["-n", "1", "-c", "8", "--requests", "400"];
+
+#[test]
+fn pythons_threaded_server_lives_through_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("classify", "hello\n");
+    let port = port();
+    let number = port.to_string();
+    let command = ["python3", "-m", "http.server", &number, "--bind", "127.0.0.1"];
+    let (report, said) = load(&sandbox, port, &ARGS, &command);
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+    // It closes each connection after its answer, and that is fine.
+    assert_eq!(variant["load"]["ends"]["ok"], 400, "{said}");
+    assert_eq!(variant["load"]["errors"], 0, "{said}");
+}
+
+#[test]
+fn nginx_with_its_workers_is_one_service() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let folder = sandbox.path("");
+    let folder = folder.display();
+    let root = if rustix::process::geteuid().is_root() {
+        "user root;\n"
+    } else {
+        ""
+    };
+    let config = format!(
+        "{root}daemon off;\nworker_processes 2;\npid {folder}/pid;\nerror_log stderr;\n\
+         events {{}}\nhttp {{ access_log off; server {{ listen 127.0.0.1:{port};\n\
+         location / {{ return 200 'hello'; }} }} }}\n"
+    );
+    let config = sandbox.write("nginx.conf", &config);
+    let config = config.display().to_string();
+    let command = ["nginx", "-p", ".", "-c", &config];
+    let (report, said) = load(&sandbox, port, &ARGS, &command);
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+    assert_eq!(variant["load"]["ends"]["ok"], 400, "{said}");
+    assert_eq!(variant["load"]["connections"], 8, "{said}");
+}
+
+#[test]
+fn a_worker_that_dies_under_gunicorn_is_a_crash() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "app.py",
+        "import os, signal\nserved = 0\n\
+         def app(environ, start):\n\
+         \x20   global served\n\
+         \x20   served += 1\n\
+         \x20   if served == 100:\n\
+         \x20       os.kill(os.getpid(), signal.SIGSEGV)\n\
+         \x20   start('200 OK', [('content-length', '2')])\n\
+         \x20   return [b'ok']\n",
+    );
+    let port = port();
+    let bind = format!("127.0.0.1:{port}");
+    let command = ["python3", "-m", "gunicorn", "-w", "1", "-b", &bind, "app:app"];
+    let (report, said) = load(&sandbox, port, &ARGS, &command);
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    assert_eq!(
+        variant["load"]["served_before_death"],
+        serde_json::json!([99]),
+        "{said}"
+    );
+}
