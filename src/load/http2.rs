@@ -27,6 +27,11 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
 
+/// How much of an answer, and of all on a connection, may come before we say that there is room:
+/// each time costs a frame.
+const STREAM_WINDOW: u32 = 1 << 20;
+const WINDOW: u32 = 16 << 20;
+
 /// The body of a request.
 pub(super) type Sent = Full<Bytes>;
 
@@ -125,7 +130,12 @@ impl Client {
         };
         slot.until(until);
         let made = slot
-            .unless(http2::handshake(Here, TokioIo::new(noted)))
+            .unless(
+                http2::Builder::new(Here)
+                    .initial_stream_window_size(STREAM_WINDOW)
+                    .initial_connection_window_size(WINDOW)
+                    .handshake(TokioIo::new(noted)),
+            )
             .await;
         slot.until(0);
         let (sender, connection) = match made {

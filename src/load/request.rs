@@ -12,6 +12,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A body that comes from a file is held in memory, so there is a limit to it.
 const LONGEST_BODY: u64 = 64 << 20;
@@ -42,6 +43,8 @@ pub(super) struct Kind {
     body: Content,
     /// The whole request, where each is the same.
     fixed: Option<Vec<u8>>,
+    /// The same in HTTP/2's form, once it was needed.
+    fixed_two: OnceLock<hyper::Request<Sent>>,
     // For HTTP/2, which has its own way to put it.
     pub(super) method: String,
     path: Template,
@@ -246,6 +249,17 @@ impl Requests {
     /// Puts a request into HTTP/2's own form.
     pub(super) fn two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
         let kind = &self.kinds[choice.kind];
+        match kind.fixed {
+            Some(_) => kind
+                .fixed_two
+                .get_or_init(|| self.put_two(target, choice))
+                .clone(),
+            None => self.put_two(target, choice),
+        }
+    }
+
+    fn put_two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+        let kind = &self.kinds[choice.kind];
         let filled = |template: &Template| {
             let mut text = Vec::new();
             template.put(choice, &self.rows, &mut text);
@@ -357,6 +371,7 @@ impl Kind {
             begin,
             body,
             fixed: None,
+            fixed_two: OnceLock::new(),
             method: method.to_owned(),
             path,
             headers,

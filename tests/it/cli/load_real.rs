@@ -11,7 +11,14 @@ fn pythons_threaded_server_lives_through_it() {
     sandbox.write("classify", "hello\n");
     let port = port();
     let number = port.to_string();
-    let command = ["python3", "-m", "http.server", &number, "--bind", "127.0.0.1"];
+    let command = [
+        "python3",
+        "-m",
+        "http.server",
+        &number,
+        "--bind",
+        "127.0.0.1",
+    ];
     let (report, said) = load(&sandbox, port, &ARGS, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
@@ -62,7 +69,9 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
     );
     let port = port();
     let bind = format!("127.0.0.1:{port}");
-    let command = ["python3", "-m", "gunicorn", "-w", "1", "-b", &bind, "app:app"];
+    let command = [
+        "python3", "-m", "gunicorn", "-w", "1", "-b", &bind, "app:app",
+    ];
     let (report, said) = load(&sandbox, port, &ARGS, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
