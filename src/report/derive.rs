@@ -276,12 +276,12 @@ fn notes(
     let grown = growth.iter().filter(|growth| growth.warns);
     let mut notes: Vec<String> = grown.map(Growth::note).collect();
     for variant in variants {
-        notes.extend(family(variant));
         let of = if variant.name.is_empty() {
             String::new()
         } else {
             format!("{}: ", variant.name)
         };
+        notes.extend(family(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
                 "{of}failures clump among trials that ran side by side (p = {:.2}): {:.1} trials are worth one independent trial, and the interval is widened for it",

@@ -174,7 +174,7 @@ impl LoadTotals {
         all.extend(self.latency.map(|seen| self.times(&seen)));
         if self.listen_overflows > 0 {
             all.push(format!(
-                "{} turned away by listeners with no room: the machine's limit, not the service's",
+                "{} found the queue of a listener full: its backlog is short for so many at once; they try again after a second",
                 words::plural(self.listen_overflows, "connection")
             ));
         }

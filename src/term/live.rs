@@ -193,7 +193,11 @@ impl Live {
         if !making.is_empty() {
             parts.push(format!("making {}", making.join(", ")));
         }
-        parts.extend(self.within.as_ref().map(|say| say()));
+        parts.extend(self.within.as_ref().map(|say| {
+            let mut of = self.running.values();
+            let of = of.next().map(|id| &state.plan.variant(*id).name);
+            of.map_or_else(&say, |name| format!("{}: {}", words::sanitize(name), say()))
+        }));
         parts.push(self.time(completed, left));
         parts.join("   ")
     }

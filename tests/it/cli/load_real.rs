@@ -19,7 +19,18 @@ fn pythons_threaded_server_lives_through_it() {
         "--bind",
         "127.0.0.1",
     ];
-    let (report, said) = load(&sandbox, port, &ARGS, &command);
+    // Its listener's queue has room for five.
+    let args = [
+        "-n",
+        "1",
+        "-c",
+        "4",
+        "--requests",
+        "400",
+        "--connect-limit",
+        "30s",
+    ];
+    let (report, said) = load(&sandbox, port, &args, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
     // It closes each connection after its answer, and that is fine.
@@ -80,4 +91,41 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
         serde_json::json!([99]),
         "{said}"
     );
+}
+
+#[test]
+fn a_life_can_be_healthy_and_leak() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "app.py",
+        "import http.server, sys\nkept = []\n\
+         class Handler(http.server.BaseHTTPRequestHandler):\n\
+         \x20   protocol_version = 'HTTP/1.1'\n\
+         \x20   def do_GET(self):\n\
+         \x20       kept.append(bytearray(20_000))\n\
+         \x20       self.send_response(200)\n\
+         \x20       self.send_header('content-length', '0')\n\
+         \x20       self.end_headers()\n\
+         \x20   def log_message(self, *_): pass\n\
+         http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n",
+    );
+    let port = port();
+    let number = port.to_string();
+    let command = ["python3", "app.py", &number];
+    // Steadily, so that it is no warming up.
+    let args = [
+        "-n",
+        "1",
+        "--rate",
+        "100/s",
+        "--connections",
+        "2",
+        "--time",
+        "5s",
+    ];
+    let (report, said) = load(&sandbox, port, &args, &command);
+    let variant = only(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+    let grew = &variant["load"]["grew"][0];
+    assert_eq!(grew["what"], "rss_kib", "{said}");
 }
