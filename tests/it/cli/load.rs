@@ -402,3 +402,54 @@ fn a_fix_is_confirmed_under_the_load_of_the_run_before() {
     assert_eq!(report["verdict"], "fixed", "{said}");
     assert_eq!(said.code, Some(0), "{said}");
 }
+
+/// The server shares a slot only where ten requests meet: below that it cannot crash, whatever the
+/// machine does, and well above it does so in nearly every life.
+#[test]
+fn too_many_at_once_crash_it_and_fewer_cannot() {
+    let server = example("racyd");
+    let post = ["-X", "POST", "-b", "hello", "--requests", "1000"];
+    for (clients, more, code) in [
+        ("9", &["-n", "3"][..], 0),
+        ("16", &["-n", "10", "--fail-fast"][..], 1),
+    ] {
+        let sandbox = Sandbox::new();
+        let port = port();
+        let number = port.to_string();
+        let args = [&post[..], &["-c", clients], more].concat();
+        let (report, said) = load(&sandbox, port, &args, &[&server, "--port", &number]);
+        assert_eq!(said.code, Some(code), "{said}");
+        assert_eq!(only(&report)["load"]["errors"], 0, "{said}");
+    }
+}
+
+#[test]
+fn levels_are_searched_for_the_first_that_kills_it() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let number = port.to_string();
+    let server = example("racyd");
+    let args = [
+        "-c",
+        "2,9,24",
+        "-X",
+        "POST",
+        "-b",
+        "hello",
+        "--requests",
+        "1000",
+        "--detect",
+        "40%",
+    ];
+    let (report, said) = load(&sandbox, port, &args, &[&server, "--port", &number]);
+    assert_eq!(report["verdict"], "found", "{said}");
+    assert_eq!(said.code, Some(0), "{said}");
+    let answer = &report["answer"]["ramp"];
+    assert!(
+        answer["sentence"]
+            .as_str()
+            .unwrap()
+            .starts_with("threshold: between 9 and 24"),
+        "{said}"
+    );
+}
