@@ -14,8 +14,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Looks at the size of a service that are kept of a life. An even number.
-const SIZES: usize = 128;
+/// Looks at the size of a service in the time since its load began, before they become rarer.
+const LOOKS: u32 = 100;
 
 /// What the lives of a run have in common.
 pub(super) struct Lives {
@@ -148,9 +148,6 @@ pub(super) struct Sizes {
     since: Option<Instant>,
     next: Instant,
     pub(super) seen: Vec<(u64, Around)>,
-    /// Of so many looks one is kept.
-    every: u64,
-    looks: u64,
 }
 
 impl Default for Sizes {
@@ -166,8 +163,6 @@ impl Sizes {
             since: None,
             next: Instant::now(),
             seen: Vec::new(),
-            every: 1,
-            looks: 0,
         }
     }
 
@@ -179,28 +174,19 @@ impl Sizes {
         tokio::time::sleep_until(self.next.into()).await;
     }
 
-    /// Looks, while it is under load; evenly spread, however long that takes.
+    /// Looks, while it is under load; ever more rarely, so that long lives do not fill the journal.
     pub(super) fn look(&mut self, live: &Live) {
         let below = self.pids.iter().flat_map(|pid| process::descendants(*pid));
         let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
-        self.next = Instant::now() + pause_after(all.len() as u64);
+        let pause = pause_after(all.len() as u64);
+        self.next = Instant::now() + pause;
         if live.stage() != Stage::Loading {
             return;
         }
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if self.looks.is_multiple_of(self.every) {
-            if self.seen.len() == SIZES {
-                let mut keep = false;
-                self.seen.retain(|_| {
-                    keep = !keep;
-                    keep
-                });
-                self.every *= 2;
-            }
-            let after = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.seen.push((after, size_of(&all)));
-        }
-        self.looks += 1;
+        let after = self.since.get_or_insert_with(Instant::now).elapsed();
+        self.next = Instant::now() + pause.max(after / LOOKS);
+        let ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.seen.push((ms, size_of(&all)));
     }
 }
 
