@@ -221,6 +221,7 @@ impl LoadFlags {
                 ..Variant::default()
             };
             scenario.ask = Some(Ask::Compare);
+            scenario.fixed = Some(true);
             scenario.variants = vec![variant("old", None), variant("fixed", Some(words))];
         }
         if self.method.is_some() || !self.header.is_empty() || self.body.is_some() {

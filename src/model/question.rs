@@ -139,6 +139,9 @@ pub struct Compare {
     pub find: Find,
     /// What the others are compared with, where rates are.
     pub reference: VariantId,
+    /// The other one is said to be a fix of the reference: does it hold?
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fixed: bool,
     /// How often those fail that do, where that is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub baseline: Option<Measured>,

@@ -5,7 +5,7 @@
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
-use crate::model::VariantId;
+use crate::model::{Compare, Question, VariantId};
 use crate::state::{Contrast, State};
 use crate::stats::real;
 
@@ -39,6 +39,29 @@ fn is_closed(state: &State, variant: VariantId) -> bool {
         || mine.all(|one| is_known(state, one) || !one.is_testable(state))
 }
 
+/// Says whether the fix holds that is asked about, once it is known that the two differ.
+fn fix(state: &State) -> Option<Verdict> {
+    let Question::Compare(Compare {
+        fixed: true,
+        reference,
+        ..
+    }) = &state.plan.question
+    else {
+        return None;
+    };
+    let rate = |id: VariantId| {
+        let tally = state.tally(id);
+        real(tally.failures) / real(tally.trials().max(1))
+    };
+    let mut others = state.tallies().map(|(id, _)| id);
+    let other = others.find(|id| id != reference)?;
+    Some(if rate(other) < rate(*reference) {
+        Verdict::Fixed
+    } else {
+        Verdict::NotFixed
+    })
+}
+
 impl Policy for Rates {
     fn next(&self, state: &State) -> Step {
         let open = state.tallies().map(|(id, _)| id);
@@ -61,11 +84,12 @@ impl Policy for Rates {
         if nothing_counts(state) {
             Verdict::CouldNotTest
         } else if state.contrasts.iter().any(|one| is_known(state, one)) {
-            Verdict::Different
+            fix(state).unwrap_or(Verdict::Different)
         } else if state.contrasts.iter().all(|one| !one.is_testable(state)) {
             Verdict::CouldNotTest
         } else if tested.all(|(_, tally)| tally.trials() >= all) {
-            Verdict::NoDifference
+            // That a fix holds is not shown by finding no difference.
+            fix(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
         } else {
             Verdict::Undecided
         }

@@ -91,7 +91,7 @@ pub struct Scenario {
     pub python: Option<String>,
     /// To bisect commits or crates: shell command in the folder of each, before its first trial; if it fails, that one is left out.
     pub build: Option<String>,
-    /// To bisect: the first of the list is bad and the last one good; the last that fails is searched, before the fix.
+    /// To bisect: the first of the list is bad and the last one good; the last that fails is searched, before the fix. To compare two: the second is a fix of the first, does it hold?
     pub fixed: Option<bool>,
     /// To bisect: how likely each place is the first that fails: a file with a name and a weight a line, or `size` for the number of lines that a commit changes.
     pub prior: Option<String>,

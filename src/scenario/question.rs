@@ -55,12 +55,12 @@ impl Scenario {
             ("requirements", self.requirements.is_some()),
             ("constraints", self.constraints.is_some()),
             ("build", self.build.is_some()),
-            ("fixed", self.fixed.is_some()),
             ("first-parent", self.first_parent.is_some()),
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),
         ];
         let reduce = [("apply", self.apply.is_some())];
+        let fixed = [("fixed", self.fixed.is_some())];
         let (bisect, reduce) = (
             [&self.lists()[..], &bisect].concat(),
             [&self.sets()[..], &reduce].concat(),
@@ -110,6 +110,14 @@ impl Scenario {
                 &[field],
                 "use `provoke compare`, or `ask = \"compare\"`",
             ));
+        }
+        if !matches!(ask, Ask::Bisect | Ask::Compare)
+            && let Some(field) = said(&fixed)
+        {
+            let what =
+                format!("`{field}` is for a search in an ordered list, or for comparing two");
+            let hint = "use `provoke bisect`, or `provoke compare`";
+            return Err(refuse(what, &[field], hint));
         }
         if ask != Ask::Bisect
             && let Some(field) = said(&bisect)
@@ -260,8 +268,17 @@ impl Scenario {
                 "leave it out, or ask for `find = \"failing\"`",
             ));
         }
+        let fixed = self.fixed.unwrap_or(false);
+        if fixed && (variants.len() != 2 || find != Find::Different) {
+            return Err(refuse(
+                "whether a fix holds is asked of two variants and their rates",
+                &["fixed"],
+                "give the old one and the fixed one, with `find = \"different\"`",
+            ));
+        }
         Ok(Compare {
             find,
+            fixed,
             reference: self.reference_among(variants)?,
             baseline: measured
                 .map(|measured| self.failing(measured))

@@ -218,15 +218,19 @@ impl Comparison {
         let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
         if !known.is_empty() {
             let each: Vec<String> = known.iter().map(|one| one.sentence()).collect();
-            return format!(
-                "DIFFERENT at {}: {}",
-                confidence(&state.plan),
-                each.join("; ")
-            );
+            let what = match Rates.verdict(state) {
+                Verdict::Fixed => "THE FIX HOLDS",
+                Verdict::NotFixed => "NOT FIXED",
+                _ => "DIFFERENT",
+            };
+            return format!("{what} at {}: {}", confidence(&state.plan), each.join("; "));
         }
         match Rates.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NoDifference => format!("no difference found{}", self.blind()),
+            _ if asks_for_a_fix(state) && state.finished => {
+                format!("not shown that the fix holds{}", self.blind())
+            }
             _ => format!("not known yet{}", self.blind()),
         }
     }
@@ -530,4 +534,8 @@ fn list(names: &[&str]) -> String {
         (0, shown) => shown.join(", "),
         (rest, shown) => format!("{} and {rest} more", shown.join(", ")),
     }
+}
+
+fn asks_for_a_fix(state: &State) -> bool {
+    matches!(&state.plan.question, Question::Compare(asked) if asked.fixed)
 }
