@@ -88,7 +88,7 @@ fn rates() -> Vec<(f64, f64)> {
 
 /// Returns the background rates that are possible at failure rate `p`: none is more than half of
 /// it.
-fn backgrounds(p: f64) -> Vec<(f64, f64)> {
+pub(super) fn backgrounds(p: f64) -> Vec<(f64, f64)> {
     let possible: Vec<f64> = BACKGROUNDS.into_iter().filter(|q| 2.0 * q <= p).collect();
     if possible.is_empty() {
         return vec![(0.0, 1.0)];

@@ -33,7 +33,7 @@
 //!
 //! All this supposes that bad versions fail at one rate. If the culprit fails at .3 of the newest
 //! version's rate, .5, and those between at rates between (n = 64), a search that trusts the model takes
-//! versions above the culprit's predecessor for good: it is wrong in .38 of searches, .21 if a background
+//! versions above the culprit's predecessor for good: it is wrong in .38 of searches, .20 if a background
 //! is possible. [`Stop::guarded`] asks for evidence that needs no model: failures of the culprit, and clean
 //! runs of the version before it by the exact rule.
 //!
@@ -45,7 +45,7 @@
 //! | 3 failures, level .0125 | 35.8 | .03 |
 //!
 //! With a background possible a failure of the predecessor asks for runs of the good end, which must then
-//! fail too: .094 wrong in place of .21, for 33.3 runs in place of 30.9 (48 in place of 35 where there
+//! fail too: .086 wrong in place of .195, for 32.9 runs in place of 31.0 (49 in place of 35 where there
 //! really is a background of .01). Rates that rise from .1, or in a late step, are still mistaken in a fifth
 //! to two fifths of searches, at ten times the runs.
 //!

@@ -86,7 +86,7 @@ fn times(values: &mut [f64], factors: &[f64]) {
 }
 
 /// Returns k ln x, where nothing of something impossible is nothing.
-fn times_ln(k: u64, ln: f64) -> f64 {
+pub(super) fn times_ln(k: u64, ln: f64) -> f64 {
     if k == 0 { 0.0 } else { real(k) * ln }
 }
 

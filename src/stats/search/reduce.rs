@@ -9,7 +9,8 @@
 //! All this supposes that more things on never hide the failure. The end check does not: what was
 //! found must fail alone, and must be clean without any one of its parts by the exact rule of
 //! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
-//! with that part last.
+//! with that part last. A failure without the only thing found may be one of the background, and to leave that
+//! thing out ends the search: so it must be shown at any background, by a bound that holds however often one looks.
 //!
 //! Where sets cannot be run, as where one thing needs another, things come as a group that no prefix tells apart.
 //! Other prefixes may: so the search begins anew within the set found, in other orders, until that has helped in
@@ -22,8 +23,9 @@ use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed};
 use super::batch::{Slots, drawn};
-use super::grid::{Cell, Grid, Model};
-use super::posterior::Bisection;
+use super::contradiction::ln_sum;
+use super::grid::{Cell, Grid, Model, backgrounds};
+use super::posterior::{Bisection, times_ln};
 use super::query::Costs;
 use super::stop::{Stop, Verdict};
 
@@ -359,19 +361,53 @@ impl Reduction {
         missing.collect()
     }
 
+    /// Returns the logarithm of how likely such runs of a set are, if its rate in each cell is this.
+    fn ln_likelihood(&self, count: Count, rate: impl Fn(&Cell) -> f64) -> f64 {
+        let of = |cell: &Cell| cell.weight.ln() + ln_chance(count, rate(cell));
+        let terms: Vec<f64> = self.cells.iter().map(of).collect();
+        ln_sum(&terms)
+    }
+
     /// Returns the probability that a set which failed so often is bad, if `bad`, or good, had both
     /// been as likely as not.
     fn improbable(&self, count: Count, bad: bool) -> f64 {
-        let likelihood = |rate: f64| {
-            let (failures, passes) = (real(count.failures), real(count.runs - count.failures));
-            rate.powf(failures) * (1.0 - rate).powf(passes)
+        let if_bad = self.ln_likelihood(count, |cell| cell.p);
+        let if_good = self.ln_likelihood(count, |cell| cell.q);
+        let against = if bad {
+            if_good - if_bad
+        } else {
+            if_bad - if_good
         };
-        let sum = |rate: fn(&Cell) -> f64| -> f64 {
-            let cells = self.cells.iter();
-            cells.map(|cell| cell.weight * likelihood(rate(cell))).sum()
+        (1.0 + against.exp()).recip()
+    }
+
+    /// Tells whether a set that failed so often is bad, such that a good one is ever taken for it with
+    /// probability [`level`](Self::level) at most, however often one looks.
+    ///
+    /// That holds at every background, not on average: by what it explains best, not by its weight. By
+    /// weight, the first failure of a background of 1 % would be enough, where most of the weight is on none.
+    fn is_bad_at_any_background(&self, count: Count) -> bool {
+        let likeliest = |cell: &Cell| {
+            let possible = backgrounds(cell.p).into_iter().map(|(q, _)| q);
+            let best =
+                possible.max_by(|a, b| ln_chance(count, *a).total_cmp(&ln_chance(count, *b)));
+            best.unwrap_or(cell.q)
         };
-        let (if_bad, if_good) = (sum(|cell| cell.p), sum(|cell| cell.q));
-        (if bad { if_bad } else { if_good }) / (if_bad + if_good)
+        let if_good = self.ln_likelihood(count, likeliest);
+        self.ln_likelihood(count, |cell| cell.p) - if_good >= -self.level().ln()
+    }
+
+    /// Tells whether a group is not needed, by the runs without it.
+    fn is_needless(&self, without: Count) -> bool {
+        let shown = || {
+            // A search that begins anew can find a group again. Without the only one all is over.
+            if self.found.len() == 1 {
+                self.is_bad_at_any_background(without)
+            } else {
+                self.improbable(without, false) <= self.level()
+            }
+        };
+        without.failures > 0 && (self.clean || shown())
     }
 
     fn checks(&self, in_flight: &[Vec<usize>], free: usize) -> Vec<Vec<usize>> {
@@ -392,10 +428,8 @@ impl Reduction {
     fn check(&mut self) {
         let alone = self.count(&self.prefix(0));
         self.wanted = ((alone, self.found.len()), self.clean_runs());
-        let needless = (0..self.found.len()).find(|&group| {
-            let count = self.count(&self.without(group));
-            count.failures > 0 && (self.clean || self.improbable(count, false) <= self.level())
-        });
+        let needless =
+            (0..self.found.len()).find(|&group| self.is_needless(self.count(&self.without(group))));
         match needless {
             // Without the only one nothing is left, and that fails, too.
             Some(_) if self.found.len() == 1 => {
@@ -495,6 +529,11 @@ impl Reduction {
             of_found: interval(this.count(&this.prefix(0))),
         }
     }
+}
+
+/// Returns the logarithm of the chance of such runs, in their order, at a rate.
+fn ln_chance(count: Count, rate: f64) -> f64 {
+    times_ln(count.failures, rate.ln()) + times_ln(count.runs - count.failures, (-rate).ln_1p())
 }
 
 /// Returns how far from settled an answer is: by the things it has, then by those not told apart.
@@ -597,6 +636,36 @@ mod tests {
     fn another_order_takes_a_group_apart() {
         let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
         assert_eq!(search.answer().needed, [vec![3]]);
+    }
+
+    /// Returns in how many of 300 end checks a single thing is found to be needless, where it fails at rate .5
+    /// and nothing at rate `q`.
+    fn needless(q: f64) -> usize {
+        let baseline = Count {
+            failures: 5,
+            runs: 10,
+        };
+        let needless = |seed: &u64| {
+            let mut search = Reduction::new(vec![0], false, baseline, 0.05);
+            for run in 0..20_000 {
+                let Some(set) = search.next() else {
+                    break;
+                };
+                let rate = if set.is_empty() { q } else { 0.5 };
+                search.observe(&set, drawn(*seed, run, 0) < rate);
+            }
+            search.answer().needed.is_empty()
+        };
+        (0..300).filter(needless).count()
+    }
+
+    #[test]
+    fn an_early_failure_of_a_background_does_not_make_the_only_thing_needless() {
+        let (background, nothing_needed) = (needless(0.03), needless(0.5));
+        assert!(
+            background <= 2 && nothing_needed >= 280,
+            "{background}, {nothing_needed}"
+        );
     }
 
     #[test]
