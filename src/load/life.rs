@@ -5,7 +5,7 @@ use super::connect::Dialer;
 use super::open::Rate;
 use super::phase::{self, Around, Phase, Ran};
 use super::probe::Probe;
-use super::request::{Choice, Requests, hash};
+use super::request::{Requests, hash};
 use super::target::{self, Target};
 use super::worker::{Clock, Stop};
 use super::{Error, Fill, Life, ready};
@@ -59,10 +59,10 @@ impl Made {
                 (text.into_bytes(), false)
             }
             _ => {
-                let first = Choice::default();
+                let first = self.requests.first();
                 let mut buffer = Vec::new();
                 let (head, body) = self.requests.wire(&first, true, &mut buffer);
-                ([head, body].concat(), self.requests.kinds[0].head)
+                ([head, body].concat(), self.requests.kinds[first.kind].head)
             }
         };
         Probe {

@@ -12,6 +12,7 @@
 //! | [`Rates`] | do variants fail at different rates? |
 //! | [`Bisect`] | which place of an ordered list is the first that fails? |
 //! | [`Reduce`] | which smallest set of things keeps the failure? |
+//! | [`Shrink`] | what of a load does its crash need? |
 //! | [`Collect`] | after any of these: what did the failures leave behind? |
 
 mod bisect;
@@ -23,6 +24,7 @@ mod rates;
 mod reduce;
 mod repeat;
 mod search;
+mod shrink;
 
 pub use bisect::{Bisect, Search};
 pub use capture::Collect;
@@ -31,6 +33,7 @@ pub use race::{Race, Standing};
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
 pub use repeat::Repeat;
+pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 
 use crate::model::{Choice, Find, Plan, Question, VariantId};
 use crate::state::{State, Tally};
@@ -77,6 +80,7 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
         },
         Question::Bisect(_) => &Bisect,
         Question::Reduce(_) => &Reduce,
+        Question::Shrink(_) => &Shrink,
     }
 }
 

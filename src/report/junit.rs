@@ -69,6 +69,7 @@ fn verdict(report: &Report, answer: &Answer) -> TestSuite {
         Answer::Compare(_) => ("compare", "variants do not differ"),
         Answer::Bisect(_) => ("bisect", "the first that fails is found"),
         Answer::Reduce(_) => ("reduce", "what the failure needs is found"),
+        Answer::Shrink(_) => ("shrink", "what of the load its crash needs is found"),
     };
     let mut status = match report.verdict {
         Verdict::Fixed | Verdict::NoDifference | Verdict::Clean | Verdict::Found => {

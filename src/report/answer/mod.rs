@@ -5,11 +5,13 @@ mod bisect;
 mod compare;
 mod confirm;
 mod reduce;
+mod shrink;
 
 pub use bisect::{Bisection, LocalCheck, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
 pub use reduce::{Counts, Needed, Reduction};
+pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
 
 use crate::model::{Measured, Plan, Question, VariantId};
 use crate::state::State;
@@ -28,6 +30,8 @@ pub enum Answer {
     Bisect(Box<Bisection>),
     /// What does the failure need?
     Reduce(Box<Reduction>),
+    /// What of a load does its crash need?
+    Shrink(Box<Shrinking>),
 }
 
 /// How often it failed before.
@@ -68,6 +72,7 @@ impl Answer {
             .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
             .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
             .or_else(|| Reduction::new(state).map(Box::new).map(Self::Reduce))
+            .or_else(|| Shrinking::new(state).map(Box::new).map(Self::Shrink))
     }
 
     /// Returns it in one sentence.
@@ -77,6 +82,7 @@ impl Answer {
             Self::Compare(answer) => &answer.sentence,
             Self::Bisect(answer) => &answer.sentence,
             Self::Reduce(answer) => &answer.sentence,
+            Self::Shrink(answer) => &answer.sentence,
         }
     }
 
@@ -87,6 +93,7 @@ impl Answer {
             Self::Compare(answer) => answer.lines(),
             Self::Bisect(answer) => answer.lines(),
             Self::Reduce(answer) => answer.lines(),
+            Self::Shrink(answer) => answer.lines(),
         }
     }
 
@@ -97,6 +104,7 @@ impl Answer {
             Self::Compare(answer) => &answer.assumptions,
             Self::Bisect(answer) => &answer.assumptions,
             Self::Reduce(answer) => &answer.assumptions,
+            Self::Shrink(answer) => &answer.assumptions,
         }
     }
 }
@@ -110,6 +118,7 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),
         Question::Reduce(_) => reduce::beforehand(state),
+        Question::Shrink(_) => shrink::beforehand(state),
     });
     lines
 }
