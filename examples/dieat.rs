@@ -4,13 +4,14 @@
 //! `dieat --at 500 --port 8080 --work 2 --signal SEGV`: 2 ms a request, and at the 500th a signal
 //! (`SEGV` or `ABRT`). Or `--exit 3`: it ends with this status. `--hang`: it lives, and never
 //! answers anything again. `--close`: it closes that connection without an answer, `--eof-in-body`:
-//! in the middle of one, and goes on.
+//! in the middle of one, and goes on. `--log FILE`: a line for each request, its path and its body.
 //!
 //! Exactly N-1 answers are sent before the end, however many clients there are: the N-th request
 //! waits for the answers before it, and those after it get none. `GET /healthz` does not count.
 
 #![expect(unsafe_code, reason = "a process dies of a signal by a system call")]
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -63,6 +64,9 @@ fn main() -> std::io::Result<()> {
     let at: u64 = http::value("--at").unwrap_or(500);
     let work = Duration::from_millis(http::value("--work").unwrap_or(0));
     let end = End::asked();
+    let log: Option<String> = http::value("--log");
+    let log = log.map(|path| OpenOptions::new().create(true).append(true).open(path));
+    let log = Mutex::new(log.transpose()?);
     let shared = Arc::new((Mutex::new(Count::default()), Condvar::new()));
     http::serve(
         || (),
@@ -78,6 +82,10 @@ fn main() -> std::io::Result<()> {
                 }
                 stream.write_all(answer.as_bytes())?;
                 return Ok(true);
+            }
+            if let Some(log) = &mut *log.lock().expect("nobody panics with it") {
+                let body = String::from_utf8_lossy(&request.body);
+                writeln!(log, "{} {body}", request.path)?;
             }
             let number = {
                 let mut count = lock();

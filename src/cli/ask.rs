@@ -372,6 +372,19 @@ impl Rest {
     }
 }
 
+impl Rest {
+    /// Asks what of the load of a run its crash needs.
+    pub(super) fn shrink(self, run: &str, more: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+        refuse(&self.flags)?;
+        let command = super::words(self.command)?;
+        let plan = super::shrink::plan(run, |scenario| {
+            more(scenario);
+            self.flags.clone().overlay(command.clone(), scenario);
+        })?;
+        begin(plan, &self.output)
+    }
+}
+
 impl ConfirmFlags {
     fn overlay(self, scenario: &mut Scenario) {
         baseline(scenario, self.baseline, self.of);

@@ -1,6 +1,7 @@
 //! An experiment from its first event to its summary.
 
 use super::args::{Output, Progress, Style, Talk};
+use super::bundles::Bundles;
 use super::error::CliError;
 use super::exit::Exit;
 use super::merge::Merge;
@@ -300,7 +301,8 @@ impl<'a> Experiment<'a> {
             _ => Some(Live::plain(verbose)),
         };
         live = live.map(|line| line.with(executor.live().map(super::load::watch)));
-        let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal];
+        let mut bundles = Bundles::new(self.folder.trials());
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal, &mut bundles];
         sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
         sinks.extend(live.as_mut().map(|sink| sink as &mut dyn Sink));
         let evidence = self.folder.trials();

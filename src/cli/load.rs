@@ -30,6 +30,10 @@ pub(super) struct Load {
     /// Where requests go, such as http://127.0.0.1:8080/classify; or a scenario file
     #[arg(value_name = "URL|FILE")]
     target: Option<String>,
+    /// What of its load does a crash need? A run whose lives crash, or RUN#TRIAL: kinds of requests,
+    /// bodies, how many at once, how many in a life
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"])]
+    shrink: Option<String>,
     #[command(flatten)]
     about: LoadFlags,
     #[command(flatten)]
@@ -140,6 +144,7 @@ impl Load {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         let Self {
             target,
+            shrink,
             about,
             mut rest,
         } = self;
@@ -160,7 +165,10 @@ impl Load {
         let overlay = |scenario: &mut Scenario| {
             about.clone().overlay(url.clone(), scenario);
         };
-        rest.ask(overlay)
+        match shrink {
+            Some(run) => rest.shrink(&run, overlay),
+            None => rest.ask(overlay),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod baseline;
+mod bundles;
 mod diff;
 mod doctor;
 mod error;
@@ -19,6 +20,7 @@ mod report;
 mod results;
 mod run;
 mod search;
+mod shrink;
 mod signals;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

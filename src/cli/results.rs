@@ -2,9 +2,10 @@
 
 use super::error::CliError;
 use crate::model::{Change, Edit, Space, Text, VariantPlan};
-use crate::policy::Verdict;
+use crate::policy::{self, Verdict};
 use crate::prepare;
 use crate::report::{self, Report, words};
+use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::Folder;
 use std::fs;
@@ -24,6 +25,18 @@ pub(super) fn write(
             "  log: {}   to search on from it, as it is or changed: --log FILE",
             path.display()
         ));
+    }
+    if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
+        && let Some(load) = &state.plan.load
+    {
+        let about = format!("What is left of the load of {}", state.run);
+        let failing = state.plan.variant(State::FAILING);
+        let text = under_load(&state.plan, failing, &known.left.of(load), &about);
+        if let Ok(text) = text {
+            let path = folder.path().join(report::answer::SMALLEST);
+            fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
+            lines.push(format!("  again: provoke load {}", path.display()));
+        }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
         && state.reduction.is_some()

@@ -116,7 +116,7 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
 }
 
 /// Lets the command that was typed take the place of the main one among several processes.
-fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
+pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     let is_main = |actor: &&mut Actor| actor.role.decides();
     let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {

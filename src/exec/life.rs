@@ -4,7 +4,7 @@ use super::Halt;
 use super::around::{pause_after, size_of};
 use super::lane::{Slot, raised};
 use crate::load::{self, Life, Live};
-use crate::model::{Around, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
+use crate::model::{Around, Choice, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
 use crate::slot::wire::{Order, Reply};
 use crate::sys::process;
 use std::io;
@@ -105,8 +105,12 @@ impl Lives {
         let (said, has_said) = watch::channel(false);
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
+        let cut = match &variant.choice {
+            Some(Choice::Cut(cut)) => Some(cut.of(&self.load)),
+            _ => None,
+        };
         let life = Life {
-            load: Arc::clone(&self.load),
+            load: cut.map_or_else(|| Arc::clone(&self.load), Arc::new),
             clients: variant.clients,
             seed: trial.seed,
             fill: fill(trial, variant),

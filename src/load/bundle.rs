@@ -8,7 +8,7 @@ use super::request::{Choice, Requests};
 use crate::model::Load;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -18,6 +18,9 @@ const GAP: u64 = 100_000_000;
 /// What came before a death, back to so many nanoseconds, and so many requests.
 const WINDOW: u64 = 5_000_000_000;
 const MOST_BEFORE: usize = 500;
+/// Bytes of requests from before that are looked at for being written, the latest first; those
+/// that were in flight are in any case.
+const MOST_BYTES: usize = 64 << 20;
 
 /// What is written of a death.
 pub(super) struct Bundle<'a> {
@@ -75,18 +78,19 @@ impl Bundle<'_> {
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let requests = folder.join("requests");
         fs::create_dir_all(&requests)?;
+        // Equal requests are written once.
+        let mut written = BTreeSet::new();
+        let mut keep = |name: &str, bytes: &[u8]| {
+            if written.insert(name.to_owned()) {
+                fs::write(requests.join(name), bytes)?;
+            }
+            io::Result::Ok(())
+        };
         let mut lines = BufWriter::new(File::create(folder.join("in-flight.jsonl"))?);
         for event in self.in_flight {
             let choice = self.choice(event);
-            let mut buffer = Vec::new();
-            let (head, body) = self.requests.wire(&choice, false, &mut buffer);
-            let bytes = [head, body].concat();
-            // Equal requests are written once.
-            let name = format!("{}.http", &hex(digest(&SHA256, &bytes).as_ref())[..16]);
-            let file = requests.join(&name);
-            if !file.exists() {
-                fs::write(file, bytes)?;
-            }
+            let (name, bytes) = self.bytes(&choice);
+            keep(&name, &bytes)?;
             let mut line = self.line(event, &choice);
             line["age_ms"] = millis(self.died.saturating_sub(event.sent));
             line["part"] = event.part.to_string().into();
@@ -105,7 +109,22 @@ impl Bundle<'_> {
             event.end != code::IN_FLIGHT && !known && event.sent + WINDOW >= self.died
         });
         let ended: Vec<&Event> = ended.collect();
-        for event in &ended[ended.len().saturating_sub(MOST_BEFORE)..] {
+        let ended = &ended[ended.len().saturating_sub(MOST_BEFORE)..];
+        let (mut names, mut room) = (Vec::new(), MOST_BYTES);
+        for event in ended.iter().rev() {
+            let choice = self.choice(event);
+            let left = room.checked_sub(self.requests.length(&choice));
+            names.push(match left {
+                Some(left) => {
+                    room = left;
+                    let (name, bytes) = self.bytes(&choice);
+                    keep(&name, &bytes)?;
+                    Some(name)
+                }
+                None => None,
+            });
+        }
+        for (event, name) in ended.iter().zip(names.into_iter().rev()) {
             let choice = self.choice(event);
             let mut line = self.line(event, &choice);
             line["took_ms"] = millis(event.done.saturating_sub(event.sent));
@@ -118,9 +137,21 @@ impl Bundle<'_> {
                 };
                 line[name] = event.status.into();
             }
+            if let Some(name) = name {
+                line["request"] = format!("requests/{name}").into();
+            }
             writeln!(lines, "{line}")?;
         }
         lines.flush()
+    }
+
+    /// Returns the bytes of a request, and the name of their file.
+    fn bytes(&self, choice: &Choice) -> (String, Vec<u8>) {
+        let mut buffer = Vec::new();
+        let (head, body) = self.requests.wire(choice, false, &mut buffer);
+        let bytes = [head, body].concat();
+        let name = format!("{}.http", &hex(digest(&SHA256, &bytes).as_ref())[..16]);
+        (name, bytes)
     }
 
     fn choice(&self, event: &Event) -> Choice {

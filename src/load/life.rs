@@ -85,10 +85,10 @@ impl Made {
                 (text.into_bytes(), false)
             }
             _ => {
-                let first = Choice::default();
+                let first = self.requests.first();
                 let mut buffer = Vec::new();
                 let (head, body) = self.requests.wire(&first, true, &mut buffer);
-                ([head, body].concat(), self.requests.kinds[0].head)
+                ([head, body].concat(), self.requests.kinds[first.kind].head)
             }
         };
         Probe {

@@ -179,6 +179,9 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// A file was to hold the bytes of a request.
+    #[error("`{0}` holds no HTTP request: a line such as `GET / HTTP/1.1`, headers, an empty line")]
+    Raw(PathBuf),
     /// A template wants a variable that is not set.
     #[error("`{{env.{0}}}`: there is no such variable in the environment")]
     Environment(String),

@@ -20,6 +20,8 @@ const LONGEST_BODY: u64 = 64 << 20;
 const SHORT_BODY: usize = 16 * 1024;
 /// Kinds of requests.
 const MOST_KINDS: usize = 1 << 8;
+/// Headers of a request that is given as bytes.
+const MOST_HEADERS: usize = 256;
 /// Files of one kind.
 const MOST_FILES: usize = 1 << 24;
 
@@ -45,6 +47,8 @@ pub(super) struct Kind {
     fixed: Option<Vec<u8>>,
     /// The same in HTTP/2's form, once it was needed.
     fixed_two: OnceLock<hyper::Request<Sent>>,
+    /// It was given as bytes, to which nothing is added.
+    raw: bool,
     // For HTTP/2, which has its own way to put it.
     pub(super) method: String,
     path: Template,
@@ -201,7 +205,7 @@ impl Requests {
         buffer: &'a mut Vec<u8>,
     ) -> (&'a [u8], &'a [u8]) {
         let kind = &self.kinds[choice.kind];
-        if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last) {
+        if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
             return (fixed, &[]);
         }
         buffer.clear();
@@ -230,6 +234,13 @@ impl Requests {
             return (buffer, &[]);
         }
         (buffer, body)
+    }
+
+    /// Returns how many bytes a request has.
+    pub(super) fn length(&self, choice: &Choice) -> usize {
+        let mut buffer = Vec::new();
+        let (head, body) = self.wire(choice, false, &mut buffer);
+        head.len() + body.len()
     }
 
     /// Returns the body of a request.
@@ -303,6 +314,14 @@ impl Requests {
         }
     }
 
+    /// Returns a request of the first kind that is sent at all.
+    pub(super) fn first(&self) -> Choice {
+        Choice {
+            kind: self.weights.partition_point(|until| *until == 0),
+            ..Choice::default()
+        }
+    }
+
     /// Are there rows at all?
     pub(super) fn has_rows(&self) -> bool {
         self.rows.count() > 0
@@ -316,6 +335,9 @@ impl Kind {
         rows: &Rows,
         fill: &Fill,
     ) -> Result<Self, Error> {
+        if let Some(file) = &plan.raw {
+            return Self::raw(plan, &target::path(file, fill), fill);
+        }
         let method = if plan.method.is_empty() {
             "GET"
         } else {
@@ -372,6 +394,7 @@ impl Kind {
             body,
             fixed: None,
             fixed_two: OnceLock::new(),
+            raw: false,
             method: method.to_owned(),
             path,
             headers,
@@ -391,6 +414,43 @@ impl Kind {
             kind.fixed = Some(fixed);
         }
         Ok(kind)
+    }
+
+    /// Makes one of its bytes: they are looked into only for what must be known of them.
+    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill) -> Result<Self, Error> {
+        let bytes = read(path)?;
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut head = httparse::Request::new(&mut headers);
+        let Ok(httparse::Status::Complete(length)) = head.parse(&bytes) else {
+            return Err(Error::Raw(path.to_owned()));
+        };
+        let plain = |bytes: &[u8]| {
+            let mut made = Template::default();
+            made.plain(bytes);
+            made
+        };
+        let method = head.method.unwrap_or("GET").to_owned();
+        // Another HTTP says these in its own way.
+        let own = ["host", "connection", "transfer-encoding"];
+        let meant = |name: &str| !own.iter().any(|own| name.eq_ignore_ascii_case(own));
+        let headers = head.headers.iter().filter(|header| meant(header.name));
+        let headers = headers.map(|header| (header.name.to_owned(), plain(header.value)));
+        Ok(Self {
+            head: method == "HEAD",
+            expected: Expected::new(&plan.expect, fill)?,
+            begin: Template::default(),
+            framed: true,
+            body: match &bytes[length..] {
+                [] => Content::None,
+                body => Content::Files(vec![body.to_vec()], Pick::Cycle),
+            },
+            raw: true,
+            path: plain(head.path.unwrap_or("/").as_bytes()),
+            headers: headers.collect(),
+            method,
+            fixed: Some(bytes),
+            fixed_two: OnceLock::new(),
+        })
     }
 
     fn end_head(&self, length: usize, to: &mut Vec<u8>) {
@@ -683,6 +743,38 @@ mod tests {
             error.contains("`nme`") && error.contains("id, name"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn bytes_that_are_given_are_sent_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("one.http");
+        let text =
+            "POST /a{seq}?b HTTP/1.1\r\nhost:  x\r\nX-Y: {rand}\r\nContent-Length: 3\r\n\r\n{a}";
+        fs::write(&file, text).unwrap();
+        let mut load = load("http://a/base");
+        load.requests[0].raw = Some(Text::from(file.as_path()));
+        assert_eq!(first(&load), text);
+        let requests = made(&load).unwrap();
+        let choice = requests.first();
+        let mut buffer = Vec::new();
+        let (head, _) = requests.wire(&choice, true, &mut buffer);
+        assert_eq!(head, text.as_bytes());
+        assert_eq!(requests.body(&choice), b"{a}");
+        let target = Target::new(&load.target, &Fill::new()).unwrap();
+        let two = requests.two(&target, &choice);
+        let headers: Vec<&str> = two.headers().keys().map(HeaderName::as_str).collect();
+        assert_eq!(headers, ["x-y", "content-length"]);
+        fs::write(&file, "hello").unwrap();
+        let error = made(&load).err().unwrap().to_string();
+        assert!(error.contains("holds no HTTP request"), "{error}");
+    }
+
+    #[test]
+    fn a_kind_without_weight_is_not_the_first() {
+        let mut load = load("http://a");
+        load.requests = vec![request("none", 0), request("a", 1)];
+        assert_eq!(made(&load).unwrap().first().kind, 1);
     }
 
     #[test]

@@ -145,6 +145,9 @@ pub struct RequestPlan {
     /// What is sent with it.
     #[serde(skip_serializing_if = "is_default")]
     pub body: Body,
+    /// A file with its bytes, which are sent as they are, instead of all that.
+    #[serde(skip_serializing_if = "is_default")]
+    pub raw: Option<Text>,
     /// What the answer must be like.
     #[serde(skip_serializing_if = "is_default")]
     pub expect: Answer,

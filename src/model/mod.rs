@@ -40,11 +40,13 @@ pub use plan::{
     Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{
-    Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Ramp, Search,
+    Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Ramp, Search, Shrink,
 };
 pub use rules::{Leaks, Only, Rules};
 pub use signal::Signal;
-pub use space::{Choice, Choices, Known, Make, Place, Source, Space, Subset, Thing, What};
+pub use space::{
+    Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Source, Space, Subset, Thing, What,
+};
 pub use survey::Survey;
 pub use text::Text;
 pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};

@@ -505,9 +505,11 @@ impl Plan {
         match (&self.question, &self.space) {
             (Question::Bisect(_) | Question::Reduce(_), Some(space)) => {
                 let places = matches!(space.choices, super::Choices::Places(_));
+                let cuts = space.choices.cuts().is_some();
                 let chosen = |choice: &Choice| space.has(choice);
                 let known = |known: &super::Known| (known.place as usize) < space.len();
-                places == matches!(self.question, Question::Bisect(_))
+                !cuts
+                    && places == matches!(self.question, Question::Bisect(_))
                     && space.len() > usize::from(places)
                     && variants().all(|one| one.choice.as_ref().is_some_and(chosen))
                     && variants().next().and_then(|one| one.choice.as_ref())
@@ -515,7 +517,16 @@ impl Plan {
                     && space.known.iter().all(known)
                     && (space.weights.is_empty() || space.weights.len() == space.len())
             }
-            (Question::Bisect(_) | Question::Reduce(_), None) => false,
+            (Question::Shrink(_), Some(space)) => {
+                let chosen = |choice: &Choice| space.has(choice);
+                self.load.is_some()
+                    && space.choices.cuts().is_some()
+                    && space.has(&space.failing())
+                    && variants().all(|one| one.choice.as_ref().is_some_and(chosen))
+                    && variants().next().and_then(|one| one.choice.as_ref())
+                        == Some(&space.failing())
+            }
+            (Question::Bisect(_) | Question::Reduce(_) | Question::Shrink(_), None) => false,
             _ => self.space.is_none() && variants().all(|one| one.choice.is_none()),
         }
     }
@@ -528,6 +539,18 @@ impl Plan {
         let levels: Vec<u32> = levels.collect();
         let upwards = levels.windows(2).all(|pair| pair[0] < pair[1]);
         upwards && levels[0] > 0 && (1..1_000_000).contains(&asked.detect)
+    }
+
+    /// Returns what the lives of a variant are put under.
+    pub fn load_of(&self, variant: &VariantPlan) -> Option<Load> {
+        let mut load = self.load.clone()?;
+        if let Some(Choice::Cut(cut)) = &variant.choice {
+            load = cut.of(&load);
+        }
+        if let (Some(own), super::Pace::Closed { clients }) = (variant.clients, &mut load.pace) {
+            *clients = own;
+        }
+        Some(load)
     }
 
     /// Returns the variant of this number.

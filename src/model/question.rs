@@ -19,6 +19,15 @@ pub enum Question {
     Reduce(Search),
     /// From how many clients on does it fail?
     Ramp(Ramp),
+    /// What of a load does its crash need?
+    Shrink(Shrink),
+}
+
+/// A search for less of a load that still kills.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shrink {
+    /// Lives of the whole without a death, after which it is given up that one comes.
+    pub reproduce: u64,
 }
 
 /// A search for the lowest level of load that fails; the plan's variants are the levels, upwards.

@@ -1,5 +1,8 @@
-use super::{Change, Edit, Pieces, Text, VariantPlan, is_default};
+use super::{
+    Amount, Body, Change, Connections, Edit, Load, Pace, Pieces, Text, VariantPlan, is_default,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -47,6 +50,44 @@ pub enum Choices {
     Places(Vec<Place>),
     /// Any of these things.
     Things(Vec<Thing>),
+    /// A load, and less of it.
+    Cuts(Box<Cuts>),
+}
+
+/// A load of which less may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cuts {
+    /// The whole of it.
+    pub whole: Cut,
+    /// Its kinds of requests, in the order of the plan.
+    pub kinds: Vec<KindOf>,
+}
+
+/// A kind of request, and how large its bodies are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindOf {
+    /// Its name.
+    pub name: String,
+    /// Bytes of each of its bodies, as far as that is known beforehand; none without a body.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bodies: Vec<u64>,
+}
+
+/// What is left of a load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cut {
+    /// The kinds of requests that are sent, by their place in the plan.
+    pub kinds: Subset,
+    /// Of kinds that send fewer bodies than they have files: which.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bodies: BTreeMap<u32, Subset>,
+    /// Clients, or connections of an open loop.
+    pub clients: u32,
+    /// Requests of a life.
+    pub requests: u64,
+    /// Each request has a connection of its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
 }
 
 /// One of an ordered list.
@@ -115,6 +156,8 @@ pub enum Choice {
     Place(u32),
     /// These things are kept, and the others left out.
     Set(Subset),
+    /// This is left of the load.
+    Cut(Box<Cut>),
 }
 
 /// Some of many things, in ascending order; in JSON a text such as `0-12,17`.
@@ -145,6 +188,7 @@ impl Space {
         match &self.choices {
             Choices::Places(places) => places.len(),
             Choices::Things(things) => things.len(),
+            Choices::Cuts(cuts) => cuts.kinds.len(),
         }
     }
 
@@ -159,6 +203,7 @@ impl Space {
         match &self.choices {
             Choices::Places(_) => Choice::Place(count.saturating_sub(1)),
             Choices::Things(_) => Choice::Set(Subset((0..count).collect())),
+            Choices::Cuts(cuts) => Choice::Cut(Box::new(cuts.whole.clone())),
         }
     }
 
@@ -170,6 +215,7 @@ impl Space {
             (Choices::Things(_), Choice::Set(Subset(kept))) => {
                 kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
             }
+            (Choices::Cuts(cuts), Choice::Cut(cut)) => cuts.has(cut),
             _ => false,
         }
     }
@@ -190,6 +236,7 @@ impl Space {
             (Choices::Things(things), Choice::Set(subset)) => {
                 self.choose(&mut variant, things, subset);
             }
+            (Choices::Cuts(cuts), Choice::Cut(cut)) => variant.name = cuts.name(cut),
             _ => {}
         }
         variant
@@ -292,7 +339,7 @@ impl Choices {
     pub fn places(&self) -> &[Place] {
         match self {
             Self::Places(places) => places,
-            Self::Things(_) => &[],
+            Self::Things(_) | Self::Cuts(_) => &[],
         }
     }
 
@@ -300,8 +347,112 @@ impl Choices {
     pub fn things(&self) -> &[Thing] {
         match self {
             Self::Things(things) => things,
-            Self::Places(_) => &[],
+            Self::Places(_) | Self::Cuts(_) => &[],
         }
+    }
+
+    /// Returns the load, where less of it may do.
+    pub fn cuts(&self) -> Option<&Cuts> {
+        match self {
+            Self::Cuts(cuts) => Some(cuts),
+            Self::Places(_) | Self::Things(_) => None,
+        }
+    }
+}
+
+impl Cuts {
+    /// True where this is some of it.
+    fn has(&self, cut: &Cut) -> bool {
+        let within = |subset: &Subset, count: usize| {
+            let Subset(all) = subset;
+            let known = all.last().is_some_and(|last| (*last as usize) < count);
+            known && all.is_sorted_by(|a, b| a < b)
+        };
+        let mut bodies = cut.bodies.iter();
+        let fewer = |(kind, kept): (&u32, &Subset)| {
+            let kind = self.kinds.get(*kind as usize);
+            kind.is_some_and(|kind| within(kept, kind.bodies.len()))
+        };
+        within(&cut.kinds, self.kinds.len())
+            && bodies.all(fewer)
+            && (1..=self.whole.clients).contains(&cut.clients)
+            && (1..=self.whole.requests).contains(&cut.requests)
+    }
+
+    /// Returns how many bodies a kind has in this.
+    pub fn bodies_of(&self, cut: &Cut, kind: u32) -> usize {
+        let all = self
+            .kinds
+            .get(kind as usize)
+            .map_or(0, |of| of.bodies.len());
+        cut.bodies.get(&kind).map_or(all, |kept| kept.0.len())
+    }
+
+    /// Returns what tells it from others: what is less than in the whole.
+    fn name(&self, cut: &Cut) -> String {
+        let named = |kind: &u32| {
+            let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
+            match cut.bodies.get(kind) {
+                None => name.to_owned(),
+                Some(kept) => format!("{name} with {}", kept.bodies()),
+            }
+        };
+        let whole = &self.whole;
+        let mut parts = Vec::new();
+        if (&cut.kinds, &cut.bodies) != (&whole.kinds, &whole.bodies) {
+            let names: Vec<String> = cut.kinds.0.iter().map(named).collect();
+            parts.push(names.join(" + "));
+        }
+        if cut.clients != whole.clients {
+            parts.push(format!("{} clients", cut.clients));
+        }
+        if cut.requests != whole.requests {
+            parts.push(format!("{} requests", cut.requests));
+        }
+        if cut.fresh != whole.fresh {
+            parts.push(if cut.fresh { "fresh" } else { "kept" }.to_owned());
+        }
+        match parts.as_slice() {
+            [] => "the whole".to_owned(),
+            parts => parts.join(", "),
+        }
+    }
+}
+
+impl Cut {
+    /// Returns what is left of a load. Kinds that are not sent stay in it, without weight: so a
+    /// kind has one number in all lives of a run.
+    pub fn of(&self, load: &Load) -> Load {
+        let mut left = load.clone();
+        for (kind, request) in (0..).zip(&mut left.requests) {
+            if !self.kinds.holds(kind) {
+                request.weight = 0;
+            }
+            if let (Body::Files { files, .. }, Some(Subset(kept))) =
+                (&mut request.body, self.bodies.get(&kind))
+            {
+                let kept = kept.iter().filter_map(|file| files.get(*file as usize));
+                let kept: Vec<Text> = kept.cloned().collect();
+                *files = kept;
+            }
+        }
+        left.pace = match left.pace {
+            Pace::Closed { .. } => Pace::Closed {
+                clients: self.clients,
+            },
+            Pace::Open { millihertz, .. } => Pace::Open {
+                millihertz,
+                connections: self.clients,
+            },
+        };
+        left.amount = Amount::Requests(self.requests);
+        left.target.connections = match (self.fresh, load.target.connections) {
+            (true, _) => Connections::For(1),
+            // What was kept for some requests goes on being so.
+            (false, Connections::For(..=1)) => Connections::Kept,
+            (false, kept) => kept,
+        };
+        left
     }
 }
 
@@ -309,6 +460,13 @@ impl Subset {
     /// True when it holds this thing.
     pub fn holds(&self, thing: u32) -> bool {
         self.0.binary_search(&thing).is_ok()
+    }
+
+    /// Returns `body 2`, as people count.
+    pub fn bodies(&self) -> String {
+        let counted = Self(self.0.iter().map(|index| index + 1).collect());
+        let noun = if self.0.len() == 1 { "body" } else { "bodies" };
+        format!("{noun} {counted}")
     }
 
     /// Returns a name that tells it from others, as far as people need one.
@@ -469,6 +627,23 @@ mod tests {
         };
         assert_eq!(folder(&[0]), folder(&[0, 3]));
         assert_ne!(folder(&[0]), folder(&[1]));
+    }
+
+    #[test]
+    fn a_cut_is_read_as_it_was_written() {
+        let mut cut = Cut {
+            kinds: Subset(vec![0, 2]),
+            clients: 4,
+            requests: 300,
+            ..Cut::default()
+        };
+        cut.bodies.insert(2, Subset(vec![0, 1, 5]));
+        let event = crate::model::Event::VariantChosen(Choice::Cut(Box::new(cut)));
+        let text = serde_json::to_string(&event).unwrap();
+        let expected = r#"{"variant_chosen":{"cut":{"kinds":"0,2","bodies":{"2":"0-1,5"},"clients":4,"requests":300}}}"#;
+        assert_eq!(text, expected);
+        let again: crate::model::Event = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, event);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`Bisect`] | which place of an ordered list is the first that fails? |
 //! | [`Reduce`] | which smallest set of things keeps the failure? |
 //! | [`Ramp`] | from how many clients on does it fail? |
+//! | [`Shrink`] | what of a load does its crash need? |
 //! | [`Collect`] | after any of these: what did the failures leave behind? |
 
 mod bisect;
@@ -25,6 +26,7 @@ mod rates;
 mod reduce;
 mod repeat;
 mod search;
+mod shrink;
 
 pub use bisect::{Bisect, Search};
 pub use capture::Collect;
@@ -34,6 +36,7 @@ pub use ramp::Ramp;
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
 pub use repeat::Repeat;
+pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 
 use crate::model::{Choice, Find, Plan, Question, VariantId};
 use crate::state::{State, Tally};
@@ -81,6 +84,7 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
         },
         Question::Bisect(_) => &Bisect,
         Question::Reduce(_) => &Reduce,
+        Question::Shrink(_) => &Shrink,
     }
 }
 

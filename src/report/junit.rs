@@ -70,6 +70,7 @@ fn verdict(report: &Report, answer: &Answer) -> TestSuite {
         Answer::Bisect(_) => ("bisect", "the first that fails is found"),
         Answer::Ramp(_) => ("ramp", "the level from which on it fails is found"),
         Answer::Reduce(_) => ("reduce", "what the failure needs is found"),
+        Answer::Shrink(_) => ("shrink", "what of the load its crash needs is found"),
     };
     let mut status = match report.verdict {
         Verdict::Fixed | Verdict::NoDifference | Verdict::Clean | Verdict::Found => {

@@ -133,7 +133,7 @@ fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
     })
 }
 
-fn text(text: &Text) -> Result<String, NoText> {
+pub(super) fn text(text: &Text) -> Result<String, NoText> {
     let text = text.as_os_str().to_str().map(str::to_owned);
     text.ok_or(NoText)
 }

@@ -123,6 +123,8 @@ pub struct Request {
     pub pick: Option<Pick>,
     /// A column of the rows that is the body.
     pub body_column: Option<String>,
+    /// A file with the bytes of the whole request, which are sent as they are.
+    pub raw: Option<PathBuf>,
     /// The status of an answer must be one of these; below 400, unless told.
     pub status: Vec<u16>,
     /// Headers of an answer, and regular expressions that their values match.
@@ -409,6 +411,20 @@ impl Request {
             let what = "`pick` says which of several files is next, and there are none";
             return Err(refuse(what, &at("pick"), "give `body-files`"));
         }
+        let written = [
+            ("method", self.method.is_some()),
+            ("path", self.path.is_some()),
+            ("headers", !self.headers.is_empty()),
+            ("body", body != Body::None),
+        ];
+        if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
+            let what = format!("a request has both its bytes and a `{field}`");
+            return Err(refuse(
+                what,
+                &at(field),
+                "give `raw` alone, or leave it out",
+            ));
+        }
         let path = self.path.clone().unwrap_or_else(|| "/".to_owned());
         let fallback = if body == Body::None { "GET" } else { "POST" };
         let method = self.method.clone().unwrap_or_else(|| fallback.to_owned());
@@ -421,15 +437,19 @@ impl Request {
         let anything = |value: &String| (value != "*").then(|| Text::from(value.as_str()));
         let json = self.expect_json.iter();
         Ok(RequestPlan {
-            name: self
-                .name
-                .clone()
-                .unwrap_or_else(|| format!("{method} {path}")),
+            name: self.name.clone().unwrap_or_else(|| match &self.raw {
+                Some(file) => file.display().to_string(),
+                None => format!("{method} {path}"),
+            }),
             weight: self.weight.map_or(1, NonZeroU32::get),
             method,
             path,
             headers: pairs(&self.headers),
             body,
+            raw: self
+                .raw
+                .as_ref()
+                .map(|file| Text::from(base.join(file).as_path())),
             expect: model::Answer {
                 status: self.status.clone(),
                 headers: pairs(&self.expect_headers),
@@ -590,6 +610,10 @@ mod tests {
             (
                 "[[request]]\nbody = 'a'\nbody-column = 'b'",
                 "a request has more than one body at request.0.body",
+            ),
+            (
+                "[[request]]\nraw = 'a.http'\npath = '/b'",
+                "a request has both its bytes and a `path` at request.0.path",
             ),
             (
                 "[[request]]\npick = 'once'",

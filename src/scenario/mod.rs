@@ -15,9 +15,11 @@ mod read;
 mod schema;
 mod search;
 mod shape;
+mod shrink;
 mod spell;
 mod syntax;
 mod value;
+mod write;
 
 pub use again::NoText;
 pub use complaint::Complaint;
@@ -27,10 +29,12 @@ pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
 pub use schema::schema;
 pub use search::Searched;
+pub use shrink::shrink;
 pub use value::{
     Amount, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers, OnlyRule,
     Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,
 };
+pub use write::under_load;
 
 use crate::model::{Capture, CoreSize, Find, Keep, Leaks, Role};
 use schemars::JsonSchema;

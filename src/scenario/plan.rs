@@ -263,7 +263,10 @@ impl Scenario {
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             Question::Ramp(_) => (None, Some(RAMP_DURATION)),
             // These have an end of their own.
-            Question::Confirm(_) | Question::Bisect(_) | Question::Reduce(_) => (None, None),
+            Question::Confirm(_)
+            | Question::Bisect(_)
+            | Question::Reduce(_)
+            | Question::Shrink(_) => (None, None),
             Question::Compare(compare) => match compare.find {
                 Find::Failing => (None, Some(DEFAULT_DURATION)),
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),

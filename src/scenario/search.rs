@@ -376,7 +376,7 @@ impl Scenario {
                     "then everything that is there is needed",
                 ));
             }
-            Choices::Things(_) => {}
+            Choices::Things(_) | Choices::Cuts(_) => {}
         }
         Ok(())
     }

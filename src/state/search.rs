@@ -171,7 +171,7 @@ impl State {
                     None => self.screen(variant, false),
                 }
             }
-            None => {}
+            Some(Choice::Cut(_)) | None => {}
         }
     }
 }

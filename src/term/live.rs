@@ -6,7 +6,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
-use crate::report::words;
+use crate::report::{answer, words};
 use crate::state::{Sink, State};
 use crate::stats::{confidence_sequence, real};
 use console::style;
@@ -282,6 +282,7 @@ fn progress(state: &State) -> Option<String> {
         }
         Question::Bisect(_) => narrowed(state),
         Question::Reduce(_) => found(state),
+        Question::Shrink(_) => answer::trying(state),
         Question::Compare(asked) if asked.find == Find::Failing => {
             let standings = Race::standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();

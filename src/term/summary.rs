@@ -292,7 +292,7 @@ fn next(report: &Report) -> Option<String> {
             style(format!("provoke confirm --baseline {}", report.run)).bold()
         )),
         // How often each was tried was chosen by how often it failed.
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_)) => None,
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => None,
         _ => confirm(report, variant),
     };
     let explained = explained(variant)

@@ -5,16 +5,17 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, Choice, Confirm, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan,
+    Baseline, Choice, Confirm, Cut, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan,
     Question, Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
 };
 use provoke::policy::{
-    self, Policy as _, Progress, Race, Rates, Search, Standing, Step, StopRule, Verdict,
+    self, Policy as _, Progress, Race, Rates, Search, Shrinking, Standing, Step, StopRule, Verdict,
 };
 use provoke::state::State;
 use provoke::stats::ramp::Next;
 use provoke::stats::{clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -76,6 +77,10 @@ impl World {
             Some(Choice::Set(kept)) => {
                 let fails = NEEDED.iter().all(|thing| kept.holds(*thing));
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
+            }
+            Some(Choice::Cut(cut)) => {
+                let fails = kills(cut);
+                (if fails { self.rates[0] } else { 0.0 }, cut.clients)
             }
         };
         let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
@@ -550,6 +555,7 @@ fn questions() -> Vec<(Plan, Vec<f64>)> {
         reduction(6, 0.6),
         ramp(&[1, 2, 4, 6, 8], 3, 0.5),
         ramp(&[1, 2, 4], 3, 0.0),
+        shrinking(0.9),
     ]
 }
 
@@ -597,7 +603,7 @@ proptest! {
     #[test]
     fn any_run_that_is_cut_anywhere_ends_as_it_would_have(
         seed in any::<u64>(),
-        question in 0..10_usize,
+        question in 0..11_usize,
         lanes in 1..9_usize,
         order in prop_oneof![
             Just(Order::Random),
@@ -636,6 +642,79 @@ fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     let set = names.join(", ");
     let text = format!("ask = 'reduce'\nset = [{set}]\nenv.SET = '{{set}}'");
     (plan(&text), vec![rate])
+}
+
+/// What a crash takes: two kinds of requests, so many clients, and lives of so many requests.
+const DEADLY: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
+
+fn kills(cut: &Cut) -> bool {
+    let (kinds, clients, requests) = DEADLY;
+    kinds.iter().all(|kind| cut.kinds.holds(*kind))
+        && cut.clients >= clients
+        && cut.requests >= requests
+}
+
+/// A load of five kinds by 64 clients, of which a part kills at this rate.
+fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
+    let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
+    let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
+    let mut plan = plan(&format!("{load}{}", kinds.concat()));
+    provoke::scenario::shrink(&mut plan, None, false).unwrap();
+    (plan, vec![rate])
+}
+
+/// Shrinks a load at this rate; returns how many lives that took, and whether exactly what it
+/// takes was found, as far as kinds and clients go; nothing where the answer is open.
+fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
+    let (plan, rates) = shrinking(rate);
+    let state = World::new(seed, &rates, setting).of(&plan);
+    let known = Shrinking::of(&state).unwrap();
+    let all = state.tallies().map(|(_, tally)| tally.trials());
+    let (kinds, clients, _) = DEADLY;
+    let exact = (&known.left.kinds.0[..], known.left.clients) == (&kinds[..], clients);
+    let found = (verdict(&state) == Verdict::Found).then_some(exact);
+    // Whatever is said, it kills.
+    assert!(kills(&known.left));
+    (all.sum(), found)
+}
+
+#[test]
+fn what_of_a_load_its_crash_needs_is_found() {
+    for setting in [SETTINGS[0], (3, Order::FailuresLast)] {
+        let found: Vec<_> = (0..100).map(|seed| shrunk(0.3, seed, setting).1).collect();
+        let exact = found.iter().filter(|found| **found == Some(true)).count();
+        assert!(exact >= 85, "{setting:?}: {exact}");
+    }
+}
+
+#[test]
+fn a_load_that_does_not_kill_again_is_given_up() {
+    let (lives, found) = shrunk(0.0, 1, SETTINGS[0]);
+    assert_eq!((lives, found), (20, None));
+}
+
+/// The table of `docs/statistics.md`.
+#[test]
+#[ignore = "it measures, and asserts nothing"]
+fn how_many_lives_it_takes_to_shrink_a_load() {
+    for rate in [0.9, 0.3, 0.1] {
+        let all: Vec<_> = (0..300)
+            .map(|seed| shrunk(rate, seed, SETTINGS[0]))
+            .collect();
+        let mut lives: Vec<u64> = all.iter().map(|(lives, _)| *lives).collect();
+        lives.sort_unstable();
+        let share = |wanted: Option<bool>| all.iter().filter(|(_, one)| *one == wanted).count();
+        let _ = writeln!(
+            std::io::stderr(),
+            "{rate}: lives {} / {} / {}; of 300 exact {}, with more than needed {}, open {}",
+            lives[30],
+            lives[150],
+            lives[270],
+            share(Some(true)),
+            share(Some(false)),
+            share(None)
+        );
+    }
 }
 
 #[test]

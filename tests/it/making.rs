@@ -40,6 +40,7 @@ impl World {
         match choice {
             Choice::Place(place) => *place >= self.first,
             Choice::Set(kept) => NEEDED.iter().all(|thing| kept.holds(*thing)),
+            Choice::Cut(_) => unreachable!("loads are not made"),
         }
     }
 
@@ -51,6 +52,7 @@ impl World {
                 let key = kept.0.iter().fold(7, |key, one| hash(key, u64::from(*one)));
                 (key, kept.0.len() == all || kept.0.is_empty())
             }
+            Choice::Cut(_) => unreachable!("loads are not made"),
         };
         end || hash(self.seed, key) % 10 >= self.broken
     }

@@ -6,12 +6,14 @@ mod compare;
 mod confirm;
 mod ramp;
 mod reduce;
+mod shrink;
 
 pub use bisect::{Bisection, LocalCheck, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
 pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
+pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
 
 use crate::model::{Measured, Plan, Question, VariantId};
 use crate::state::State;
@@ -32,6 +34,8 @@ pub enum Answer {
     Reduce(Box<Reduction>),
     /// From how many clients on does it fail?
     Ramp(Box<Threshold>),
+    /// What of a load does its crash need?
+    Shrink(Box<Shrinking>),
 }
 
 /// How often it failed before.
@@ -73,6 +77,7 @@ impl Answer {
             .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
             .or_else(|| Reduction::new(state).map(Box::new).map(Self::Reduce))
             .or_else(|| Threshold::new(state).map(Box::new).map(Self::Ramp))
+            .or_else(|| Shrinking::new(state).map(Box::new).map(Self::Shrink))
     }
 
     /// Returns it in one sentence.
@@ -83,6 +88,7 @@ impl Answer {
             Self::Bisect(answer) => &answer.sentence,
             Self::Reduce(answer) => &answer.sentence,
             Self::Ramp(answer) => &answer.sentence,
+            Self::Shrink(answer) => &answer.sentence,
         }
     }
 
@@ -95,6 +101,7 @@ impl Answer {
             Self::Reduce(answer) => answer.lines(),
             // What there is to say more stands in the table.
             Self::Ramp(_) => Vec::new(),
+            Self::Shrink(answer) => answer.lines(),
         }
     }
 
@@ -106,6 +113,7 @@ impl Answer {
             Self::Bisect(answer) => &answer.assumptions,
             Self::Reduce(answer) => &answer.assumptions,
             Self::Ramp(answer) => &answer.assumptions,
+            Self::Shrink(answer) => &answer.assumptions,
         }
     }
 }
@@ -120,6 +128,7 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Compare(asked) => compare::beforehand(state, asked),
         Question::Bisect(_) => bisect::beforehand(state),
         Question::Reduce(_) => reduce::beforehand(state),
+        Question::Shrink(_) => shrink::beforehand(state),
     });
     lines
 }

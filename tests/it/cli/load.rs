@@ -4,6 +4,7 @@
 
 use super::support::{PROVOKE, Said, Sandbox};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
@@ -453,4 +454,142 @@ fn levels_are_searched_for_the_first_that_kills_it() {
             .starts_with("threshold: between 9 and 24"),
         "{said}"
     );
+}
+
+/// A scenario whose service writes down what it is asked, and dies at this request.
+fn logged(sandbox: &Sandbox, port: u16, at: u64) {
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--at', '{at}', '--log', 'asked']\n\
+         runs = 1\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 1\nrequests = 60\n\
+         warm-requests = 5\nquiet-time = '10ms'\n\
+         [[request]]\npath = '/a?{{rand}}'\nweight = 3\n\
+         [[request]]\nname = 'b'\npath = '/b'\nbody = '{{seq}} {{rand}}'\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+}
+
+#[test]
+fn a_life_is_sent_the_same_when_it_is_replayed() {
+    let sandbox = Sandbox::new();
+    logged(&sandbox, port(), 50);
+    let (report, said) = sandbox.ask("load", &["load.toml"]);
+    assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
+    let asked = sandbox.read("asked");
+    assert_eq!(asked.lines().count(), 50);
+    std::fs::remove_file(sandbox.path("asked")).unwrap();
+    let said = sandbox.provoke(&["replay", "last#1"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stdout.contains("SIGSEGV"), "{said}");
+    assert_eq!(sandbox.read("asked"), asked);
+}
+
+#[test]
+fn what_was_sent_before_a_death_is_a_load_of_its_own() {
+    let sandbox = Sandbox::new();
+    logged(&sandbox, port(), 50);
+    sandbox.ask("load", &["-o", "first", "load.toml"]);
+    let before: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
+    std::fs::remove_file(sandbox.path("asked")).unwrap();
+    let file = "first/trials/1/replay.toml";
+    let text = sandbox.read(file);
+    assert!(
+        text.contains("requests = 45") && text.contains("clients = 1"),
+        "{text}"
+    );
+    let (report, said) = sandbox.ask("load", &[file, "-n", "1"]);
+    assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
+    let again: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
+    // To the byte: what was random then is what it was.
+    assert!(again.is_subset(&before) && again.len() > 5, "{again:?}");
+}
+
+/// Shrinks a load of two body sizes, of which no single one can crash the server, and which four
+/// clients or more must send. The server's own documentation says why.
+fn shrink_sizes(requests: &str) -> (Value, Said, Sandbox) {
+    let sandbox = Sandbox::new();
+    let port = port();
+    for (name, size) in [("small", 10), ("large", 5000)] {
+        std::fs::write(sandbox.path(name), vec![b'x'; size]).unwrap();
+    }
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--slots', '4', '--grow-every', '0']\n\
+         runs = 4\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 12\nrequests = 600\n\
+         warm-requests = 0\nquiet-time = '50ms'\n{requests}\
+         [[request]]\nname = 'health'\npath = '/healthz'\n",
+        example("racyd")
+    );
+    sandbox.write("load.toml", &file);
+    let (report, said) = sandbox.ask("load", &["-o", "first", "load.toml"]);
+    assert!(only(&report)["failures"].as_u64() > Some(0), "{said}");
+    let (report, said) = sandbox.ask(
+        "load",
+        &[
+            "--shrink", "first", "-o", "less", "-d", "200s", "--seed", "1",
+        ],
+    );
+    (report, said, sandbox)
+}
+
+#[test]
+fn the_two_kinds_that_kill_are_found() {
+    let kinds = "[[request]]\nname = 'small'\npath = '/classify'\nbody-files = ['small']\n\
+                 [[request]]\nname = 'large'\npath = '/classify'\nbody-files = ['large']\n";
+    let (report, said, sandbox) = shrink_sizes(kinds);
+    let answer = &report["answer"]["shrink"];
+    let left = &answer["left"];
+    let names: Vec<&str> = left["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| kind["name"].as_str().unwrap())
+        .collect();
+    assert!(names.starts_with(&["small", "large"]), "{said}");
+    assert!(left["clients"].as_u64() >= Some(4), "{said}");
+    for tried in answer["tried"].as_array().unwrap() {
+        let without = ["without small", "without large"];
+        if without.contains(&tried["what"].as_str().unwrap()) {
+            assert_eq!(tried["crashed"], 0, "{said}");
+        }
+    }
+    assert_eq!(report["verdict"], "found", "{said}");
+    let (report, said) = sandbox.ask("load", &["less/smallest.toml", "-n", "2"]);
+    assert_eq!(only(&report)["trials"], 2, "{said}");
+}
+
+#[test]
+fn the_two_body_sizes_that_kill_are_found() {
+    let kinds =
+        "[[request]]\nname = 'image'\npath = '/classify'\nbody-files = ['small', 'large']\n";
+    let (report, said, sandbox) = shrink_sizes(kinds);
+    let left = &report["answer"]["shrink"]["left"];
+    let image = &left["kinds"][0];
+    assert_eq!(image["name"], "image", "{said}");
+    assert_eq!(image["bodies"], serde_json::json!([10, 5000]), "{said}");
+    let sentence = report["answer"]["shrink"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("2 body sizes"), "{said}");
+    // All of it is in the journal.
+    let again = sandbox.provoke(&["resume", "less"]);
+    assert!(again.stdout.contains(sentence), "{again}");
+}
+
+#[test]
+fn a_run_that_did_not_crash_cannot_be_shrunk() {
+    let sandbox = Sandbox::new();
+    logged(&sandbox, port(), 1000);
+    sandbox.ask("load", &["-o", "first", "load.toml"]);
+    for (run, words) in [
+        ("first", "no life of the run first crashed"),
+        ("first#1", "the life #1 of the run first did not crash"),
+        ("first#7", "the run first has no trial #7"),
+    ] {
+        let said = sandbox.provoke(&["load", "--shrink", run]);
+        assert_eq!(said.code, Some(2), "{said}");
+        assert!(said.stderr.contains(words), "{said}");
+    }
+    sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
+    let said = sandbox.provoke(&["load", "--shrink", "other"]);
+    assert!(said.stderr.contains("puts no service under load"), "{said}");
 }

@@ -1,0 +1,140 @@
+//! Beside what was in flight at a death: a scenario that sends it again.
+
+use crate::model::{
+    Amount, Event, Load, LoadSeen, Pace, Plan, RequestPlan, Text, TrialId, VariantId,
+};
+use crate::scenario::under_load;
+use crate::state::{Sink, State};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file's name in the folder of a trial.
+const REPLAY: &str = "replay.toml";
+/// Kinds of requests of one load.
+const MOST: usize = 256;
+
+/// Writes it when a life ends.
+pub(super) struct Bundles {
+    /// Below it every trial has a folder.
+    trials: PathBuf,
+    under_way: BTreeMap<TrialId, VariantId>,
+}
+
+impl Bundles {
+    pub(super) fn new(trials: PathBuf) -> Self {
+        Self {
+            trials,
+            under_way: BTreeMap::new(),
+        }
+    }
+}
+
+impl Sink for Bundles {
+    fn event(&mut self, event: &Event, state: &State) {
+        match event {
+            Event::TrialStarted(trial) if state.plan.load.is_some() => {
+                self.under_way.insert(trial.id, trial.variant);
+            }
+            Event::TrialFinished { trial, seen, .. } => {
+                let variant = self.under_way.remove(trial);
+                let load = seen.load.as_ref().filter(|load| load.death.is_some());
+                if let (Some(variant), Some(seen)) = (variant, load) {
+                    let folder = self.trials.join(trial.0.to_string());
+                    let about = format!(
+                        "Life {} of {}: what was in flight when it died, and what came before",
+                        trial.0, state.run
+                    );
+                    let text = replay(&state.plan, variant, seen, &folder, &about);
+                    // The evidence itself is there in any case.
+                    let _ = text.map(|text| fs::write(folder.join(REPLAY), text));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns a scenario that sends what a life was sent at last; nothing where that is not known.
+fn replay(
+    plan: &Plan,
+    variant: VariantId,
+    seen: &LoadSeen,
+    folder: &Path,
+    about: &str,
+) -> Option<String> {
+    let variant = plan.variant(variant);
+    let planned = plan.load_of(variant)?;
+    let requests = sent(&planned, folder);
+    if requests.is_empty() {
+        return None;
+    }
+    let load = Load {
+        requests,
+        rows: None,
+        pace: match planned.pace {
+            Pace::Closed { .. } => Pace::Closed {
+                clients: seen.clients.max(1),
+            },
+            open @ Pace::Open { .. } => open,
+        },
+        amount: match seen.sent {
+            0 => planned.amount,
+            sent => Amount::Requests(sent),
+        },
+        ..planned
+    };
+    under_load(plan, variant, &load, about).ok()
+}
+
+/// Returns each request once that was in flight or came before, as often as it was sent then.
+fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
+    let mut order: Vec<(String, String, u32)> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    // What was in flight comes first, and of what came before, the latest.
+    let before = lines(&folder.join("window.jsonl")).into_iter().rev();
+    for line in lines(&folder.join("in-flight.jsonl"))
+        .into_iter()
+        .chain(before)
+    {
+        let text = |name: &str| line[name].as_str().map(str::to_owned);
+        let (Some(kind), Some(file)) = (text("kind"), text("request")) else {
+            continue;
+        };
+        match places.get(&file) {
+            Some(place) => order[*place].2 += 1,
+            None if order.len() < MOST => {
+                places.insert(file.clone(), order.len());
+                order.push((kind, file, 1));
+            }
+            None => {}
+        }
+    }
+    let alike = |kind: &str| order.iter().filter(|(one, ..)| one == kind).count();
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+    let plans = order.iter().map(|(kind, file, weight)| {
+        let number = numbers.entry(kind).or_default();
+        *number += 1;
+        let planned = load.requests.iter().find(|one| one.name == *kind);
+        RequestPlan {
+            name: match alike(kind) {
+                1 => kind.clone(),
+                _ => format!("{kind} ({number})"),
+            },
+            weight: *weight,
+            raw: Some(Text::from(file.as_str())),
+            expect: planned.map(|one| one.expect.clone()).unwrap_or_default(),
+            ..RequestPlan::default()
+        }
+    });
+    plans.collect()
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}

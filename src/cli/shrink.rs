@@ -1,0 +1,127 @@
+//! `load --shrink`: a run whose lives crash, made into the question what they need for that.
+
+use super::error::CliError;
+use super::experiment::{run_and_trial, surroundings};
+use super::run::become_main;
+use crate::model::{Event, Kind, Only, Plan, Signal, TrialId, VariantId};
+use crate::policy;
+use crate::scenario::{Scenario, shrink};
+use crate::state::{Group, State};
+use crate::stats::real;
+use crate::store::{self, Folder, default_root};
+
+/// Which of these a process with damaged memory dies of is chance: whether the allocator sees it
+/// first, or the processor.
+const DAMAGE: [&str; 3] = ["SIGSEGV", "SIGABRT", "SIGBUS"];
+
+/// Makes a plan that shrinks the load of a run, or of one life of it: `RUN#17`.
+pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
+    let (run, trial) = if text.contains('#') {
+        run_and_trial(text).map(|(run, trial)| (run, Some(trial)))?
+    } else {
+        (text, None)
+    };
+    let folder = Folder::find(run, &default_root())?;
+    let mut of = None;
+    let state = store::read(&folder.journal(), policy::is_done, |event, _| match event {
+        Event::TrialStarted(started) if Some(started.id) == trial => {
+            of = Some(started.variant);
+        }
+        _ => {}
+    })?;
+    if state.plan.load.is_none() {
+        let what = format!("the run {} puts no service under load", state.run);
+        return Err(CliError::usage(anyhow::Error::msg(what)).hinted(
+            "name a run of `provoke load`; `provoke reduce` finds what other failures need",
+        ));
+    }
+    let (variant, kinds) = match trial {
+        Some(trial) => of_life(&state, of, trial)?,
+        None => of_run(&state)?,
+    };
+    let failing = state.plan.variant(variant);
+    let mut scenario = Scenario::again(&state.plan, failing).map_err(|_| {
+        let what = "the command of the run holds bytes that are no text";
+        CliError::usage(anyhow::Error::msg(what))
+            .hinted("name the command in a file, and load that")
+    })?;
+    scenario.loaded = state.plan.load_of(failing);
+    // What was kept of a run before is not asked for anew.
+    scenario.only.clear();
+    overlay(&mut scenario);
+    let typed = scenario.command.is_some() || scenario.shell.is_some();
+    if typed && !scenario.actors.is_empty() {
+        become_main(&mut scenario)?;
+    }
+    let here = std::env::current_dir().map_err(CliError::could_not)?;
+    let bounded = scenario.runs.is_some() || scenario.duration.is_some();
+    let mut plan = scenario.plan(surroundings(here))?;
+    let lives = &state.tally(variant).lives;
+    let requests = lives.sent.checked_div(lives.lives);
+    shrink(&mut plan, requests, bounded)?;
+    if plan.rules.only.is_empty() {
+        plan.rules.only = meant(&kinds);
+    }
+    // What a crash leaves behind is known from the run; dumping makes lives longer.
+    plan.capture = crate::model::Capture::Off;
+    Ok(plan)
+}
+
+/// Returns the variant of a run that crashes most often, and how.
+fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
+    let rate = |id: VariantId| {
+        let tally = state.tally(id);
+        real(tally.failures) / real(tally.trials().max(1))
+    };
+    let failing = state.tallies().filter(|(_, tally)| tally.failures > 0);
+    let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
+    let Some((variant, tally)) = worst else {
+        let what = format!("no life of the run {} crashed", state.run);
+        return Err(CliError::usage(anyhow::Error::msg(what))
+            .hinted("shrink a run whose lives do, and that is not over too soon: more clients, more requests"));
+    };
+    let bugs = tally.groups.values().filter(|group| group.is_the_bug);
+    Ok((variant, bugs.map(|group| group.kind.clone()).collect()))
+}
+
+/// Returns the variant of a life, and how that crashed.
+fn of_life(
+    state: &State,
+    of: Option<VariantId>,
+    trial: TrialId,
+) -> Result<(VariantId, Vec<Kind>), CliError> {
+    let Some(variant) = of else {
+        let last = state.next_id().0 - 1;
+        let what = format!("the run {} has no trial {trial}", state.run);
+        return Err(CliError::usage(anyhow::Error::msg(what))
+            .hinted(format!("its trials are #1 to #{last}")));
+    };
+    let is_it = |group: &&Group| group.trials.contains(&trial);
+    let mut groups = state.tally(variant).groups.values();
+    match groups.find(is_it) {
+        Some(group) => Ok((variant, vec![group.kind.clone()])),
+        None => {
+            let what = format!("the life {trial} of the run {} did not crash", state.run);
+            Err(CliError::usage(anyhow::Error::msg(what)).hinted("name one that did"))
+        }
+    }
+}
+
+/// Returns which failures are meant: those that were seen.
+fn meant(kinds: &[Kind]) -> Vec<Only> {
+    let damage = || DAMAGE.iter().filter_map(|name| Signal::named(name));
+    let mut all: Vec<Only> = Vec::new();
+    for kind in kinds {
+        let damaged = match kind {
+            Kind::Signal { signal, .. } => damage().any(|one| one == *signal),
+            _ => false,
+        };
+        let more = damage().filter(|_| damaged).map(Only::Signal);
+        for only in std::iter::once(Only::of(kind)).chain(more) {
+            if !all.contains(&only) {
+                all.push(only);
+            }
+        }
+    }
+    all
+}

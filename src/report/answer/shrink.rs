@@ -1,0 +1,328 @@
+//! What of a load does its crash need?
+
+use super::super::words;
+use super::{Counts, independence, not_tested, one_of};
+use crate::model::{Cut, Cuts, Load, Pace, Space, Subset};
+use crate::policy::{self, End, KEPT_ALPHA, Less, Policy as _, RATE_ALPHA, Verdict};
+use crate::state::State;
+use crate::stats::{self, lower_one_sided};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The file in the folder of a run that puts the service under what is left.
+pub const SMALLEST: &str = "smallest.toml";
+/// More kinds than this are not listed in a sentence.
+const FEW: usize = 4;
+
+/// What of a load its crash needs, and what that rests on.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Shrinking {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The load that was begun with.
+    pub whole: Setting,
+    /// What is left of it; as far as it was found, where it is not known yet.
+    pub left: Setting,
+    /// How often the whole crashed.
+    pub before: Counts,
+    /// How often what is left crashed, in lives after it was found; null before.
+    pub alone: Option<Counts>,
+    /// The connections on which what is left crashes: `kept`, `fresh`, or `either`; null where
+    /// that is not known.
+    pub connections: Option<&'static str>,
+    /// Silent lives after which something was kept; null as long as the rate is not known.
+    pub lives_each: Option<u64>,
+    /// What was tried, in order.
+    pub tried: Vec<TriedSeen>,
+    /// A scenario file in the run's folder that puts the service under what is left; null where
+    /// it is not known.
+    pub file: Option<&'static str>,
+    /// The chance that any of what was kept is not needed: of all together.
+    pub error_rate: f64,
+    /// What this takes for granted.
+    pub assumptions: Vec<String>,
+}
+
+/// A load, or some of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Setting {
+    /// Clients, or connections.
+    pub clients: u32,
+    /// Requests of a life.
+    pub requests: u64,
+    /// The kinds of requests.
+    pub kinds: Vec<KindSeen>,
+    /// Each request has a connection of its own.
+    pub fresh: bool,
+}
+
+/// A kind of request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct KindSeen {
+    /// Its name.
+    pub name: String,
+    /// Bytes of each of its bodies, as far as that is known; empty without a body.
+    pub bodies: Vec<u64>,
+}
+
+/// Less, that was tried.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TriedSeen {
+    /// What was less, in words.
+    pub what: String,
+    /// Lives that crashed.
+    pub crashed: u64,
+    /// Lives that count.
+    pub lives: u64,
+    /// Whether it still crashes; null where that is not known.
+    pub crashes: Option<bool>,
+}
+
+impl Shrinking {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let known = policy::Shrinking::of(state)?;
+        let cuts = state.plan.space.as_ref()?.choices.cuts()?;
+        let counts = |(failures, trials)| Counts { failures, trials };
+        let over = known.end == End::Over;
+        let tried: Vec<TriedSeen> = known
+            .tried
+            .iter()
+            .map(|one| TriedSeen {
+                what: less(cuts, &one.less),
+                crashed: one.crashed,
+                lives: one.lives,
+                crashes: one.crashes,
+            })
+            .collect();
+        // Each of these may crash after all, and all of them if the rate is lower than its bound.
+        let kept = known.tried.iter().filter(|one| {
+            // A life that stays longer than it need be is no wrong answer.
+            one.crashes == Some(false) && !matches!(one.less, Less::Requests(_))
+        });
+        let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
+        let mut assumptions = independence(state);
+        assumptions.push(
+            "what crashes with some clients, kinds or requests also does with more".to_owned(),
+        );
+        assumptions.push("with less it crashes as often, or never".to_owned());
+        let fresh = known.left.fresh;
+        let mut new = Self {
+            sentence: String::new(),
+            whole: setting(cuts, &cuts.whole),
+            left: setting(cuts, &known.left),
+            before: counts(known.whole),
+            alone: known.again.map(counts),
+            connections: known.otherwise.map(|otherwise| match (otherwise, fresh) {
+                (true, _) => "either",
+                (false, true) => "fresh",
+                (false, false) => "kept",
+            }),
+            lives_each: known.lives,
+            tried,
+            file: over.then_some(SMALLEST),
+            error_rate: error_rate.min(1.0),
+            assumptions,
+        };
+        new.sentence = new.say(state, &known.end);
+        Some(new)
+    }
+
+    fn say(&self, state: &State, end: &End) -> String {
+        let Counts { failures, trials } = self.before;
+        if policy::Shrink.verdict(state) == Verdict::CouldNotTest {
+            return not_tested(state);
+        }
+        match end {
+            End::Over => self.smallest(state),
+            End::Lost => {
+                let alpha = state.plan.alpha.value();
+                let bound = stats::upper_one_sided(0, trials, alpha);
+                format!(
+                    "{failures} of {} crashed again; the rate is below {} %",
+                    words::plural_of(trials, "life", "lives"),
+                    words::percent_bound(bound)
+                )
+            }
+            End::Open(..) if self.lives_each.is_none() => format!(
+                "not known yet: {failures} of {} crashed again so far",
+                words::plural_of(trials, "life", "lives")
+            ),
+            End::Open(..) => format!(
+                "not known yet: {} is enough so far",
+                self.left.in_words(state)
+            ),
+        }
+    }
+
+    fn smallest(&self, state: &State) -> String {
+        let on = match self.connections {
+            Some("either") => "on kept and on fresh connections",
+            Some("fresh") => "on fresh connections only",
+            _ => "on kept connections only",
+        };
+        let Counts { failures, trials } = self.alone.unwrap_or(self.before);
+        format!(
+            "{}; {on}; lives of {} crash in {failures}/{trials}",
+            self.left.in_words(state),
+            words::plural(self.left.requests, "request"),
+        )
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.tried.iter().map(TriedSeen::in_words).collect();
+        if let (Some(lives), Some(_)) = (self.lives_each, self.file) {
+            let Counts { failures, trials } = self.before;
+            let rate = lower_one_sided(failures, trials, RATE_ALPHA);
+            lines.push(format!(
+                "the whole crashed {failures}/{trials}, at a rate of {} % or more, with a chance of {} of being wrong",
+                words::percent(rate),
+                one_of(RATE_ALPHA),
+            ));
+            lines.push(format!(
+                "so each thing that was kept was silent in {} or more without it: at that rate the chance of that is {}; of a shorter life, in a quarter of them",
+                words::plural_of(lives, "life", "lives"),
+                one_of(KEPT_ALPHA),
+            ));
+        }
+        lines
+    }
+}
+
+impl TriedSeen {
+    fn in_words(&self) -> String {
+        let Self {
+            what,
+            crashed,
+            lives,
+            crashes,
+        } = self;
+        match crashes {
+            Some(true) => format!("{what}: crashed {crashed}/{lives}"),
+            Some(false) if *lives == 0 => format!("{what}: could not be tried"),
+            Some(false) if *crashed > 0 => {
+                format!("{what}: crashed {crashed}/{lives}, which is too rare to go on with")
+            }
+            Some(false) => format!("{what}: silent 0/{lives}"),
+            None => format!("{what}: 0/{lives} so far"),
+        }
+    }
+}
+
+impl Setting {
+    /// Returns `10 requests at once, of 2 kinds: A (body 4 KiB) and B`.
+    fn in_words(&self, state: &State) -> String {
+        let open = |load: &Load| matches!(load.pace, Pace::Open { .. });
+        let at_once = match self.clients {
+            _ if state.plan.load.as_ref().is_some_and(open) => {
+                words::plural(u64::from(self.clients), "connection")
+            }
+            1 => "requests one after another".to_owned(),
+            clients => format!("{clients} requests at once"),
+        };
+        let names: Vec<String> = self.kinds.iter().map(KindSeen::in_words).collect();
+        match names.as_slice() {
+            [one] => format!("{at_once}, of 1 kind: {one}"),
+            [all @ .., last] if names.len() <= FEW => {
+                let all = all.join(", ");
+                format!("{at_once}, of {} kinds: {all} and {last}", names.len())
+            }
+            all => format!("{at_once}, of {} kinds", all.len()),
+        }
+    }
+}
+
+impl KindSeen {
+    fn in_words(&self) -> String {
+        let name = words::sanitize(&self.name);
+        let sizes: BTreeSet<u64> = self.bodies.iter().copied().collect();
+        let size = |bytes: &u64| words::bytes(*bytes);
+        match (self.bodies.len(), sizes.first().zip(sizes.last())) {
+            (1, Some((one, _))) => format!("{name} (body {})", size(one)),
+            (_, Some((first, last))) if first < last => format!(
+                "{name} ({} body sizes, {} to {})",
+                sizes.len(),
+                size(first),
+                size(last)
+            ),
+            (bodies, Some((one, _))) => format!("{name} ({bodies} bodies of {})", size(one)),
+            (_, None) => name,
+        }
+    }
+}
+
+fn setting(cuts: &Cuts, cut: &Cut) -> Setting {
+    let kinds = cut.kinds.0.iter().filter_map(|index| {
+        let kind = cuts.kinds.get(*index as usize)?;
+        let bodies = match cut.bodies.get(index) {
+            Some(Subset(kept)) => {
+                let kept = kept.iter();
+                kept.filter_map(|body| kind.bodies.get(*body as usize).copied())
+                    .collect()
+            }
+            None => kind.bodies.clone(),
+        };
+        Some(KindSeen {
+            name: kind.name.clone(),
+            bodies,
+        })
+    });
+    Setting {
+        clients: cut.clients,
+        requests: cut.requests,
+        kinds: kinds.collect(),
+        fresh: cut.fresh,
+    }
+}
+
+fn name(cuts: &Cuts, kind: u32) -> String {
+    let kind = cuts.kinds.get(kind as usize);
+    kind.map_or(String::new(), |kind| words::sanitize(&kind.name))
+}
+
+/// Returns what was less, in words.
+pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
+    match less {
+        Less::Kinds(kinds) if kinds.len() > FEW => format!("without {} kinds", kinds.len()),
+        Less::Kinds(kinds) => {
+            let names: Vec<String> = kinds.iter().map(|kind| name(cuts, *kind)).collect();
+            format!("without {}", names.join(", "))
+        }
+        Less::Bodies(kind, kept) => format!("{} with {}", name(cuts, *kind), kept.bodies()),
+        Less::Clients(clients) => {
+            format!("with {}", words::plural(u64::from(*clients), "client"))
+        }
+        Less::Requests(requests) => {
+            format!("with lives of {}", words::plural(*requests, "request"))
+        }
+        Less::Fresh(true) => "on fresh connections".to_owned(),
+        Less::Fresh(false) => "on kept connections".to_owned(),
+    }
+}
+
+/// Says before the start what is searched.
+pub(super) fn beforehand(state: &State) -> Vec<String> {
+    let kinds = state.plan.space.as_ref().map_or(0, Space::len);
+    vec![format!(
+        "what of {} of requests the crash needs, and how many at once; the rate with a chance of {} of being wrong, each question with one of {}",
+        words::plural(kinds as u64, "kind"),
+        one_of(RATE_ALPHA),
+        one_of(KEPT_ALPHA),
+    )]
+}
+
+/// Says what is being tried.
+pub fn trying(state: &State) -> Option<String> {
+    let known = policy::Shrinking::of(state)?;
+    let cuts = state.plan.space.as_ref()?.choices.cuts()?;
+    Some(match (known.tried.last(), known.lives) {
+        (_, None) => format!("the whole: {}/{} crashed", known.whole.0, known.whole.1),
+        (Some(tried), _) if tried.crashes.is_none() => {
+            format!("{}: 0/{}", less(cuts, &tried.less), tried.lives)
+        }
+        _ => match known.again {
+            Some((crashed, lives)) => format!("what is left: {crashed}/{lives} crashed"),
+            None => String::new(),
+        },
+    })
+}

@@ -1,0 +1,191 @@
+//! A plan that puts a service under load, made into the question what of that load kills it.
+
+use super::plan::{Refusal, refuse};
+use crate::model::{
+    Amount, Body, Choices, Cut, Cuts, KindOf, Load, Pace, Plan, Question, RequestPlan, Shrink,
+    Space, Stop, Subset, Text,
+};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Lives without a death, after which it is given up that one comes.
+const REPRODUCE: u64 = 20;
+/// Time for the whole, when nothing says how much.
+const DURATION: Duration = Duration::from_secs(3600);
+
+/// Makes it the question of a plan. `requests` is how many a life has sent, where that was not
+/// planned. Whoever said how much is to be spent (`bounded`) is not given another limit.
+pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), Refusal> {
+    let hint = "name a run of `provoke load`: provoke load --shrink last";
+    let Some(load) = &plan.load else {
+        return Err(refuse("there is no load to shrink", &["load"], hint));
+    };
+    let (Question::Rate, [_]) = (&plan.question, plan.variants.as_slice()) else {
+        let what = "what of a load kills a service is asked of one service";
+        let hint = "give one number of clients, and no variants";
+        return Err(refuse(what, &["load", "clients"], hint));
+    };
+    let cuts = cuts(load, requests)?;
+    let space = Space {
+        template: plan.variants.remove(0),
+        choices: Choices::Cuts(Box::new(cuts)),
+        sources: Vec::new(),
+        known: Vec::new(),
+        weights: Vec::new(),
+        apply: false,
+        repository: None,
+        first_parent: false,
+        merge: None,
+        makers: 1,
+        room: 0,
+    };
+    plan.variants.push(space.variant(&space.failing()));
+    plan.space = Some(space);
+    plan.question = Question::Shrink(Shrink {
+        reproduce: REPRODUCE,
+    });
+    if !bounded {
+        plan.stop = Stop {
+            duration_us: u64::try_from(DURATION.as_micros()).ok(),
+            ..Stop::default()
+        };
+    }
+    Ok(())
+}
+
+/// Returns what there is of a load.
+fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
+    let clients = match load.pace {
+        Pace::Closed { clients } => clients,
+        Pace::Open { connections, .. } => connections,
+    };
+    let requests = match load.amount {
+        Amount::Requests(requests) => Some(requests),
+        Amount::Time(_) => requests,
+    };
+    let Some(requests) = requests.filter(|requests| *requests > 0) else {
+        let what = "it is not known how many requests a life has";
+        let hint = "say it: --requests 2000";
+        return Err(refuse(what, &["load", "requests"], hint));
+    };
+    let kinds = load.requests.iter();
+    let sent = (0..).zip(kinds.clone()).filter(|(_, kind)| kind.weight > 0);
+    Ok(Cuts {
+        whole: Cut {
+            kinds: Subset(sent.map(|(index, _)| index).collect()),
+            clients: clients.max(1),
+            requests,
+            fresh: load.target.connections == crate::model::Connections::For(1),
+            ..Cut::default()
+        },
+        kinds: kinds.map(kind_of).collect(),
+    })
+}
+
+fn kind_of(plan: &RequestPlan) -> KindOf {
+    // What is not there is found out where it is sent.
+    let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |about| about.len());
+    let bodies = match (&plan.raw, &plan.body) {
+        (Some(file), _) => body_of(file).filter(|size| *size > 0).into_iter().collect(),
+        (None, Body::Text(text)) => vec![text.len() as u64],
+        (None, Body::Files { files, .. }) => files.iter().map(size).collect(),
+        (None, Body::None | Body::Column(_)) => Vec::new(),
+    };
+    KindOf {
+        name: plan.name.clone(),
+        bodies,
+    }
+}
+
+/// Returns how long the body is of a request that is given as bytes.
+fn body_of(file: &Text) -> Option<u64> {
+    const END: &[u8] = b"\r\n\r\n";
+    let bytes = fs::read(Path::new(file.as_os_str())).ok()?;
+    let head = bytes.windows(END.len()).position(|four| four == END)?;
+    Some((bytes.len() - head - END.len()) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, Surroundings};
+
+    fn planned(text: &str) -> Plan {
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let around = Surroundings {
+            environment: Vec::new(),
+            base: "/work".into(),
+            seed: 1,
+            searched: None,
+            baseline: None,
+        };
+        scenario.plan(around).unwrap()
+    }
+
+    const SERVICE: &str = "command = ['app']\n[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\n";
+
+    #[test]
+    fn a_load_becomes_what_there_is_to_leave_out() {
+        let text = format!(
+            "{SERVICE}requests = 50\n[[request]]\npath = '/a'\n\
+             [[request]]\nname = 'b'\nbody-files = ['x', 'y']\n[[request]]\nbody = 'abc'"
+        );
+        let mut plan = planned(&text);
+        shrink(&mut plan, None, false).unwrap();
+        assert!(plan.is_sound());
+        let cuts = plan.space.as_ref().unwrap().choices.cuts().unwrap();
+        assert_eq!((cuts.whole.clients, cuts.whole.requests), (8, 50));
+        assert_eq!(cuts.whole.kinds, Subset(vec![0, 1, 2]));
+        let bodies: Vec<usize> = cuts.kinds.iter().map(|kind| kind.bodies.len()).collect();
+        assert_eq!(bodies, [0, 2, 1]);
+        assert_eq!(plan.variants[0].name, "the whole");
+        assert_eq!(plan.stop.duration(), Some(DURATION));
+        let load = plan.load_of(&plan.variants[0]);
+        assert_eq!(load, plan.load);
+
+        let mut cut = cuts.whole.clone();
+        (cut.kinds, cut.clients) = (Subset(vec![1]), 3);
+        cut.bodies.insert(1, Subset(vec![1]));
+        cut.fresh = true;
+        let space = plan.space.as_ref().unwrap();
+        let variant = space.variant(&crate::model::Choice::Cut(Box::new(cut)));
+        assert_eq!(variant.name, "b with body 2, 3 clients, fresh");
+        let load = plan.load_of(&variant).unwrap();
+        assert_eq!(load.pace, Pace::Closed { clients: 3 });
+        let weights: Vec<u32> = load.requests.iter().map(|kind| kind.weight).collect();
+        assert_eq!(weights, [0, 1, 0]);
+        assert!(matches!(&load.requests[1].body, Body::Files { files, .. } if files.len() == 1));
+    }
+
+    #[test]
+    fn a_life_of_a_time_needs_a_number_of_requests() {
+        let mut plan = planned(&format!("{SERVICE}time = '5s'"));
+        let refused = shrink(&mut plan.clone(), None, false).unwrap_err();
+        assert_eq!(refused.what, "it is not known how many requests a life has");
+        shrink(&mut plan, Some(700), true).unwrap();
+        let cuts = plan.space.as_ref().unwrap().choices.cuts().unwrap();
+        assert_eq!(cuts.whole.requests, 700);
+        let load = plan.load_of(&plan.variants[0]).unwrap();
+        assert_eq!(load.amount, Amount::Requests(700));
+    }
+
+    #[test]
+    fn what_is_no_part_of_a_load_is_no_choice() {
+        let mut plan = planned(&format!("{SERVICE}requests = 50"));
+        shrink(&mut plan, None, false).unwrap();
+        let space = plan.space.unwrap();
+        let whole = space.choices.cuts().unwrap().whole.clone();
+        let has = |change: &dyn Fn(&mut Cut)| {
+            let mut cut = whole.clone();
+            change(&mut cut);
+            space.has(&crate::model::Choice::Cut(Box::new(cut)))
+        };
+        assert!(has(&|_| ()) && has(&|cut| cut.clients = 1));
+        assert!(!has(&|cut| cut.clients = 9) && !has(&|cut| cut.clients = 0));
+        assert!(!has(&|cut| cut.requests = 51) && !has(&|cut| cut.requests = 0));
+        assert!(!has(&|cut| cut.kinds = Subset(vec![1])));
+        assert!(!has(&|cut| cut.kinds = Subset::default()));
+        assert!(!has(&|cut| drop(cut.bodies.insert(0, Subset(vec![0])))));
+    }
+}
