@@ -10,7 +10,8 @@
 //! found must fail alone, and must be clean without any one of its parts by the exact rule of
 //! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
 //! with that part last. A failure without the only thing found may be one of the background, and to leave that
-//! thing out ends the search: so it must be shown at any background, by a bound that holds however often one looks.
+//! thing out ends the search: so it must be shown at any background, by a bound that holds however often one looks,
+//! and against runs of the thing in the same number.
 //!
 //! Where sets cannot be run, as where one thing needs another, things come as a group that no prefix tells apart.
 //! Other prefixes may: so the search begins anew within the set found, in other orders, until that has helped in
@@ -356,14 +357,27 @@ impl Reduction {
             } else {
                 u64::from(self.improbable(count, true) > self.level())
             };
+            // How often nothing fails is only told from the rate of the thing if that is as well known.
+            let thing = self.found.len() == 1 && !self.untestable.contains(&whole);
+            if more > 0 && count.failures > 0 && thing && alone.runs < count.runs {
+                return Some((whole.clone(), more));
+            }
             (more > 0).then_some((set, more))
         });
         missing.collect()
     }
 
-    /// Returns the logarithm of how likely such runs of a set are, if its rate in each cell is this.
+    /// Returns the logarithm of how likely such runs of a set are, if its rate in each cell is this; of a single
+    /// thing, together with the runs of that thing alone.
     fn ln_likelihood(&self, count: Count, rate: impl Fn(&Cell) -> f64) -> f64 {
-        let of = |cell: &Cell| cell.weight.ln() + ln_chance(count, rate(cell));
+        let alone = if self.found.len() == 1 {
+            self.count(&self.prefix(0))
+        } else {
+            Count::default()
+        };
+        let of = |cell: &Cell| {
+            cell.weight.ln() + ln_chance(alone, cell.p) + ln_chance(count, rate(cell))
+        };
         let terms: Vec<f64> = self.cells.iter().map(of).collect();
         ln_sum(&terms)
     }
