@@ -17,6 +17,7 @@ turn = threading.Lock() if os.environ.get("LOCK") else contextlib.nullcontext()
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer in one piece
 
     def do_POST(self):
         content = self.rfile.read(int(self.headers["Content-Length"]))
