@@ -4,7 +4,7 @@ set -e
 command -v qemu-x86_64 || { echo 'missing: qemu-x86_64, to be other processors (apt-get install qemu-user)'; exit 1; }
 python=
 for one in python3.7 "$HOME"/.pyenv/versions/3.7*/bin/python3.7; do
-    if "$one" -c 'import venv, ensurepip'; then python=$one; break; fi
+    if "$one" -c 'import venv, ensurepip' 2>/dev/null; then python=$one; break; fi
 done
 [ "$python" ] || { echo 'missing: CPython 3.7, for which these releases were made (pyenv install 3.7)'; exit 1; }
 [ -x build/python/bin/python ] || "$python" -m venv build/python
