@@ -645,6 +645,9 @@ fn what_is_checked_in_can_be_planned() {
                 scenario.imports.clear();
                 (scenario.from, scenario.to) = (None, None);
                 scenario.arguments = Some(true);
+                if scenario.shell.take().is_some() {
+                    scenario.command = Some(vec!["sh".to_owned(), "line".to_owned()]);
+                }
             }
             if scenario.pip.is_some() {
                 (scenario.pip, scenario.requirements) = (None, None);
