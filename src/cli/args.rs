@@ -237,6 +237,20 @@ impl Flags {
         self.p.is_some().then_some(trap)
     }
 
+    /// Returns what means something else, or nothing, for the life of a service.
+    pub(super) fn not_for_a_life(&self) -> Option<(&'static str, &'static str)> {
+        if self.timeout.is_some() {
+            return Some((
+                "-t",
+                "a life ends by --requests or --time; without an answer for --hang-after it is a hang",
+            ));
+        }
+        let codes = "no end of a service under load is fine, whatever its exit code";
+        let said = [("--ok", self.ok.is_some()), ("--skip", self.skip.is_some())];
+        let said = said.iter().find(|(_, said)| *said);
+        said.map(|(flag, _)| (*flag, codes))
+    }
+
     /// Lets what was said on the command line win over what a file says.
     pub(super) fn overlay(self, command: Vec<String>, scenario: &mut Scenario) {
         fn set<T>(field: &mut Option<T>, said: Option<T>) {

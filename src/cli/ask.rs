@@ -189,7 +189,7 @@ pub(super) struct Rest {
     #[arg(long, value_name = "FILE", help_heading = ASKED)]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
-    flags: Flags,
+    pub(super) flags: Flags,
     #[command(flatten)]
     output: Output,
     /// The command and its arguments

@@ -158,6 +158,10 @@ impl Load {
         {
             return Err(neither(file));
         }
+        if let Some((flag, hint)) = rest.flags.not_for_a_life() {
+            let error = anyhow::anyhow!("`{flag}` means nothing for the life of a service");
+            return Err(CliError::usage(error).hinted(hint));
+        }
         rest.file = rest.file.or(file);
         for command in [&about.serve, &about.fixed].into_iter().flatten() {
             words(command)?;
@@ -192,26 +196,26 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
         let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
         let stage = match live.stage() {
             Stage::Starting => return "starting".to_owned(),
-            Stage::WarmUp => "warming up",
-            Stage::Loading => "under load",
+            Stage::WarmUp => "warm-up",
+            Stage::Loading => "load",
             Stage::Settling | Stage::Over => return "left alone".to_owned(),
         };
         let (then, before, rate) = last.get();
         let (now, served) = (Instant::now(), of(&live.served));
         let seconds = now.duration_since(then).as_secs_f64();
         // A rate over less than this jumps about.
-        let rate = if seconds > 0.5 || served < before {
-            let rate = real(served.saturating_sub(before)) / seconds.max(1e-3);
+        let rate = if seconds > 0.5 {
+            let rate = real(served.saturating_sub(before)) / seconds;
             last.set((now, served, rate));
             rate
         } else {
             rate
         };
         let latency = words::seconds(real(of(&live.latency_us)) / 1e6);
+        let errors = words::plural(of(&live.errors), "error");
         format!(
-            "{stage}: {served} answered, {rate:.0}/s, {latency}, {} in flight, {}",
-            of(&live.in_flight),
-            words::plural(of(&live.errors), "error"),
+            "{stage} {rate:.0}/s, {} in flight, {latency}, {errors} so far",
+            of(&live.in_flight)
         )
     })
 }

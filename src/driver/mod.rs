@@ -454,7 +454,9 @@ impl Run<'_, '_> {
     fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
         let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
-        if !several || state.capturing {
+        // What cannot start at one level of load can at none.
+        let one_service = matches!(state.plan.question, Question::Ramp(_));
+        if !several || one_service || state.capturing {
             let mut tallies = state.tallies().map(|(_, tally)| tally);
             let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
             let in_vain = state.void_streak >= patience(&state.plan, skipped);

@@ -446,7 +446,7 @@ impl fmt::Display for Ended {
             Self::Refused => f.write_str("refused"),
             Self::Reset(errno, part) => write!(f, "{} ({part})", errno_name(*errno)),
             Self::ClosedEarly(part) => write!(f, "closed early ({part})"),
-            Self::ClosedIdle => f.write_str("closed while idle, sent again"),
+            Self::ClosedIdle => f.write_str("connection closed, sent again"),
             Self::Timeout(part) => write!(f, "timeout ({part})"),
             Self::Dns(why) => write!(f, "name lookup: {why}"),
             Self::Unreachable(errno) => write!(f, "unreachable: {}", errno_name(*errno)),

@@ -61,18 +61,23 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Returns why a service was not ready, in words; nothing where it was.
+    /// Returns why the life of a service shows nothing, in words.
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;
-        if load.stage != Stage::Starting {
-            return None;
+        let lives = |service: &&ActorSeen| service.ending == Ending::Stopped;
+        if load.stage != Stage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
+            let nothing = || "not one request was answered".to_owned();
+            return Some(load.trouble.clone().unwrap_or_else(nothing));
         }
         let ended = self.actors.first().map(|service| {
             let words = match service.last_words.as_str() {
                 "" => String::new(),
                 words => format!(": {words}"),
             };
-            format!("it ended first, {}{words}", service.ending)
+            format!(
+                "it ended before it had answered anything, {}{words}",
+                service.ending
+            )
         });
         load.trouble.clone().or(ended)
     }

@@ -13,8 +13,8 @@ pub use signature::signature;
 use std::collections::BTreeSet;
 
 use crate::model::{
-    ActorSeen, Depth, Ending, Failure, Kind, Leaks, Observation, Only, Outcome, Role, Rules,
-    Signal, Stage, VariantPlan, Void, Witness,
+    ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
+    Rules, Signal, Stage, VariantPlan, Void, Witness,
 };
 
 /// Returns what an observation of a trial of this variant means.
@@ -79,14 +79,26 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
     } else if seen
         .load
         .as_ref()
-        .is_some_and(|load| load.stage == Stage::Starting)
+        .is_some_and(|load| says_nothing(load, variant, seen))
     {
         Some(Void::NotReady)
-    } else if mains(variant, seen).any(skipped) {
+    } else if seen.load.is_none() && mains(variant, seen).any(skipped) {
         Some(Void::Skipped)
     } else {
         None
     }
+}
+
+/// True where a life shows nothing of the service: it was not ready, it gave not one answer and did
+/// not die of a signal, or the clients could not do their work.
+fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> bool {
+    let answered = load.served + load.warmed > 0;
+    let crashed = |one: &ActorSeen| matches!(one.ending, Ending::Signaled(..));
+    let hung = load.death.as_ref().is_some_and(|death| death.hung);
+    let dead = mains(variant, seen).any(crashed) || !seen.casualties.is_empty() || hung;
+    load.stage == Stage::Starting
+        || load.trouble.is_some() && load.death.is_none()
+        || !answered && !dead
 }
 
 fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
@@ -163,7 +175,10 @@ fn masked(
     let told = seen.casualties.iter().filter_map(|one| one.signal);
     let cores = seen.cores.iter().filter(|core| !own(core.pid));
     let dumped = cores.filter_map(|core| core.crash.as_ref()?.signal);
-    let signal = told.chain(dumped).find(|signal| signal.is_crash())?;
+    // Nobody but an operator or the kernel kills the worker of a service.
+    let killed = |signal: &Signal| seen.load.is_some() && *signal == Signal::KILL;
+    let mut signals = told.chain(dumped);
+    let signal = signals.find(|signal| signal.is_crash() || killed(signal))?;
     Some(Kind::Signal { signal, witness })
 }
 

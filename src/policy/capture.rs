@@ -6,7 +6,7 @@
 //! what it did not show in so many is not worth waiting for.
 
 use super::Step;
-use crate::model::{Capture, Depth, VariantId};
+use crate::model::{Capture, Depth, Owner, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ impl Collect {
     pub fn is_wanted(state: &State) -> bool {
         state.plan.capture == Capture::Auto
             && state.plan.no_cores.is_none()
+            // The limits of somebody else's service are not ours to raise.
+            && state.plan.load.as_ref().is_none_or(|load| load.owner == Owner::Provoke)
             && !state.capturing
             && Self::has_crashes(state)
     }

@@ -331,7 +331,11 @@ fn notes(
         ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
-        notes.push("given up: trial after trial said nothing".to_owned());
+        let why = state
+            .last_void
+            .as_ref()
+            .map_or(String::new(), |why| format!(": {why}"));
+        notes.push(format!("given up: trial after trial said nothing{why}"));
     }
     if let Some(StopCause::CannotMake) = state.stopped {
         notes.push("broken off: the machine could not make what was to be tried".to_owned());

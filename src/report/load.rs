@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A generator that is later than this says more of itself than of the service.
 const LATE: f64 = 0.020;
-/// The same as a share of the median.
+/// The same as a share of what the slow ones of a hundred took.
 const LATE_SHARE: f64 = 0.1;
 /// What a kind of request in flight at deaths must be as rare as by chance, to be named.
 const SUSPICIOUS: f64 = 0.01;
@@ -49,7 +49,7 @@ pub struct LoadTotals {
     pub queue: u64,
     /// Connections that listeners of the machine turned away for want of room.
     pub listen_overflows: u64,
-    /// Answers before each death, in order.
+    /// Answers before each death, in order, those that warmed it up among them.
     pub served_before_death: Vec<u64>,
     /// Requests in flight at each death.
     pub in_flight_at_death: Vec<u64>,
@@ -118,9 +118,9 @@ impl LoadTotals {
         let errors = ends.clone().filter(|(ended, _)| ended.is_error());
         let latency = LatencySeen::new(&lives.latency);
         let late = LatencySeen::new(&lives.late);
-        let unreliable = latency.zip(late).is_some_and(|(latency, late)| {
-            late.p99 > LATE || late.p99 > latency.p50 * LATE_SHARE && is_open(load)
-        });
+        let unreliable = latency
+            .zip(late)
+            .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
         let seconds = lives.loaded.as_secs_f64();
         Self {
             lives: lives.lives,
@@ -208,13 +208,26 @@ impl LoadTotals {
         let rate = self.answers_per_second.map_or(String::new(), |rate| {
             format!(", {} a second", stats::whole(rate))
         });
+        let (who, waited) = match self.latency_from_send {
+            // At a given rate nobody waits but for a connection.
+            Some(_) => (
+                format!(
+                    "at most {}",
+                    words::plural(u64::from(self.clients), "connection")
+                ),
+                format!(", up to {} waited for one", self.queue),
+            ),
+            None => (
+                words::plural(u64::from(self.clients), "client"),
+                String::new(),
+            ),
+        };
         format!(
-            "{} to {}: {} sent, {} answered{rate}, {} connections",
-            words::plural(u64::from(self.clients), "client"),
+            "{who} to {}: {} sent, {} answered{rate}, {}{waited}",
             words::plural_of(self.lives, "life", "lives"),
             self.requests,
             self.answers,
-            self.connections,
+            words::plural(self.connections, "connection"),
         )
     }
 
@@ -227,12 +240,16 @@ impl LoadTotals {
             format!("; from when they were sent {}", four(&send))
         });
         let late = self.late.map_or(String::new(), |late| {
-            format!("; we were at most {} late", words::seconds(late.max))
+            let [p99, max] = [late.p99, late.max].map(words::seconds);
+            format!("; we were late by {p99} (p99), at most {max}")
         });
-        let unreliable = if self.unreliable {
-            " (UNRELIABLE: the generator itself was late)"
-        } else {
-            ""
+        let unreliable = match self.late {
+            _ if self.unreliable => " (UNRELIABLE: the generator itself was late)".to_owned(),
+            Some(late) if late.p99 > seen.p50 * LATE_SHARE => format!(
+                ": times below {} say more of us than of the service",
+                words::seconds(late.p99 / LATE_SHARE)
+            ),
+            _ => String::new(),
         };
         format!("answers took {}{from_send}{late}{unreliable}", four(seen))
     }
@@ -277,7 +294,13 @@ impl LoadTotals {
                     )
                 })
                 .collect();
-            all.push(if named.is_empty() {
+            let healthy = self.lives.saturating_sub(deaths);
+            let least = stats::fisher(deaths, deaths, 0, healthy).greater;
+            all.push(if named.is_empty() && (healthy == 0 || least >= SUSPICIOUS) {
+                format!(
+                    "too few lives without a death ({healthy}) to tell which kind of request it is"
+                )
+            } else if named.is_empty() {
                 "no kind of request was in flight at deaths more often than else".to_owned()
             } else {
                 named.join("; ")
@@ -330,10 +353,6 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
     let p = |kind: &RequestSeen| kind.p_value.unwrap_or(1.0);
     all.sort_by(|a, b| p(a).total_cmp(&p(b)));
     all
-}
-
-fn is_open(load: &Load) -> bool {
-    matches!(load.pace, Pace::Open { .. })
 }
 
 /// Says what a life is, where the user may not have said it.

@@ -5,7 +5,7 @@
 //! on what is a table, a link, a mention or HTML.
 
 use super::answer::VariantStanding;
-use super::{Answer, KindSeen, Report, Variant, bars, words};
+use super::{Answer, KindSeen, LoadTotals, Report, Variant, bars, words};
 use crate::model::Depth;
 use std::fmt::Write as _;
 use std::io;
@@ -181,6 +181,12 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
 /// What services had answered before they died.
 fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     for variant in &report.variants {
+        for line in variant.load.iter().flat_map(LoadTotals::lines) {
+            writeln!(out, "* {}", words::sanitize(&line))?;
+        }
+        if variant.load.is_some() {
+            writeln!(out)?;
+        }
         let served = variant.load.iter().map(|load| &load.served_before_death);
         let bars: Vec<String> = served.flat_map(|served| bars::drawn(served)).collect();
         if bars.is_empty() {

@@ -157,6 +157,7 @@ impl Scenario {
             }
             return Ok(self.loaded.clone());
         };
+        self.check_fields_of_load(said)?;
         let before = self.loaded.as_ref();
         let file = |path: &PathBuf| Text::from(base.join(path).as_path());
         let target = said.target(before, &file)?;
@@ -210,6 +211,46 @@ impl Scenario {
             hang_after: span(said.hang_after, defaults.hang_after),
             log_all: said.log_requests.unwrap_or(defaults.log_all),
         }))
+    }
+
+    /// Refuses what means something else for a life, or nothing.
+    fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
+        if self.copies.is_some_and(|copies| copies.get() > 1) {
+            return Err(refuse(
+                "two copies of a service cannot listen at one place",
+                &["copies"],
+                "`clients` are the load",
+            ));
+        }
+        let side_by_side = [self.jobs, self.wave]
+            .into_iter()
+            .flatten()
+            .any(|n| n.get() > 1);
+        let target = [
+            said.url.clone(),
+            said.unix.as_ref().map(|path| path.display().to_string()),
+        ];
+        let before = self.loaded.iter().map(|load| load.target.base.clone());
+        let apart = |target: &String| {
+            ["{slot}", "{trial}"]
+                .iter()
+                .any(|mark| target.contains(mark))
+        };
+        if side_by_side
+            && said.attach.is_none()
+            && !target
+                .into_iter()
+                .flatten()
+                .chain(before)
+                .any(|one| apart(&one))
+        {
+            return Err(refuse(
+                "lives side by side would listen at one place",
+                &["jobs"],
+                "give each a place of its own: `{slot}` in the URL, and in the command",
+            ));
+        }
+        Ok(())
     }
 
     /// Returns what is sent, and the target without the path of a lone request.

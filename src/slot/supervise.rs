@@ -86,6 +86,7 @@ impl Slot {
         let mut deadline = Instant::now() + terms.timeout;
         let has_service = processes.iter().any(|one| one.role == Role::Service);
         let mut over = false;
+        let mut asked_to_stop = false;
         let mut waits_for_line = terms.ready;
         let grace = terms.grace;
         let mut how = How {
@@ -98,6 +99,10 @@ impl Slot {
             let mut running = processes.iter().filter(|one| one.pid.is_some());
             let main = running.clone().any(|one| one.role == Role::Main);
             if running.next().is_none() && (over || !has_service) {
+                if asked_to_stop {
+                    // Its own children were told nothing: a shell dies, and they live on.
+                    ask();
+                }
                 break;
             }
             if has_service && !over && self.has_died(processes) {
@@ -152,6 +157,7 @@ impl Slot {
             }
             if let Some(Told::Over(hung)) = heard {
                 over = !hung;
+                asked_to_stop = over;
                 if hung {
                     deadline = Instant::now();
                 }

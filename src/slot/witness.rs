@@ -123,7 +123,9 @@ impl Witness {
         let before = self.heard.len();
         let news: Vec<_> = self.events().collect();
         self.heard.extend(news);
-        let crash = |signal: Option<Signal>| signal.is_none_or(Signal::is_crash);
+        let crash = |signal: Option<Signal>| {
+            signal.is_none_or(|signal| signal.is_crash() || signal == Signal::KILL)
+        };
         let orphan = self.orphans.iter().any(|one| crash(one.signal));
         let told = self.heard.len() > before && {
             let slot = std::process::id().cast_signed();

@@ -105,6 +105,8 @@ pub struct State {
     pub notes: Vec<(String, u64)>,
     /// Trials in a row, in launch order, that said nothing.
     pub void_streak: u64,
+    /// Why the last life of a service said nothing.
+    pub last_void: Option<String>,
     /// Attempts that were interrupted or lost, and are made up for.
     pub repeated: u64,
     /// How large what `setup` left running was, since it last ran: a resumption runs it again.
@@ -256,6 +258,7 @@ impl State {
             last_counted: TrialId(0),
             notes: Vec::new(),
             void_streak: 0,
+            last_void: None,
             repeated: 0,
             around: Series::default(),
             untestable: BTreeMap::new(),
@@ -412,6 +415,9 @@ impl State {
     }
 
     fn ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
+        if let Outcome::Void(Void::NotReady) = outcome {
+            self.last_void = seen.not_ready();
+        }
         let Some(Open::Running(trial, attempts)) = self.open.get(&id) else {
             return;
         };

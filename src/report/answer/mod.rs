@@ -99,8 +99,7 @@ impl Answer {
             Self::Compare(answer) => answer.lines(),
             Self::Bisect(answer) => answer.lines(),
             Self::Reduce(answer) => answer.lines(),
-            // What there is to say more stands in the table.
-            Self::Ramp(_) => Vec::new(),
+            Self::Ramp(answer) => answer.lines(),
             Self::Shrink(answer) => answer.lines(),
         }
     }

@@ -131,6 +131,18 @@ impl Threshold {
         Some(new)
     }
 
+    /// Says how to know more, where that is possible.
+    pub fn lines(&self) -> Vec<String> {
+        let gap = self.clean_to.zip(self.fails_from);
+        let gap = gap.filter(|(clean, fails)| clean + 1 < *fails);
+        let hint = |(clean, fails)| {
+            format!(
+                "levels between {clean} and {fails} were not tried; -c {clean}..{fails} --exact tries each"
+            )
+        };
+        gap.map(hint).into_iter().collect()
+    }
+
     fn say(&self, state: &State, known: &Known, verdict: Verdict) -> String {
         let certain = confidence(&state.plan);
         let bound = self.excluded.map(words::percent_bound).unwrap_or_default();

@@ -105,7 +105,7 @@ fn what_goes_wrong_with_an_answer_is_no_death() {
     // On a kept connection an end before the answer is nobody's fault, and sent again.
     for (end, name, requests_each) in [
         ("--close", "closed early (head)", "1"),
-        ("--close", "closed while idle, sent again", "1000"),
+        ("--close", "connection closed, sent again", "1000"),
         ("--eof-in-body", "closed early (body)", "1000"),
     ] {
         let sandbox = Sandbox::new();
@@ -494,10 +494,10 @@ fn what_was_sent_before_a_death_is_a_load_of_its_own() {
     std::fs::remove_file(sandbox.path("asked")).unwrap();
     let file = "first/trials/1/replay.toml";
     let text = sandbox.read(file);
-    assert!(
-        text.contains("requests = 45") && text.contains("clients = 1"),
-        "{text}"
-    );
+    // One more may have been begun before the death was known.
+    let requests = ["requests = 45\n", "requests = 46\n"];
+    assert!(requests.iter().any(|one| text.contains(one)), "{text}");
+    assert!(text.contains("clients = 1\n"), "{text}");
     let (report, said) = sandbox.ask("load", &[file, "-n", "1"]);
     assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
     let again: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
