@@ -1,7 +1,7 @@
 # Puts one release of faiss into build/VERSION, beside one environment for all; says what is missing.
 set -e
 [ "$(uname -m)" = x86_64 ] || { echo "missing: a 64-bit x86 machine; this is $(uname -m)"; exit 1; }
-command -v qemu-x86_64 || { echo 'missing: qemu-x86_64, to be other processors (apt-get install qemu-user)'; exit 1; }
+command -v qemu-x86_64 >/dev/null || { echo 'missing: qemu-x86_64, to be other processors (apt-get install qemu-user)'; exit 1; }
 python=
 for one in python3.7 "$HOME"/.pyenv/versions/3.7*/bin/python3.7; do
     if "$one" -c 'import venv, ensurepip' 2>/dev/null; then python=$one; break; fi
