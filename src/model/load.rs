@@ -296,7 +296,7 @@ pub struct LoadSeen {
     #[serde(skip_serializing_if = "is_default")]
     pub warmed: u64,
     /// What became of requests, by what it is called.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", with = "counts")]
     pub ends: BTreeMap<Ended, u64>,
     /// Sent by kind of request, in the order of the plan.
     #[serde(skip_serializing_if = "is_default")]
@@ -546,5 +546,57 @@ impl Latencies {
             *all.entry(*time).or_default() += count;
         }
         self.0 = all.into_iter().collect();
+    }
+}
+
+/// Counts as pairs: what is counted is no text, as the names of JSON's fields must be.
+mod counts {
+    use super::Ended;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use std::collections::BTreeMap;
+
+    pub(super) fn serialize<S: Serializer>(
+        counts: &BTreeMap<Ended, u64>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(counts)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<Ended, u64>, D::Error> {
+        Vec::<(Ended, u64)>::deserialize(from).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_of_a_life_comes_back_from_the_journal() {
+        let ends = [
+            Ended::Ok,
+            Ended::Status(503),
+            Ended::Check("body".to_owned()),
+            Ended::Reset(104, Part::Head),
+            Ended::ClosedEarly(Part::Body),
+            Ended::Timeout(Part::Connect),
+            Ended::Dns("no such name".to_owned()),
+            Ended::Died,
+        ];
+        let seen = LoadSeen {
+            ends: ends.into_iter().zip(1..).collect(),
+            latency: Latencies(vec![(3, 7)]),
+            kinds: vec![1, 2],
+            death: Some(Death {
+                hung: true,
+                in_flight: 3,
+                ..Death::default()
+            }),
+            ..LoadSeen::default()
+        };
+        let line = serde_json::to_string(&seen).unwrap();
+        assert_eq!(serde_json::from_str::<LoadSeen>(&line).unwrap(), seen);
     }
 }

@@ -76,9 +76,16 @@ impl Journal {
             self.lost = true;
             return;
         }
-        // Serialising our own types into memory cannot fail.
-        let _ = serde_json::to_writer(&mut self.waiting, event);
-        self.waiting.push(b'\n');
+        let before = self.waiting.len();
+        match serde_json::to_writer(&mut self.waiting, event) {
+            Ok(()) => self.waiting.push(b'\n'),
+            // A bug of ours: half a line would spoil those after it.
+            Err(error) => {
+                self.waiting.truncate(before);
+                self.lost = true;
+                self.trouble.get_or_insert(error.into());
+            }
+        }
     }
 
     /// Writes what waits. What cannot be written is tried again the next time, so a

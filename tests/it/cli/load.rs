@@ -146,6 +146,10 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
     };
     assert_eq!(of("status 200") + of("not as expected"), 100, "{load}");
     assert!(of("status 200") > 0 && of("not as expected") > 0, "{load}");
+    // The journal says the same.
+    let again = sandbox.provoke(&["report", "last", "--json=-"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(only(&again)["load"], *load);
 }
 
 #[test]
