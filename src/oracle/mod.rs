@@ -388,6 +388,7 @@ mod tests {
     fn life(stage: Stage, ending: Ending) -> Observation {
         let load = LoadSeen {
             stage,
+            served: 1,
             ..LoadSeen::default()
         };
         Observation {
@@ -426,6 +427,30 @@ mod tests {
             let seen = life(Stage::Starting, ending);
             assert_eq!(outcome(&rules, &seen), "void: service not ready");
         }
+    }
+
+    #[test]
+    fn a_life_without_an_answer_says_nothing_unless_it_crashes() {
+        let rules = Rules::default();
+        for (ending, expected) in [
+            (Ending::Stopped, "void: service not ready"),
+            (Ending::Exited(1), "void: service not ready"),
+            (
+                Ending::Signaled(Signal::SEGV, false),
+                "fail: SIGSEGV (seen)",
+            ),
+        ] {
+            let mut seen = life(Stage::Loading, ending);
+            seen.load.as_mut().unwrap().served = 0;
+            assert_eq!(outcome(&rules, &seen), expected);
+        }
+    }
+
+    #[test]
+    fn clients_that_could_not_work_say_nothing() {
+        let mut seen = life(Stage::Loading, Ending::Stopped);
+        seen.load.as_mut().unwrap().trouble = Some("no load".to_owned());
+        assert_eq!(outcome(&Rules::default(), &seen), "void: service not ready");
     }
 
     #[test]

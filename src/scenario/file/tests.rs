@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario::EnvValue;
+use crate::scenario::{EnvValue, Rate};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::fs;
@@ -648,6 +648,9 @@ fn what_is_checked_in_can_be_planned() {
                 if scenario.shell.take().is_some() {
                     scenario.command = Some(vec!["sh".to_owned(), "line".to_owned()]);
                 }
+            }
+            if scenario.baseline.take().is_some() {
+                scenario.assume_rate = Some(Rate(100_000));
             }
             if scenario.pip.is_some() {
                 (scenario.pip, scenario.requirements) = (None, None);
