@@ -5,6 +5,7 @@ mod ask;
 mod baseline;
 mod diff;
 mod doctor;
+mod engine;
 mod error;
 mod exit;
 mod experiment;
