@@ -226,7 +226,7 @@ impl Slot {
             if dumps && state.code > 128 {
                 copy_cores(&held, folder.as_deref());
             }
-            if !held.engine.remove(&[&held.name]) && held.engine.state(&held.name).is_some() {
+            if !held.engine.remove_one(&held.name) && held.engine.state(&held.name).is_some() {
                 self.control.send(&super::wire::Reply::Complaint(format!(
                     "the container `{}` could not be removed",
                     held.name
