@@ -67,6 +67,7 @@ fn main() {
         clients: None,
         seed: 1,
         fill: Vec::new(),
+        contained: false,
         pids: Vec::new(),
         started: Instant::now(),
         said,

@@ -110,6 +110,23 @@ pub(super) struct Flags {
     /// Give each trial a folder of its own: {dir}, PROVOKE_DIR, TMPDIR
     #[arg(long, help_heading = TRIAL)]
     tmp_per_run: bool,
+    /// Run each trial in a container of this image, which is on this machine; to bisect, its tags in
+    /// order: app:1.0,1.1,1.2
+    #[arg(long, value_name = "IMAGE", help_heading = TRIAL)]
+    image: Option<String>,
+    /// What runs containers [default: the first of the two that answers]
+    #[arg(long, value_name = "docker|podman", help_heading = TRIAL)]
+    engine: Option<String>,
+    /// What a container sees of this machine: PATH, PATH:INSIDE or PATH:INSIDE:ro [default: the
+    /// working folder; `none` for nothing]
+    #[arg(long, value_name = "PATH", help_heading = TRIAL)]
+    mount: Vec<String>,
+    /// The network of a container [default: none; of a service under load, host]
+    #[arg(long, value_name = "NAME", help_heading = TRIAL)]
+    network: Option<String>,
+    /// A further option for containers: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
+    #[arg(long, value_name = "NAME=VALUE", help_heading = TRIAL)]
+    container: Vec<String>,
     /// Put this before the command: 'rr record -o {dir}/trace'
     #[arg(long, value_name = "PREFIX", help_heading = TRIAL)]
     wrap: Option<String>,
@@ -296,6 +313,11 @@ impl Flags {
         set(&mut scenario.cwd, absolute(self.cwd));
         set(&mut scenario.stdin, absolute(self.stdin));
         set(&mut scenario.tmp_per_run, self.tmp_per_run.then_some(true));
+        set(&mut scenario.image, self.image);
+        set(&mut scenario.engine, self.engine);
+        add(&mut scenario.mount, self.mount);
+        set(&mut scenario.network, self.network);
+        add(&mut scenario.container, self.container);
         set(&mut scenario.wrap, self.wrap);
         scenario.rlimit.extend(self.rlimit);
         set(&mut scenario.setup, self.setup);

@@ -157,9 +157,6 @@ pub(super) struct BisectFlags {
     /// Versions of a Node package; each is installed in a folder of its own
     #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
     npm: Option<String>,
-    /// Tags of a container image that is on this machine: app:1.0,1.1,1.2
-    #[arg(long, value_name = "IMAGE:TAGS", help_heading = ASKED)]
-    image: Option<String>,
     /// Other packages that each environment holds
     #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
     requirements: Option<PathBuf>,
@@ -275,14 +272,7 @@ impl Bisect {
 
 impl BisectFlags {
     fn overlay(self, scenario: &mut Scenario) {
-        let packages = [
-            &self.pip,
-            &self.cargo,
-            &self.apt,
-            &self.npm,
-            &self.image,
-            &self.git,
-        ];
+        let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.git];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
             // What is typed takes the place of what a file says.
@@ -293,7 +283,6 @@ impl BisectFlags {
             scenario.cargo = self.cargo;
             scenario.apt = self.apt;
             scenario.npm = self.npm;
-            scenario.image = self.image;
         }
         scenario.requirements = self.requirements.or(scenario.requirements.take());
         scenario.constraints = self.constraints.or(scenario.constraints.take());

@@ -2,6 +2,7 @@
 
 use super::args::{Output, Progress, Style, Talk};
 use super::bundles::Bundles;
+use super::engine;
 use super::error::CliError;
 use super::exit::Exit;
 use super::merge::Merge;
@@ -71,6 +72,7 @@ impl<'a> Experiment<'a> {
     /// The same in this folder, or a new one.
     fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
         check(&plan)?;
+        engine::choose(&mut plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
         prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
@@ -157,6 +159,7 @@ impl<'a> Experiment<'a> {
     }
 
     async fn trials(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
+        engine::sweep(&self.state.plan);
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let done = self.between_hooks(&executor, signals).await;
@@ -464,6 +467,8 @@ fn no_cores(plan: &Plan) -> Option<String> {
     };
     let folders = plan.variants.iter().flat_map(|variant| {
         let mains = variant.actors.iter().filter(|actor| actor.role.decides());
+        // What is dumped in a container is copied out of it.
+        let mains = mains.filter(|main| main.container.is_none());
         // What is made later lies on the same disk as what it is made from, or so we hope.
         let made = variant.make.as_ref().map(|make| &make.cwd);
         mains.map(move |main| made.unwrap_or(&main.cwd))

@@ -6,6 +6,7 @@ mod baseline;
 mod bundles;
 mod diff;
 mod doctor;
+mod engine;
 mod error;
 mod exit;
 mod experiment;

@@ -1,6 +1,7 @@
 //! What can be checked before anything runs, so that a slip of the pen is one error
 //! and not a hundred trials.
 
+use super::engine;
 use super::error::CliError;
 use crate::load;
 use crate::model::{ActorPlan, Owner, Plan, Text, VariantId};
@@ -80,11 +81,18 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
         return Ok(());
     }
     for actor in &plan.variant(variant).actors {
+        if let Some(container) = &actor.container {
+            engine::startable(actor, &plan.variant(variant).name)?;
+            if !container.sees_folder() {
+                continue;
+            }
+        }
         if !Path::new(actor.cwd.as_os_str()).is_dir() {
             let error = anyhow::anyhow!("cannot work in `{}`: there is no such folder", actor.cwd);
             return Err(CliError::could_not(error).hinted("say another with --cwd"));
         }
-        let Some(name) = actor.command.first() else {
+        // What is in an image is not ours to find.
+        let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
             continue;
         };
         if name.as_bytes().contains(&b'{') {
@@ -119,7 +127,9 @@ pub(super) fn find_ourselves(plan: &mut Plan) {
             .first()
             .filter(|name| name.as_os_str() == "provoke");
         let cwd = Path::new(actor.cwd.as_os_str());
-        name.is_some_and(|name| spawn::find(name.as_os_str(), path_of(plan, actor), cwd).is_err())
+        let here = actor.container.is_none();
+        here && name
+            .is_some_and(|name| spawn::find(name.as_os_str(), path_of(plan, actor), cwd).is_err())
     };
     let Ok(ourselves) = std::env::current_exe() else {
         return;

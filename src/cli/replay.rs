@@ -144,6 +144,12 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
                 .hinted("check its quotes")
         })?;
     let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
+    if actor.container.is_some() {
+        let error = anyhow::anyhow!("the command runs in a container, and `{wrap}` would not");
+        return Err(CliError::usage(error).hinted(
+            "without --wrap the trial runs again as it did; `wrap` in the scenario is put before the command within the container",
+        ));
+    }
     let process = CommandLine::new(&plan.environment, actor, &numbers);
     let mut command = Command::new(&prefix[0]);
     command

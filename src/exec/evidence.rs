@@ -6,7 +6,7 @@
 
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
-use crate::model::{Autopsy, CoreSeen, Ending, Observation, VariantPlan};
+use crate::model::{ActorSeen, Autopsy, CoreSeen, Ending, Observation, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
@@ -58,10 +58,21 @@ impl Collector {
         let Ok(destination) = core_pattern::read() else {
             return;
         };
-        for (core, owner) in found(&destination, variant, &folder.join("dir"), began, seen) {
+        for (core, owner, number) in found(&destination, variant, &folder.join("dir"), began, seen)
+        {
             if seen.cores.iter().any(|known| known.pid == owner.pid) {
                 let _ = fs::remove_file(core);
                 continue;
+            }
+            if number != owner.pid
+                && let Some(container) = seen
+                    .actors
+                    .iter_mut()
+                    .filter(|actor| actor.pid == owner.pid)
+                    .find_map(|actor| actor.container.as_mut())
+                && !container.numbers.contains(&(number, owner.pid))
+            {
+                container.numbers.push((number, owner.pid));
             }
             let taken = folder.join(format!("core.{}", owner.pid));
             let size = fs::metadata(&core).map_or(0, |about| about.len());
@@ -89,7 +100,8 @@ impl Collector {
     /// Says of which processes the kernel dumped a core that was not found.
     fn miss(seen: &mut Observation) {
         let actors = seen.actors.iter();
-        let dumped = actors.filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)));
+        let dumped = actors
+            .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
         let had = |pid: i32| seen.cores.iter().any(|core| core.pid == pid);
         let missed: Vec<i32> = dumped
             .map(|actor| actor.pid)
@@ -106,12 +118,19 @@ impl Collector {
     pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
         let processor = emulated(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();
+        let contained = seen
+            .actors
+            .iter()
+            .filter_map(|actor| actor.container.as_ref());
+        let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
         for core in &mut seen.cores {
-            stories.extend(self.read(core, processor.as_ref()));
+            let inside = numbers.iter().find(|(_, here)| *here == core.pid);
+            let known = inside.map(|(inside, _)| *inside);
+            stories.extend(self.read(core, known, processor.as_ref()));
         }
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
-                stories.extend(self.read(core, processor.as_ref()));
+                stories.extend(self.read(core, None, processor.as_ref()));
             }
             for thread in &mut hang.threads {
                 let known = stories.iter().flat_map(|story| &story.threads);
@@ -123,7 +142,7 @@ impl Collector {
         }
         for process in &mut seen.residue.leaked {
             if let Some(core) = &mut process.core {
-                stories.extend(self.read(core, processor.as_ref()));
+                stories.extend(self.read(core, None, processor.as_ref()));
             }
         }
         if !stories.is_empty()
@@ -134,7 +153,13 @@ impl Collector {
         }
     }
 
-    fn read(&self, core: &mut CoreSeen, processor: Option<&BTreeSet<String>>) -> Option<Autopsy> {
+    /// Reads a core, of a process that may have another number in its container.
+    fn read(
+        &self,
+        core: &mut CoreSeen,
+        inside: Option<i32>,
+        processor: Option<&BTreeSet<String>>,
+    ) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
@@ -144,7 +169,7 @@ impl Collector {
             examiner.examine(Path::new(core.file.as_os_str()))
         };
         match read {
-            Ok(story) if story.crash.pid != core.pid => {
+            Ok(story) if ![Some(core.pid), inside].contains(&Some(story.crash.pid)) => {
                 core.unread = Some(OVERWRITTEN.to_owned());
                 None
             }
@@ -181,17 +206,31 @@ fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
 /// Frames of a hung thread that the journal keeps.
 const FRAMES: usize = 16;
 
-/// Returns the cores that processes of this trial left, with whose they are.
+/// True for an actor in a container of whose program the kernel dumped a core.
+fn has_dumped(actor: &ActorSeen) -> bool {
+    let ended = actor.container.as_ref().and_then(|one| one.ended.as_ref());
+    matches!(ended, Some(Ending::Signaled(_, true)))
+}
+
+/// Returns the cores that processes of this trial left, with whose they are and the number that
+/// they say themselves.
 fn found(
     destination: &Destination,
     variant: &VariantPlan,
     scratch: &Path,
     began: SystemTime,
     seen: &Observation,
-) -> Vec<(PathBuf, autopsy::Owner)> {
+) -> Vec<(PathBuf, autopsy::Owner, i32)> {
     let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
     let dead = seen.casualties.iter().map(|casualty| casualty.pid);
     let known: Vec<i32> = own.iter().copied().chain(dead).collect();
+    let contained = seen
+        .actors
+        .iter()
+        .filter_map(|actor| actor.container.as_ref());
+    let is_contained = contained.clone().next().is_some();
+    let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
+    let dumped = seen.actors.iter().find(|actor| has_dumped(actor));
     let of_this_trial = |owner: &autopsy::Owner| {
         known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
     };
@@ -204,20 +243,31 @@ fn found(
         Destination::Helper { leaves: None, .. } => return Vec::new(),
     };
     let mut found = Vec::new();
+    let copied = scratch.with_file_name("container");
     for path in candidates(template, variant, scratch, began, seen) {
         let path = match packed.then(|| unpacked(&path, &known)).flatten() {
             Some(path) => path,
             None => path,
         };
-        if let Ok(owner) = autopsy::owner(&path)
-            && of_this_trial(&owner)
-            && found.len() < MOST
-        {
-            found.push((path, owner));
+        let Ok(mut owner) = autopsy::owner(&path) else {
+            continue;
+        };
+        // A core from a container has the numbers that processes have in there.
+        let inside = numbers.iter().find(|(inside, _)| *inside == owner.pid);
+        // Where nobody saw them in time, the one that the kernel dumped is the one that is there.
+        let only = dumped.filter(|_| numbers.is_empty() && found.is_empty());
+        let of_container = path.starts_with(&copied) || inside.is_some() || only.is_some();
+        if (is_contained && of_container || of_this_trial(&owner)) && found.len() < MOST {
+            let here = inside
+                .map(|(_, here)| *here)
+                .or(only.map(|actor| actor.pid));
+            let before = owner.pid;
+            owner.pid = here.unwrap_or(before);
+            found.push((path, owner, before));
         }
     }
     // Of an emulator and what it ran, the latter says more, and comes first.
-    found.sort_by_key(|(path, _)| {
+    found.sort_by_key(|(path, ..)| {
         !path
             .file_name()
             .and_then(|n| n.to_str())
@@ -243,6 +293,15 @@ fn candidates(
         let below: Vec<PathBuf> = folders.iter().map(|cwd| cwd.join(folder)).collect();
         folders.extend(below);
     }
+    // Each that was copied out of a container lies in a folder of its own there.
+    let copied = fs::read_dir(scratch.with_file_name("container"));
+    folders.extend(
+        copied
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path()),
+    );
     folders.sort();
     folders.dedup();
     let fresh = |path: &PathBuf| {
@@ -296,7 +355,7 @@ fn take(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ActorPlan, ActorSeen};
+    use crate::model::ActorPlan;
     use std::process::Command;
 
     /// A shell that dies in its own folder, with a core where the machine's setting allows it.
@@ -330,6 +389,7 @@ mod tests {
             env: Vec::new(),
             cwd: cwd.into(),
             stdin: None,
+            container: None,
         };
         VariantPlan {
             actors: vec![actor],

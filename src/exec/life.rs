@@ -68,7 +68,9 @@ impl Lives {
             tokio::select! {
                 reply = slot.reply() => match reply? {
                     Reply::Started(pids) => {
-                        sizes = Sizes::of(pids.clone());
+                        // Of the client of an engine it is not wanted.
+                        let sized = if is_contained(variant) { Vec::new() } else { pids.clone() };
+                        sizes = Sizes::of(sized);
                         clients = Some(self.begin(trial, variant, pids));
                     }
                     Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
@@ -114,6 +116,7 @@ impl Lives {
             clients: variant.clients,
             seed: trial.seed,
             fill: fill(trial, variant),
+            contained: is_contained(variant),
             pids,
             started: Instant::now(),
             said: has_said,
@@ -213,6 +216,11 @@ pub(super) async fn ended(clients: &mut Clients) -> LoadSeen {
         trouble: Some(error.to_string()),
         ..LoadSeen::default()
     })
+}
+
+/// True where the service of a variant runs in a container.
+fn is_contained(variant: &VariantPlan) -> bool {
+    variant.actors.iter().any(|actor| actor.container.is_some())
 }
 
 /// What may be filled in where requests go.

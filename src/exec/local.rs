@@ -14,6 +14,7 @@ use crate::model::{
 use crate::oracle;
 use crate::prepare::Maker;
 use crate::slot::wire::{Hook, Recipe};
+use crate::sys::engine::Engine;
 use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -386,6 +387,9 @@ impl Shared {
             .expect("no panic")
             .retain(|known| *known != slot.pid());
         self.sweep();
+        for engine in self.engines() {
+            engine.sweep(Some(slot.pid()));
+        }
         slot.remove_group();
         let complaints = slot.complaints.join("; ");
         let why = if complaints.is_empty() {
@@ -394,6 +398,15 @@ impl Shared {
             complaints
         };
         format!("its slot was lost: {why} ({how})")
+    }
+
+    /// Returns the engines that run containers of the plan.
+    fn engines(&self) -> Vec<Engine> {
+        let recipes = self.recipes.lock().expect("no panic");
+        let actors = recipes.values().flat_map(|recipe| &recipe.variant.actors);
+        let containers = actors.filter_map(|actor| actor.container.as_ref());
+        let names: BTreeSet<&str> = containers.map(|one| one.engine.as_str()).collect();
+        names.into_iter().filter_map(Engine::find).collect()
     }
 
     /// Kills whatever is a child of ours and no slot: the orphans of a lost one. What

@@ -145,7 +145,9 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     }
     if !life.pids.is_empty() {
         let (target, pids) = (made.target.clone(), life.pids.clone());
-        let stranger = tokio::task::spawn_blocking(move || ready::stranger(&target, &pids));
+        let contained = life.contained;
+        let stranger =
+            tokio::task::spawn_blocking(move || ready::stranger(&target, &pids, contained));
         if let Ok(Some(stranger)) = stranger.await {
             return Err(stranger);
         }

@@ -49,6 +49,8 @@ pub struct Life {
     pub fill: Fill,
     /// The service's first processes; none where somebody else started it.
     pub pids: Vec<i32>,
+    /// These only stand for it: it runs in a container.
+    pub contained: bool,
     /// When it was started.
     pub started: Instant,
     /// A line of its output matched [`Ready::Log`].

@@ -3,7 +3,7 @@
 use super::probe::Probe;
 use super::target::Target;
 use crate::model::{Load, Owner, Ready};
-use crate::sys::{process, sockets};
+use crate::sys::{engine, process, sockets};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -79,17 +79,24 @@ fn listeners(target: &Target) -> BTreeSet<u64> {
     }
 }
 
-/// Names who listens at a target without belonging to the service.
-pub(super) fn stranger(target: &Target, service: &[i32]) -> Option<String> {
+/// Names who listens at a target without belonging to the service. One in a container may listen
+/// itself, or have its engine do it; that nobody else did before it began was looked at.
+pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Option<String> {
     let holders = sockets::holders(&listeners(target));
     let mut strangers = holders
         .iter()
-        .filter(|pid| !sockets::belongs(**pid, service));
+        .filter(|pid| !sockets::belongs(**pid, service))
+        .filter(|pid| !(contained && is_of_engine(**pid)));
     let name = who(*strangers.next()?);
     Some(format!(
         "{} is listened at by {name}, which does not belong to the service",
         target.name()
     ))
+}
+
+fn is_of_engine(pid: i32) -> bool {
+    let proxy = process::detail(pid).is_some_and(|detail| engine::is_proxy(&detail.name));
+    proxy || engine::container_of(pid).is_some()
 }
 
 /// Returns the process that listens at a target; of several, the one that the others came from.

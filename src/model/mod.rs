@@ -6,6 +6,7 @@
 //! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
 
 pub mod class;
+mod container;
 mod event;
 mod evidence;
 mod host;
@@ -22,6 +23,7 @@ mod survey;
 mod text;
 mod trial;
 
+pub use container::{Container, ContainerSeen};
 pub use event::{Event, FORMAT, Level, StopCause};
 pub use evidence::{
     Autopsy, Casualty, CoreSeen, Crash, Depth, Fault, Frame, Hang, HungThread, KernelLine, Module,

@@ -1,5 +1,6 @@
 use super::{
-    Casualty, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Stage, Text, is_default, micros,
+    Casualty, ContainerSeen, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Stage, Text, is_default,
+    micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -117,6 +118,9 @@ pub struct ActorSeen {
     /// The line that tells why it gave up, in the words of the C library or of a runtime.
     #[serde(skip_serializing_if = "is_default")]
     pub telling: Option<String>,
+    /// The container that it ran in; `ending` is then what its engine said.
+    #[serde(skip_serializing_if = "is_default")]
+    pub container: Option<Box<ContainerSeen>>,
 }
 
 /// How a process ended.

@@ -85,6 +85,18 @@ pub enum Witness {
     },
     /// From the death of a process below a service, which itself lived on.
     Below,
+    /// From the wait status of a process in a container, of which the engine only says a code.
+    Inside {
+        /// The code that the engine says.
+        code: i32,
+        /// The kernel dumped a core.
+        core: bool,
+    },
+    /// From the exit code 128+n of a container alone: a death, or a plain exit code.
+    Engine {
+        /// The exit code.
+        code: i32,
+    },
     /// From exit code 256-n alone: as Python's `sys.exit(-n)` reports it, or a plain exit code.
     Negated {
         /// The exit code.
@@ -124,6 +136,8 @@ impl Kind {
                 Witness::Told { code }
                 | Witness::Shell { code }
                 | Witness::Masked { code }
+                | Witness::Inside { code, .. }
+                | Witness::Engine { code }
                 | Witness::Negated { code } => Some(code),
             },
             _ => None,
@@ -220,6 +234,9 @@ impl fmt::Display for Witness {
             Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
             Self::Shell { code } => write!(f, "read from exit {code}"),
             Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),
+            Self::Inside { core: true, .. } => f.write_str("core dumped, in a container"),
+            Self::Inside { core: false, .. } => f.write_str("seen in a container"),
+            Self::Engine { code } => write!(f, "read from exit {code} of a container"),
             Self::Below => f.write_str("of a process below the service, which lived on"),
             Self::Masked { code } => write!(f, "of a child; the command itself exited with {code}"),
         }

@@ -1,6 +1,6 @@
 use super::{
-    Baseline, Choice, Confirm, Factor, Load, Make, Only, Question, Rules, Space, Text, is_default,
-    micros,
+    Baseline, Choice, Confirm, Container, Factor, Load, Make, Only, Question, Rules, Space, Text,
+    is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -224,6 +224,9 @@ pub struct ActorPlan {
     /// A file for its standard input; nothing to read without one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: Option<Text>,
+    /// It runs in a container.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub container: Option<Container>,
 }
 
 /// What the end of an actor means.

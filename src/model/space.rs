@@ -319,7 +319,11 @@ fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
     let actors = variant.actors.iter_mut().flat_map(|actor| {
         let values = actor.env.iter_mut().filter_map(|(_, value)| value.as_mut());
         let words = actor.command.iter_mut().chain(actor.stdin.as_mut());
-        words.chain(values).chain([&mut actor.cwd])
+        let container = actor.container.iter_mut().flat_map(|container| {
+            let mounts = container.mounts.iter_mut().flatten();
+            mounts.chain([&mut container.image])
+        });
+        words.chain(values).chain(container).chain([&mut actor.cwd])
     });
     let hooks = &mut variant.hooks;
     let hooks = [
@@ -544,6 +548,7 @@ mod tests {
             env: vec![("PATH".into(), Some("{made}/bin:/bin".into()))],
             cwd: "{made}/sub".into(),
             stdin: None,
+            container: None,
         };
         let make = Make {
             folder: "/made".into(),

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// of the plan died of one.
 pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
+    if killed.container.as_ref().is_some_and(|one| one.oom) {
+        return Some("the kernel, for want of memory: the container was at its limit".to_owned());
+    }
     if seen.oom_kills.is_some_and(|kills| kills > 0) {
         return Some("the kernel, for want of memory: its memory group counted it".to_owned());
     }

@@ -13,8 +13,8 @@ pub use signature::signature;
 use std::collections::BTreeSet;
 
 use crate::model::{
-    ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
-    Rules, Signal, Stage, VariantPlan, Void, Witness,
+    ActorSeen, Casualty, ContainerSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation,
+    Only, Outcome, Role, Rules, Signal, Stage, VariantPlan, Void, Witness,
 };
 
 /// Returns what an observation of a trial of this variant means.
@@ -116,12 +116,14 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     // Of several copies the one that says most: a signal more than a code, both more than a hang.
     let ending = mains(variant, seen)
         .filter_map(|main| match seen.load {
-            Some(_) => end_of_life(main),
-            None => ending(rules, main),
+            Some(_) => end_of_life(main, &seen.casualties),
+            None => ending(rules, main, &seen.casualties),
         })
         .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
-    if seen.oom_kills.is_some_and(|kills| kills > 0) {
+    let full = |main: &ActorSeen| main.container.as_ref().is_some_and(|one| one.oom);
+    let oom = seen.oom_kills.is_some_and(|kills| kills > 0) || mains(variant, seen).any(full);
+    if oom {
         match &ending {
             Some(Kind::Signal {
                 signal: Signal::KILL,
@@ -188,18 +190,21 @@ fn kind_is_exit(kind: &Kind) -> bool {
 }
 
 /// How the life of a service ended before its load did. No exit code is fine then.
-fn end_of_life(service: &ActorSeen) -> Option<Kind> {
+fn end_of_life(service: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
     let rules = Rules {
         ok: BTreeSet::new(),
         ..Rules::default()
     };
-    ending(&rules, service)
+    ending(&rules, service, dead)
 }
 
-fn ending(rules: &Rules, main: &ActorSeen) -> Option<Kind> {
+fn ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
     match main.ending {
         Ending::Exited(code) if rules.ok.contains(&code) => None,
-        Ending::Exited(code) => Some(read(code, &main.last_words)),
+        Ending::Exited(code) => Some(match &main.container {
+            Some(container) => contained(code, container, &main.last_words, dead),
+            None => read(code, &main.last_words),
+        }),
         Ending::Signaled(signal, core) => Some(Kind::Signal {
             signal,
             witness: Witness::Seen { core },
@@ -208,6 +213,27 @@ fn ending(rules: &Rules, main: &ActorSeen) -> Option<Kind> {
             stopped: state == 'T',
         }),
         Ending::NotStarted(_) | Ending::Stopped => None,
+    }
+}
+
+/// Returns the kind of failure that the exit code of a container stands for. An engine says 128+n
+/// of a death, and the same of a program that returns that number; the kernel knows which it was.
+fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Casualty]) -> Kind {
+    let signal = Signal(code - 128);
+    let is_signal = (1..=31).contains(&signal.0);
+    match container.ended {
+        Some(Ending::Signaled(signal, core)) => Kind::Signal {
+            signal,
+            witness: Witness::Inside { code, core },
+        },
+        None if is_signal => Kind::Signal {
+            signal,
+            witness: Witness::Engine { code },
+        },
+        Some(_) if is_signal && dead.iter().all(|one| one.signal != Some(signal)) => {
+            Kind::Exit { code }
+        }
+        _ => read(code, last_words),
     }
 }
 
@@ -264,6 +290,7 @@ mod tests {
             env: Vec::new(),
             cwd: ".".into(),
             stdin: None,
+            container: None,
         };
         VariantPlan {
             actors: vec![actor(Role::Main), actor(Role::Helper)],

@@ -91,6 +91,18 @@ impl Scenario {
             let joined = shlex::try_join(words.iter().map(String::as_str));
             said.wrap = joined.ok().filter(|joined| !joined.is_empty());
         }
+        if let Some(one) = main.and_then(|main| main.container.as_ref()) {
+            let all = |texts: &[Text]| texts.iter().map(text).collect::<Result<Vec<_>, _>>();
+            said.image = Some(text(&one.image)?);
+            said.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
+            said.mount = match &one.mounts {
+                Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
+                Some(mounts) => all(mounts)?,
+                None => Vec::new(),
+            };
+            said.network = Some(one.network.clone());
+            said.container = all(&one.options)?;
+        }
         match lone {
             Some(main) => {
                 let main = actor(main, wrapped)?;

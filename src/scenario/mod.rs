@@ -6,6 +6,7 @@
 mod again;
 mod check;
 mod complaint;
+mod container;
 mod file;
 mod load;
 mod matrix;
@@ -85,8 +86,6 @@ pub struct Scenario {
     pub apt: Option<String>,
     /// To bisect: versions of a Node package; each is installed in a folder of its own.
     pub npm: Option<String>,
-    /// To bisect: tags of a container image that is on this machine, such as `app:1.0,1.1,1.2`.
-    pub image: Option<String>,
     /// With `pip`: a file of other packages that the environment holds.
     pub requirements: Option<PathBuf>,
     /// With `pip`: a file that says which versions other packages may have.
@@ -161,6 +160,16 @@ pub struct Scenario {
     pub cwd: Option<PathBuf>,
     /// A file for standard input; in a file, relative to the file.
     pub stdin: Option<PathBuf>,
+    /// A container image that is on this machine: each trial runs in a container of its own. To bisect, its tags in order, such as `app:1.0,1.1,1.2`.
+    pub image: Option<String>,
+    /// What runs containers: `docker` or `podman`; the first that answers, unless told.
+    pub engine: Option<String>,
+    /// What a container sees of this machine: `PATH`, `PATH:INSIDE` or `PATH:INSIDE:ro`; the working folder at the same path, unless told; `none`.
+    pub mount: Vec<String>,
+    /// The network of a container: `none`, unless told; of a service under load `host`.
+    pub network: Option<String>,
+    /// Further options of the engine for a container: `memory=1g`, `cpus=2`, `pids-limit=100`, `user=1000`, `runtime=runsc`, `gpus=all`.
+    pub container: Vec<String>,
     /// A prefix for the command, such as `rr record -o {dir}/trace`.
     pub wrap: Option<String>,
     /// Shell command once before all trials; what it leaves running lives until the end.
@@ -294,6 +303,8 @@ pub struct Variant {
     pub stdin: Option<PathBuf>,
     /// Another number of copies.
     pub copies: Option<NonZeroU32>,
+    /// Another container image.
+    pub image: Option<String>,
     /// Shell command once before all trials, after the general `setup`; if it fails, the variant is left out.
     pub setup: Option<String>,
     /// Another shell command before each trial.

@@ -105,7 +105,8 @@ impl Scenario {
             space,
             load,
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
-            environment: if clear {
+            // An engine needs its own variables, and nothing else of them gets into a container.
+            environment: if clear && !self.is_contained() {
                 Vec::new()
             } else {
                 around.environment
@@ -431,6 +432,7 @@ impl Scenario {
             Some(text) => base.join(filling.fill(text)),
             None => base.join(path),
         };
+        let container = self.container(variant, base, filling)?;
         let cwd = path(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
             let main = actor.role.decides();
@@ -492,6 +494,7 @@ impl Scenario {
                     .into_os_string()
                     .into(),
                 stdin: input.map(|file| path(file).into_os_string().into()),
+                container: container.clone().filter(|_| main),
             })
         });
         planned.collect()
@@ -499,7 +502,7 @@ impl Scenario {
 
     /// Returns the actors that were described, or the one that `command` stands for.
     /// True when its trials are lives of a service.
-    fn is_loaded(&self) -> bool {
+    pub(super) fn is_loaded(&self) -> bool {
         self.load.is_some() || self.loaded.is_some()
     }
 

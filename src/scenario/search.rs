@@ -36,10 +36,6 @@ pub struct Searched {
     pub moved: Option<(PathBuf, String)>,
     /// The repository that the places are commits of.
     pub repository: Option<Text>,
-    /// Put before the words of the main command.
-    pub wrap: Vec<String>,
-    /// For the shell after each trial, before what was asked for.
-    pub conclude: Option<String>,
     /// Put before PATH.
     pub path: Vec<String>,
     /// Variables that are set.
@@ -60,8 +56,6 @@ impl From<Choices> for Searched {
             make: None,
             moved: None,
             repository: None,
-            wrap: Vec::new(),
-            conclude: None,
             path: Vec::new(),
             env: Vec::new(),
             makers: None,
@@ -165,7 +159,7 @@ impl Scenario {
             ("cargo", self.cargo.is_some()),
             ("apt", self.apt.is_some()),
             ("npm", self.npm.is_some()),
-            ("image", self.image.is_some()),
+            ("image", self.searches_images()),
         ]
     }
 
@@ -419,19 +413,6 @@ fn move_to(
     let is_path = |name: &Text| name.as_os_str() == "PATH";
     let path = around.environment.iter().find(|(name, _)| is_path(name));
     let path = path.map(|(_, value)| value.clone());
-    let main = template
-        .actors
-        .iter_mut()
-        .find(|actor| actor.role.decides());
-    if let Some(main) = main {
-        main.command
-            .splice(0..0, searched.wrap.iter().map(Text::from));
-    }
-    if let Some(first) = &searched.conclude {
-        let own = template.hooks.conclude.take();
-        let lines: Vec<Text> = [Some(first.into()), own].into_iter().flatten().collect();
-        template.hooks.conclude = Some(Text::joined(&lines, b"\n"));
-    }
     for actor in &mut template.actors {
         if let Some((from, to)) = &searched.moved {
             moved(actor, from, to)?;

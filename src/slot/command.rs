@@ -46,6 +46,10 @@ impl Numbers {
         }
     }
 
+    pub(super) fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_deref()
+    }
+
     /// Returns those of what runs around all trials of a variant.
     pub(super) fn of_variant(variant: &str) -> Self {
         Self {
@@ -54,7 +58,7 @@ impl Numbers {
         }
     }
 
-    fn fill<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
+    pub(super) fn fill<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
         if !text.as_bytes().contains(&b'{') {
             return Cow::Borrowed(text.as_os_str());
         }
@@ -68,7 +72,7 @@ impl Numbers {
 
     /// Returns our variables; one that has no value here is removed, so that a provoke
     /// within a provoke does not pass on the outer one's.
-    fn variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
         let own = self.values.iter().map(|(_, name, value)| {
             (
                 OsStr::new(*name),
@@ -110,6 +114,29 @@ impl<'a> CommandLine<'a> {
                 .collect(),
             environment: all,
             cwd: Path::new(actor.cwd.as_os_str()),
+            stdin: actor.stdin.as_ref().map(|file| Path::new(file.as_os_str())),
+        }
+    }
+
+    /// Returns what starts a container: the engine's client, in the environment that all have but
+    /// for those variables that the container is to have from nowhere.
+    pub(super) fn of_engine(
+        environment: &'a [(Text, Text)],
+        actor: &'a ActorPlan,
+        words: Vec<OsString>,
+    ) -> Self {
+        let gone = |name: &Text| {
+            actor
+                .env
+                .iter()
+                .any(|(own, to)| own == name && to.is_none())
+        };
+        let environment = environment.iter().filter(|(name, _)| !gone(name));
+        let pair = |(name, value): &'a (Text, Text)| (name.as_os_str(), value.as_os_str());
+        Self {
+            argv: words.into_iter().map(Cow::Owned).collect(),
+            environment: environment.map(pair).collect(),
+            cwd: Path::new("/"),
             stdin: actor.stdin.as_ref().map(|file| Path::new(file.as_os_str())),
         }
     }

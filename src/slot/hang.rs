@@ -4,6 +4,7 @@
 //! without touching anything: `/proc` tells of every thread. Then optional tools, and
 //! at last the processes are held still for their stacks.
 
+use super::container::Held;
 use super::process::Process;
 use super::snapshots::Snapshots;
 use super::{Slot, tree};
@@ -47,7 +48,15 @@ impl Slot {
         snapshots: &Snapshots,
     ) -> Hang {
         let until = Instant::now() + BUDGET;
-        let pids = tree::living(&self.given_up);
+        // Of the client of an engine nobody wants to know, but of who is in its container.
+        let contained = || processes.iter().filter(|one| one.container.is_some());
+        let mut pids = tree::living(&self.given_up);
+        pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
+        pids.extend(
+            contained()
+                .filter_map(|one| one.container.as_ref())
+                .flat_map(Held::living),
+        );
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
         let first = look(listed, &all);

@@ -13,6 +13,7 @@
 
 mod capture;
 mod command;
+mod container;
 mod control;
 mod hang;
 mod process;
@@ -258,9 +259,12 @@ impl Slot {
             ready,
         };
         let has_service = recipe.variant.has_service();
-        self.witness.begin(recipe.children, has_service);
+        let actors = &recipe.variant.actors;
+        let contained = actors.iter().any(|actor| actor.container.is_some());
+        self.witness.begin(recipe.children, has_service, contained);
         self.tracer.begin(recipe.trace.then(|| snapshots.clone()));
-        let mut processes = self.start(recipe, numbers, trial.capture || recipe.capture);
+        let dumps = trial.capture || recipe.capture;
+        let mut processes = self.start(trial, recipe, numbers, dumps);
         let services = processes.iter().filter(|one| one.role == Role::Service);
         let services: Option<Vec<i32>> = services.map(|one| one.pid).collect();
         if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
@@ -275,6 +279,7 @@ impl Slot {
             .map(|process| process.seen.elapsed)
             .max()
             .unwrap_or_default();
+        self.conclude_containers(trial, recipe, &mut processes, dumps);
         if let Some(hook) = &recipe.conclude {
             // It may well kill what the hook before the trial started.
             self.witness.rest(&pids);
@@ -293,6 +298,17 @@ impl Slot {
             &snapshots,
             seen,
         );
+        let insides = processes.iter_mut().filter_map(|one| {
+            let container = one.seen.container.as_mut()?;
+            Some((&mut one.seen.pid, container))
+        });
+        for (pid, container) in insides {
+            self.witness.of_container(container, pid);
+        }
+        let pids: Vec<i32> = pids
+            .into_iter()
+            .chain(supervise::pids(&processes))
+            .collect();
         (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
         seen.cores = self.tracer.end();
         for process in &mut processes {
@@ -319,8 +335,15 @@ impl Slot {
         self.last = processes;
     }
 
-    fn start(&mut self, recipe: &Recipe, numbers: &Numbers, dumps: bool) -> Vec<Process> {
+    fn start(
+        &mut self,
+        trial: &Trial,
+        recipe: &Recipe,
+        numbers: &Numbers,
+        dumps: bool,
+    ) -> Vec<Process> {
         let mut processes = Vec::new();
+        let inside = container::limits(recipe);
         let mut limits = limits(recipe);
         if recipe.trace {
             limits.retain(|(resource, _)| Some(*resource) != limits::number("core"));
@@ -332,17 +355,25 @@ impl Slot {
             }
         }
         let nothing = self.nothing.as_fd();
-        let around = Around {
+        let mut around = Around {
             recipe,
             numbers,
             limits: &limits,
             nothing,
             trace: recipe.trace,
+            start: None,
         };
         // What runs beside the main process is there before it.
         for role in [Role::Helper, Role::Service, Role::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
+                    around.start = actor.container.is_some().then_some(container::Start {
+                        trial: trial.id.0,
+                        copy,
+                        at,
+                        limits: &inside,
+                        cores: dumps.then_some(recipe.cores.limit),
+                    });
                     let mut process = Process::start(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
@@ -402,6 +433,7 @@ impl Slot {
             limits: &limits,
             nothing,
             trace: false,
+            start: None,
         };
         let process = Process::start(&mut self.spawner, actor, &around);
         let mut processes = [process];
@@ -520,6 +552,7 @@ fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
             .map_or_else(Vec::new, |actor| actor.env.clone()),
         cwd: like.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
         stdin: None,
+        container: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::capture::{Capture, Scanner};
 use super::command::{CommandLine, Numbers};
+use super::container::{self, Held};
 use super::wire::Recipe;
 use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
@@ -35,6 +36,8 @@ pub(super) struct Around<'a> {
     pub(super) nothing: BorrowedFd<'a>,
     /// Main processes are followed.
     pub(super) trace: bool,
+    /// Where its container, if it has one, belongs.
+    pub(super) start: Option<container::Start<'a>>,
 }
 
 /// A process of the present trial.
@@ -49,6 +52,8 @@ pub(super) struct Process {
     pub(super) sentenced: bool,
     /// Why it is not followed, though it should be.
     pub(super) unfollowed: Option<String>,
+    /// What it runs in; the process itself is then the engine's client.
+    pub(super) container: Option<Held>,
     pub(super) out: Stream,
     pub(super) err: Stream,
     started: Instant,
@@ -78,6 +83,7 @@ impl Process {
             seen: ActorSeen::default(),
             sentenced: false,
             unfollowed: None,
+            container: None,
             out: Stream::default(),
             err: Stream::default(),
             started,
@@ -95,7 +101,17 @@ impl Process {
         actor: &ActorPlan,
         around: &Around<'_>,
     ) -> Result<i32, String> {
-        let command = CommandLine::new(&around.recipe.environment, actor, around.numbers);
+        let environment = &around.recipe.environment;
+        let contained = around.start.as_ref().filter(|_| actor.container.is_some());
+        let command = match contained {
+            Some(start) => {
+                let words = container::words(around.recipe, actor, around.numbers, start);
+                let (held, words) = words?;
+                self.container = Some(held);
+                CommandLine::of_engine(environment, actor, words)
+            }
+            None => CommandLine::new(environment, actor, around.numbers),
+        };
         let paths = candidates(command.program(), command.variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes());
         let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
@@ -129,10 +145,15 @@ impl Process {
                 out_end.as_fd(),
                 err_end.as_fd(),
             ],
-            limits: around.limits,
+            // They are for the program; the client has passed them on.
+            limits: if contained.is_some() {
+                &[]
+            } else {
+                around.limits
+            },
         };
         self.started = Instant::now();
-        let spawned = if around.trace && actor.role.decides() {
+        let spawned = if around.trace && actor.role.decides() && contained.is_none() {
             spawner.spawn_followed(&program)
         } else {
             spawner.spawn(&program).map(|pid| (pid, Ok(())))

@@ -125,6 +125,10 @@ impl Slot {
                     phase = Phase::Asked(now + grace);
                 }
                 Phase::Running if now >= deadline => {
+                    let contained = processes.iter_mut();
+                    for one in contained.filter_map(|one| one.container.as_mut()) {
+                        one.look();
+                    }
                     let tracer = &self.tracer;
                     sentence(processes, |one| timed_out(one, tracer));
                     self.witness.rest(&pids(processes));
@@ -295,6 +299,7 @@ impl Slot {
                 stream.drain(&mut self.buffer, patterns);
             }
         }
+        self.witness.note();
         if ended || self.more_news {
             self.reap(processes);
         }
@@ -343,7 +348,11 @@ fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
 fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
     match one.role {
         Role::Main | Role::Service => {
-            let state = one.pid.and_then(process::state);
+            let program = match &one.container {
+                Some(container) => container.program,
+                None => one.pid,
+            };
+            let state = program.and_then(process::state);
             Ending::TimedOut {
                 state: state.map_or('?', |(state, who)| tracer.state(who.pid, state)),
                 killed: false,

@@ -5,8 +5,9 @@
 //! that end, and the kernel's log. Where there are none, the ends of orphans are known
 //! still, because the slot inherits them.
 
-use crate::model::{Casualty, KernelLine, Signal};
+use crate::model::{Casualty, ContainerSeen, Ending, KernelLine, Signal};
 use crate::sys::child::Status;
+use crate::sys::engine;
 use crate::sys::exits::{Event, Exits, What};
 use crate::sys::kernel_log::{KernelLog, Line};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -28,10 +29,26 @@ pub(super) struct Witness {
     listening: bool,
     /// Somebody wants to know of a crash at once.
     alert: bool,
+    /// Processes in containers are told of by where they are, which is seen while they are there.
+    contained: bool,
+    homes: BTreeMap<i32, Home>,
+    /// The containers of the trial.
+    containers: Vec<String>,
     /// What has been told of the trial so far.
     heard: Vec<Event>,
     orphans: Vec<Casualty>,
     account: Account,
+}
+
+/// Where a process that was told of is at home.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Home {
+    /// The number of its container.
+    container: String,
+    /// Its number in there.
+    inside: Option<i32>,
+    /// It is the first one in there.
+    first: bool,
 }
 
 /// What events say of a trial.
@@ -51,6 +68,9 @@ impl Witness {
             exits: OnceCell::new(),
             listening: false,
             alert: false,
+            contained: false,
+            homes: BTreeMap::new(),
+            containers: Vec::new(),
             heard: Vec::new(),
             orphans: Vec::new(),
             account: Account::default(),
@@ -59,10 +79,13 @@ impl Witness {
 
     /// A trial begins. Whether children crash is only asked where it matters, and at once only
     /// where that ends a trial.
-    pub(super) fn begin(&mut self, children: bool, alert: bool) {
+    pub(super) fn begin(&mut self, children: bool, alert: bool, contained: bool) {
         self.alert = children && alert;
+        self.contained = contained;
+        self.homes.clear();
+        self.containers.clear();
         self.heard.clear();
-        if children {
+        if children || contained {
             self.exits.get_or_init(Exits::open);
         }
         self.orphans.clear();
@@ -94,12 +117,14 @@ impl Witness {
             return;
         }
         let until = Instant::now() + PATIENCE;
+        self.note();
         let mut events = std::mem::take(&mut self.heard);
         events.extend(self.events());
         loop {
             self.account = account(&events, actors, std::process::id().cast_signed());
             let left = until.saturating_duration_since(Instant::now());
             if !self.account.unfinished || left.is_zero() {
+                self.heard = events;
                 return;
             }
             self.wait(left);
@@ -111,8 +136,94 @@ impl Witness {
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         let exits = self.exits.get().and_then(Option::as_ref);
         exits
-            .filter(|_| self.alert && self.listening)
+            .filter(|_| (self.alert || self.contained) && self.listening)
             .map(AsFd::as_fd)
+    }
+
+    /// Takes down where those are at home that were told of, before they are gone.
+    pub(super) fn note(&mut self) {
+        if !self.contained || !self.listening {
+            return;
+        }
+        let news: Vec<Event> = self.events().collect();
+        for event in &news {
+            if self
+                .homes
+                .get(&event.pid)
+                .is_none_or(|home| home.inside.is_none())
+                && let Some(home) = home(event)
+            {
+                self.homes.insert(event.pid, home);
+            }
+        }
+        self.heard.extend(news);
+    }
+
+    /// A container was one of the trial's.
+    pub(super) fn knows(&mut self, container: String) {
+        self.containers.push(container);
+    }
+
+    /// Returns the processes of a container that were told of: those that were seen in it, their
+    /// children, and their parents but for who watches from outside, of whom nothing is told.
+    fn members(&self, container: &str) -> BTreeSet<i32> {
+        let seen = self.homes.iter();
+        let seen = seen.filter(|(_, home)| home.container == container);
+        let mut all: BTreeSet<i32> = seen.map(|(pid, _)| *pid).collect();
+        loop {
+            let before = all.len();
+            let events = self.heard.iter();
+            let parents: BTreeSet<i32> = events
+                .filter(|event| all.contains(&event.pid))
+                .map(|event| event.parent)
+                .collect();
+            let near = |event: &&Event| all.contains(&event.parent) || parents.contains(&event.pid);
+            let more: Vec<i32> = self
+                .heard
+                .iter()
+                .filter(near)
+                .map(|event| event.pid)
+                .collect();
+            all.extend(more);
+            if all.len() == before {
+                return all;
+            }
+        }
+    }
+
+    /// Says how the program in a container ended, and which process it was.
+    pub(super) fn of_container(&self, seen: &mut ContainerSeen, pid: &mut i32) {
+        let members = self.members(&seen.id);
+        let homes = self.homes.iter();
+        let homes = homes.filter(|(_, home)| home.container == seen.id);
+        let numbers = homes
+            .clone()
+            .filter_map(|(pid, home)| Some((home.inside?, *pid)));
+        seen.numbers = numbers.collect();
+        let known = homes.clone().find(|(_, home)| home.first);
+        let mut events = self.heard.iter();
+        let top =
+            events.rfind(|event| members.contains(&event.pid) && !members.contains(&event.parent));
+        let first = known.map(|(pid, _)| *pid).or(top.map(|event| event.pid));
+        let Some(first) = first else { return };
+        // The little init says 128+n of a program that died, and has no other child as a rule.
+        let fits = |event: &&Event| match event.what {
+            What::Ended(Status::Signaled(signal, _)) => signal + 128 == seen.code,
+            What::Ended(Status::Exited(code)) => code == seen.code,
+            What::Crashes => false,
+        };
+        let told = self.heard.iter().filter(fits);
+        let below = told.clone().find(|event| event.parent == first);
+        let Some(program) = below.or_else(|| told.clone().find(|event| event.pid == first)) else {
+            return;
+        };
+        *pid = program.pid;
+        if let What::Ended(status) = program.what {
+            seen.ended = Some(match status {
+                Status::Exited(code) => Ending::Exited(code),
+                Status::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
+            });
+        }
     }
 
     /// True when another process of the trial than its own has crashed.
@@ -138,6 +249,28 @@ impl Witness {
     /// Returns what was said of the trial whose own processes were these.
     pub(super) fn testimony(&mut self, actors: &[i32]) -> (Vec<Casualty>, Vec<KernelLine>) {
         self.rest(actors);
+        if !self.containers.is_empty() {
+            // Only now it is known which were ours.
+            let containers = self.containers.iter();
+            let roots: Vec<i32> = containers.flat_map(|id| self.members(id)).collect();
+            let slot = std::process::id().cast_signed();
+            let all = [actors, &roots[..]].concat();
+            let told = account(&self.heard, &all, slot).threads;
+            let dead = |event: &&Event| roots.contains(&event.pid) && !actors.contains(&event.pid);
+            for event in self.heard.iter().filter(dead) {
+                if let What::Ended(Status::Signaled(signal, core)) = event.what
+                    && self
+                        .account
+                        .casualties
+                        .iter()
+                        .all(|one| one.pid != event.pid)
+                {
+                    let dead = casualty(event.pid, Some(signal), core);
+                    self.account.casualties.push(dead);
+                }
+            }
+            self.account.threads.extend(told);
+        }
         let mut casualties = std::mem::take(&mut self.account.casualties);
         for orphan in self.orphans.drain(..) {
             let known = casualties.iter_mut().find(|known| known.pid == orphan.pid);
@@ -162,6 +295,18 @@ impl Witness {
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let _ = poll(&mut fds, Some(&timeout));
     }
+}
+
+/// Returns where a process is at home that has ended, or is about to; also where it is gone by now.
+fn home(event: &Event) -> Option<Home> {
+    let own = engine::container_of(event.pid);
+    let above = engine::container_of(event.parent);
+    let watched = engine::watched_by(event.parent).filter(|id| above.as_ref() != Some(id));
+    Some(Home {
+        first: watched.is_some(),
+        container: watched.or(own).or(above)?,
+        inside: engine::number_inside(event.pid),
+    })
 }
 
 fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
@@ -294,6 +439,53 @@ mod tests {
         assert_eq!(seen.casualties, [dead(12)]);
         assert_eq!(seen.threads[&15], 12);
         assert!(!seen.unfinished);
+    }
+
+    fn in_container(homes: &[(i32, bool)], heard: Vec<Event>) -> ContainerSeen {
+        let home = |(pid, first): &(i32, bool)| {
+            let home = Home {
+                container: "c".to_owned(),
+                inside: None,
+                first: *first,
+            };
+            (*pid, home)
+        };
+        let witness = Witness {
+            log: None,
+            homes: homes.iter().map(home).collect(),
+            heard,
+            ..Witness::new()
+        };
+        let mut seen = ContainerSeen {
+            id: "c".to_owned(),
+            code: 139,
+            ..ContainerSeen::default()
+        };
+        witness.of_container(&mut seen, &mut 0);
+        seen
+    }
+
+    #[test]
+    fn a_death_in_a_container_is_told_from_its_code() {
+        const SHIM: i32 = 5;
+        let died = || vec![ended(21, 20, SEGV), ended(20, SHIM, Status::Exited(139))];
+        let code = || {
+            let code = Status::Exited(139);
+            vec![ended(21, 20, code), ended(20, SHIM, code)]
+        };
+        let segv = Some(Ending::Signaled(Signal::SEGV, false));
+        // Whoever of them was still there to be looked at.
+        for homes in [
+            &[(20, true), (21, false)][..],
+            &[(21, false)],
+            &[(20, false)],
+        ] {
+            assert_eq!(in_container(homes, died()).ended, segv, "{homes:?}");
+            assert_eq!(in_container(homes, code()).ended, Some(Ending::Exited(139)));
+        }
+        assert_eq!(in_container(&[], died()).ended, None);
+        let alone = vec![ended(20, SHIM, SEGV)];
+        assert_eq!(in_container(&[(20, true)], alone).ended, segv);
     }
 
     #[test]

@@ -100,6 +100,18 @@ pub fn survey(plan: &Plan) -> Survey {
         return all;
     };
     place_of(&Around::of(plan, first), &mut all);
+    for (name, actor) in mains().take(MAINS) {
+        if let Some(container) = &actor.container {
+            let key = if name.is_empty() {
+                "image".to_owned()
+            } else {
+                named("image", &name)
+            };
+            all.set(key, container.image.to_string());
+        }
+    }
+    // What is in an image is not to be seen from here.
+    let mains = || mains().filter(|(_, actor)| actor.container.is_none());
     // Variants mostly run the same program with other arguments.
     let mut known: Vec<(Around, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {

@@ -27,6 +27,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
                 env: Vec::new(),
                 cwd: cwd.into(),
                 stdin: None,
+                container: None,
             }],
             ..VariantPlan::default()
         });

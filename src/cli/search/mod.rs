@@ -85,7 +85,11 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         {
             (listed(&base.join(&file[1..]))?.into(), Vec::new())
         }
-        (None, None) if scenario.image.is_some() => (images(scenario)?, Vec::new()),
+        (None, None)
+            if scenario.image.is_some() && scenario.over.is_empty() && scenario.range.is_none() =>
+        {
+            (images(scenario)?, Vec::new())
+        }
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
         }

@@ -1,6 +1,7 @@
 //! Environments: versions of packages, tags of images, what two of them have otherwise.
 
 use super::refuse;
+use crate::cli::engine::{self, Trouble};
 use crate::model::{Choices, Make, Place, Text, Thing, What};
 use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
 use crate::scenario::{Refusal, Scenario, Searched};
@@ -9,7 +10,6 @@ use crate::term;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Environments that are made at once, unless told: to install is mostly to wait.
 const MAKERS: u32 = 2;
@@ -61,57 +61,16 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
         return Err(refuse("image", format!("`{said}` names no tags"), hint));
     };
-    let answers = |engine: &&str| {
-        let mut command = Command::new(engine);
-        let said = command.args(["image", "ls", "-q"]).output();
-        said.is_ok_and(|said| said.status.success())
-    };
-    let Some(engine) = ["docker", "podman"].into_iter().find(answers) else {
-        let hint = "`docker image ls` must work for you";
-        return Err(refuse("image", "no container engine answers", hint));
-    };
+    let engine = engine::engine(scenario.engine.as_deref()).map_err(Trouble::refusal)?;
     for tag in tags.split(',') {
-        let named = format!("{image}:{tag}");
-        let mut command = Command::new(engine);
-        let said = command.args(["image", "inspect", &named]).output();
-        if !said.is_ok_and(|said| said.status.success()) {
-            let hint = format!("`{engine} pull {named}` fetches it; leave out what there is not");
-            return Err(refuse(
-                "image",
-                format!("there is no image `{named}` here"),
-                hint,
-            ));
-        }
+        engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::refusal)?;
     }
     let place = |tag: &str| Place {
         name: tag.to_owned(),
         about: None,
     };
-    // By the trial's seed its container is known again, also where the engine lives on and the
-    // trial does not.
-    let name = "provoke-{seed}";
-    let image = format!("{image}:{{variant}}");
-    let numbers = ["TRIAL", "SEED", "VARIANT"];
-    let numbers = numbers.map(|name| ["-e".to_owned(), format!("PROVOKE_{name}")]);
-    let run = [
-        engine,
-        "run",
-        "--rm",
-        "--init",
-        "--network=none",
-        "--pull=never",
-        "--name",
-        name,
-    ];
-    let run = run.into_iter().map(str::to_owned);
-    let wrap = run.chain(numbers.into_iter().flatten()).chain([image]);
-    Ok(Searched {
-        wrap: wrap.collect(),
-        conclude: Some(format!(
-            "{engine} rm --force --volumes provoke-\"$PROVOKE_SEED\" >/dev/null 2>&1 || :"
-        )),
-        ..Searched::from(Choices::Places(tags.split(',').map(place).collect()))
-    })
+    let places = tags.split(',').map(place).collect();
+    Ok(Choices::Places(places).into())
 }
 
 /// Says that each variant has an environment of its own.

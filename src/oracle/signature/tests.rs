@@ -15,6 +15,7 @@ fn variant() -> VariantPlan {
             env: Vec::new(),
             cwd: ".".into(),
             stdin: None,
+            container: None,
         }],
         ..VariantPlan::default()
     }

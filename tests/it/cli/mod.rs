@@ -4,6 +4,7 @@ mod bisect;
 mod bisect_made;
 mod compare;
 mod confirm;
+mod containers;
 mod errors;
 mod evidence;
 mod growth;

@@ -79,6 +79,7 @@ impl Outside {
             clients: None,
             seed: 7,
             fill: Vec::new(),
+            contained: false,
             pids: Vec::new(),
             started: Instant::now(),
             said: self.said.subscribe(),

@@ -110,6 +110,7 @@ impl Bench {
             env: Vec::new(),
             cwd: self.folder.path().as_os_str().into(),
             stdin: None,
+            container: None,
         };
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = Recipe {

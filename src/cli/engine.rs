@@ -1,0 +1,156 @@
+//! Which container engine there is, and what it has.
+
+use super::error::CliError;
+use crate::model::{ActorPlan, Container, Plan};
+use crate::scenario::Refusal;
+use crate::sys::engine::Engine;
+use crate::term;
+use std::process::Command;
+
+/// Engines that are looked for, in this order.
+const ENGINES: [&str; 2] = ["docker", "podman"];
+/// Images that an error names.
+const NAMED: usize = 12;
+
+/// Why there is no engine, or no image: what, and the way out.
+pub(super) struct Trouble {
+    what: String,
+    hint: String,
+}
+
+impl From<Trouble> for CliError {
+    fn from(Trouble { what, hint }: Trouble) -> Self {
+        Self::could_not(anyhow::Error::msg(what)).hinted(hint)
+    }
+}
+
+impl Trouble {
+    /// Puts it into the words of a scenario.
+    pub(super) fn refusal(self) -> Refusal {
+        Refusal {
+            what: self.what,
+            at: vec!["image".to_owned()],
+            hint: self.hint,
+        }
+    }
+}
+
+/// Returns the engine that answers: the one that is named, or the first.
+pub(super) fn engine(named: Option<&str>) -> Result<&str, Trouble> {
+    let mut silent = None;
+    for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
+        match ask(name, &["version", "--format", "{{.Server.Version}}"]) {
+            Ok(_) => return Ok(name),
+            Err(Some(why)) => silent = silent.or(Some((name, why))),
+            Err(None) => {}
+        }
+    }
+    Err(match (silent, named) {
+        (Some((name, why)), _) => Trouble {
+            what: format!("`{name}` does not answer: {why}"),
+            hint: format!(
+                "its daemon must run, and you must be allowed to talk to it: `{name} version` says both"
+            ),
+        },
+        (None, Some(name)) => Trouble {
+            what: format!("there is no `{name}` in PATH"),
+            hint: "install it, or name the other: docker, podman".to_owned(),
+        },
+        (None, None) => Trouble {
+            what: "there is no container engine: neither docker nor podman is in PATH".to_owned(),
+            hint: "install one, or run without an image".to_owned(),
+        },
+    })
+}
+
+/// Checks that an image is on this machine.
+pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
+    if ask(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
+        return Ok(());
+    }
+    let list = ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}"];
+    let there = ask(engine, &list).unwrap_or_default();
+    let there: Vec<&str> = there
+        .lines()
+        .filter(|name| !name.contains("<none>"))
+        .collect();
+    let more = there.len().saturating_sub(NAMED);
+    let named = there[..there.len() - more].join(", ");
+    let which = match (there.len(), more) {
+        (0, _) => "there is no image at all".to_owned(),
+        (_, 0) => format!("there are {named}"),
+        (_, more) => format!("there are {named} and {more} more"),
+    };
+    Err(Trouble {
+        what: format!("there is no image `{image}` here: {which}"),
+        hint: format!("`{engine} pull {image}` fetches it; provoke fetches nothing by itself"),
+    })
+}
+
+/// Asks an engine; an error without words means that there is no such program.
+fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
+    let said = Command::new(engine).args(words).output();
+    let said = said.map_err(|_| None)?;
+    if said.status.success() {
+        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    }
+    let why = String::from_utf8_lossy(&said.stderr);
+    let mut lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
+    Err(Some(
+        lines
+            .next_back()
+            .unwrap_or("it does not say why")
+            .to_owned(),
+    ))
+}
+
+/// Says in a plan which engine runs its containers, where nobody did.
+pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
+    let template = plan.space.as_mut().map(|space| &mut space.template);
+    let variants = plan.variants.iter_mut().chain(template);
+    let actors = variants.flat_map(|variant| &mut variant.actors);
+    let mut chosen: Option<String> = None;
+    for container in actors.filter_map(|actor| actor.container.as_mut()) {
+        if chosen.is_none() {
+            let named = Some(&*container.engine).filter(|name| !name.is_empty());
+            chosen = Some(engine(named)?.to_owned());
+        }
+        container.engine = chosen.clone().unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Returns the containers of a plan.
+pub(super) fn containers(plan: &Plan) -> impl Iterator<Item = &Container> {
+    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    actors.filter_map(|actor| actor.container.as_ref())
+}
+
+/// Removes what provokes left that were killed together with their slots.
+pub(super) fn sweep(plan: &Plan) {
+    let Some(engine) = containers(plan)
+        .next()
+        .and_then(|one| Engine::find(&one.engine))
+    else {
+        return;
+    };
+    match engine.sweep(None) {
+        0 => {}
+        1 => term::say("note: a container that an earlier run left was removed"),
+        left => term::say(&format!(
+            "note: {left} containers that earlier runs left were removed"
+        )),
+    }
+}
+
+/// Checks that the image of an actor is there, where its name is known by now.
+pub(super) fn startable(actor: &ActorPlan, variant: &str) -> Result<(), CliError> {
+    let Some(container) = &actor.container else {
+        return Ok(());
+    };
+    let image = container.image.filled(&[("{variant}", variant)]);
+    if image.as_bytes().contains(&b'{') {
+        return Ok(());
+    }
+    Ok(has_image(&container.engine, &image.to_string())?)
+}

@@ -1,0 +1,150 @@
+//! Containers, as a scenario says them.
+
+use super::matrix::Filling;
+use super::plan::{Refusal, refuse};
+use super::{Ask, Scenario, Variant};
+use crate::model::{Container, Resource, Text};
+use std::path::Path;
+
+/// Engines whose command line is known.
+const ENGINES: [&str; 2] = ["docker", "podman"];
+/// Options that would take the container out of our hands, or that have a field of their own.
+const OURS: [(&str, &str); 11] = [
+    ("name", "provoke finds a container again by its name"),
+    (
+        "rm",
+        "how a container ended is asked after its end, and then it is removed",
+    ),
+    ("detach", "a trial is as long as its container"),
+    ("tty", "output goes to provoke, not to a terminal"),
+    ("interactive", "say `stdin`"),
+    ("restart", "a trial is one life"),
+    ("cidfile", "provoke finds a container again by its name"),
+    ("network", "say `network`"),
+    ("volume", "say `mount`"),
+    ("mount", "say `mount`"),
+    ("ulimit", "say `rlimit`"),
+];
+
+impl Scenario {
+    /// True where the tags of `image` are what is searched; beside another list it is what all of
+    /// that runs in.
+    pub(super) fn searches_images(&self) -> bool {
+        let packages = [&self.git, &self.pip, &self.cargo, &self.apt, &self.npm];
+        let listed = !self.over.is_empty() || self.range.is_some();
+        let other = listed || packages.into_iter().any(Option::is_some);
+        self.ask == Some(Ask::Bisect) && self.image.is_some() && !other
+    }
+
+    /// True where a trial, or one of a variant, runs in a container.
+    pub(super) fn is_contained(&self) -> bool {
+        self.image.is_some() || self.variants.iter().any(|one| one.image.is_some())
+    }
+
+    /// Returns the container that the main process of a variant runs in.
+    pub(super) fn container(
+        &self,
+        variant: &Variant,
+        base: &Path,
+        filling: &Filling<'_>,
+    ) -> Result<Option<Container>, Refusal> {
+        let Some(image) = variant.image.as_ref().or(self.image.as_ref()) else {
+            return match [
+                ("engine", self.engine.is_some()),
+                ("mount", !self.mount.is_empty()),
+                ("network", self.network.is_some()),
+                ("container", !self.container.is_empty()),
+            ] {
+                // Another variant may have an image.
+                _ if self.is_contained() => Ok(None),
+                said => match said.into_iter().find(|(_, said)| *said) {
+                    Some((field, _)) => Err(refuse(
+                        format!("`{field}` is of a container, and there is no image"),
+                        &[field],
+                        "say which: `image`",
+                    )),
+                    None => Ok(None),
+                },
+            };
+        };
+        if let Some(engine) = self
+            .engine
+            .as_ref()
+            .filter(|one| !ENGINES.contains(&&***one))
+        {
+            let what = format!("`{engine}` is no container engine that is known");
+            return Err(refuse(what, &["engine"], "write `docker` or `podman`"));
+        }
+        for (index, option) in self.container.iter().enumerate() {
+            let name = option.split('=').next().unwrap_or_default();
+            let place = ["container", &index.to_string()];
+            if name.is_empty() || name.starts_with('-') {
+                let hint = "write NAME=VALUE without dashes, such as memory=1g";
+                return Err(refuse(format!("`{option}` is no option"), &place, hint));
+            }
+            if let Some((_, why)) = OURS.iter().find(|(ours, _)| *ours == name) {
+                return Err(refuse(
+                    format!("`{name}` is not yours to say"),
+                    &place,
+                    *why,
+                ));
+            }
+        }
+        let memory = self
+            .rlimit
+            .keys()
+            .any(|name| name.resource() == Resource::As);
+        if memory {
+            let hint = "give the container its memory: memory=4g";
+            return Err(refuse("no engine limits `as`", &["rlimit", "as"], hint));
+        }
+        let image = if self.searches_images() && variant.image.is_none() {
+            let name = image.rsplit_once(':').map_or(&**image, |(name, _)| name);
+            format!("{name}:{{variant}}").into()
+        } else {
+            filling.text(image)
+        };
+        let mounts = self.mount.iter().filter(|said| *said != "none");
+        let mounts = mounts.map(|said| mount(&filling.fill(said), base));
+        // A service is reached where its clients are, and nothing stands between them.
+        let network = if self.is_loaded() { "host" } else { "none" };
+        let network = self.network.as_deref().unwrap_or(network);
+        Ok(Some(Container {
+            engine: self.engine.clone().unwrap_or_default(),
+            image,
+            mounts: (!self.mount.is_empty()).then(|| mounts.collect()),
+            enters: self.mount.is_empty() || self.cwd.is_some() || variant.cwd.is_some(),
+            network: network.to_owned(),
+            port: self.port().filter(|_| !matches!(network, "host" | "none")),
+            options: self.container.iter().map(|one| filling.text(one)).collect(),
+        }))
+    }
+
+    /// Returns the port that the load is sent to.
+    fn port(&self) -> Option<Text> {
+        let before = self.loaded.as_ref().map(|load| load.target.base.as_str());
+        let url = self.load.as_ref().and_then(|load| load.url.as_deref());
+        let (scheme, rest) = url.or(before)?.split_once("://")?;
+        let host = rest.split('/').next()?;
+        Some(match host.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => port.into(),
+            _ if scheme == "https" => "443".into(),
+            _ => "80".into(),
+        })
+    }
+}
+
+/// Returns what `--volume` takes: a path alone is there at the same place, and relative ones begin
+/// where those of the scenario do. A name without a slash is a volume of the engine.
+fn mount(said: &str, base: &Path) -> Text {
+    match said.split_once(':') {
+        None => {
+            let path = base.join(said);
+            format!("{0}:{0}", path.display()).into()
+        }
+        Some((from, to)) if from.contains('/') || from.starts_with('.') => {
+            format!("{}:{to}", base.join(from).display()).into()
+        }
+        Some(_) => said.into(),
+    }
+}

@@ -1,0 +1,312 @@
+//! A process in a container: the words that start one, what the engine says of it, its removal.
+//!
+//! What the slot starts and waits for is the engine's client. The container is no child of it: it
+//! lives below the engine, so whoever ends the client ends nothing, and every way out of a trial
+//! comes by here.
+
+use super::Slot;
+use super::command::Numbers;
+use super::process::Process;
+use super::wire::Recipe;
+use crate::model::{ActorPlan, ContainerSeen, Ending, Text, Trial};
+use crate::sys::core_pattern::{self, Template};
+use crate::sys::engine::{self, Engine, State};
+use crate::sys::{host, process};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A client that was killed may have asked for a container that is not there yet.
+const LATE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
+/// Cores that are copied out of a container.
+const CORES: usize = 8;
+
+/// A container of the present trial.
+#[derive(Clone)]
+pub(super) struct Held {
+    engine: Engine,
+    pub(super) name: String,
+    /// The program in it, once that was asked for.
+    pub(super) program: Option<i32>,
+    /// Its first process.
+    pub(super) first: Option<i32>,
+}
+
+/// What a container is started for.
+pub(super) struct Start<'a> {
+    pub(super) trial: u64,
+    pub(super) copy: u32,
+    pub(super) at: u32,
+    pub(super) limits: &'a [(String, Option<u64>)],
+    /// How large a core may become; nothing where none is wanted.
+    pub(super) cores: Option<u64>,
+}
+
+/// Returns the limits of processes by their names, for an engine to set: its client is not meant.
+pub(super) fn limits(recipe: &Recipe) -> Vec<(String, Option<u64>)> {
+    let all = recipe.limits.iter();
+    all.map(|limit| (limit.resource.to_string(), limit.value))
+        .collect()
+}
+
+/// Returns the container for an actor, and the words that start it.
+pub(super) fn words(
+    recipe: &Recipe,
+    actor: &ActorPlan,
+    numbers: &Numbers,
+    start: &Start<'_>,
+) -> Result<(Held, Vec<OsString>), String> {
+    let plan = actor.container.as_ref().expect("asked for only then");
+    let engine = Engine::find(&plan.engine)
+        .ok_or_else(|| format!("there is no `{}` in PATH", plan.engine))?;
+    let run = recipe
+        .evidence
+        .as_ref()
+        .map(|root| Path::new(root.as_os_str()));
+    let run = run.and_then(Path::parent).unwrap_or(Path::new("replay"));
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let name = name(run, parent, start);
+    let mut all: Vec<OsString> = vec![plan.engine.clone().into()];
+    let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+    // As process 1 a program ignores what it has no handler for: an abort would be no abort, and
+    // a request to end would not be heard. The little init there has them come through.
+    add(&["run", "--init", "--pull=never", "--log-driver=none"]);
+    add(&["--name", &name, "--label", "provoke=1"]);
+    add(&["--label", &format!("provoke.pid={}", engine::mark(parent))]);
+    add(&["--label", &format!("provoke.slot={}", std::process::id())]);
+    add(&["--label", &format!("provoke.run={}", run.display())]);
+    add(&["--network", &plan.network]);
+    if actor.stdin.is_some() {
+        add(&["--interactive"]);
+    }
+    match start.cores {
+        Some(size) => add(&["--ulimit", &format!("core={}", amount(Some(size)))]),
+        None => add(&["--ulimit", "core=0"]),
+    }
+    for (name, value) in start.limits {
+        add(&["--ulimit", &format!("{name}={}", amount(*value))]);
+    }
+    if let Some(port) = &plan.port {
+        let port = numbers.fill(port);
+        let port = port.to_string_lossy();
+        add(&["--publish", &format!("127.0.0.1:{port}:{port}")]);
+    }
+    let own_user = plan
+        .options
+        .iter()
+        .any(|option| option.as_bytes().starts_with(b"user="));
+    let (user, group) = host::user();
+    if plan.sees_folder() && user != 0 && plan.engine == "docker" && !own_user {
+        // What it writes into the folder belongs to whoever ran it.
+        add(&["--user", &format!("{user}:{group}")]);
+    }
+    let cwd = actor.cwd.as_os_str();
+    let at_same_path = |path: &OsStr| joined(&[path, OsStr::new(":"), path]);
+    if plan.sees_folder() && cwd != "/" {
+        all.extend(["--volume".into(), at_same_path(cwd)]);
+    }
+    for mount in plan.mounts.iter().flatten() {
+        all.extend(["--volume".into(), numbers.fill(mount).into_owned()]);
+    }
+    if let Some(scratch) = numbers.scratch() {
+        all.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
+    }
+    if plan.enters {
+        all.extend(["--workdir".into(), cwd.to_owned()]);
+    }
+    for (name, value) in variables(actor, numbers) {
+        let word = match value {
+            Some(value) => joined(&[&name, OsStr::new("="), &value]),
+            None => name,
+        };
+        all.extend(["--env".into(), word]);
+    }
+    for option in &plan.options {
+        all.push(joined(&[OsStr::new("--"), &numbers.fill(option)]));
+    }
+    all.push(numbers.fill(&plan.image).into_owned());
+    all.extend(
+        actor
+            .command
+            .iter()
+            .map(|word| numbers.fill(word).into_owned()),
+    );
+    let held = Held {
+        engine,
+        name,
+        program: None,
+        first: None,
+    };
+    Ok((held, all))
+}
+
+/// Returns what is set, or removed, in the environment of a container.
+pub(super) fn variables(actor: &ActorPlan, numbers: &Numbers) -> Vec<(OsString, Option<OsString>)> {
+    let ours = numbers.variables().filter(|(_, value)| value.is_some());
+    let own = actor.env.iter();
+    let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
+    let mut all: Vec<(OsString, Option<OsString>)> = Vec::new();
+    for (name, value) in ours.chain(own) {
+        all.retain(|(known, _)| known != name);
+        all.push((name.to_owned(), value.map(OsStr::to_owned)));
+    }
+    all
+}
+
+fn joined(parts: &[&OsStr]) -> OsString {
+    parts.iter().copied().collect()
+}
+
+fn amount(value: Option<u64>) -> String {
+    match value.and_then(|value| i64::try_from(value).ok()) {
+        Some(value) => value.to_string(),
+        None => "-1".to_owned(),
+    }
+}
+
+/// Runs may have the same name in different folders, so that of their process stands there too.
+fn name(run: &Path, parent: i32, start: &Start<'_>) -> String {
+    let run = run.file_name().unwrap_or_default().to_string_lossy();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let run: String = run.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let name = format!("provoke-{run}-{parent}-{}", start.trial);
+    match (start.at, start.copy) {
+        (0, 0) => name,
+        (at, copy) => format!("{name}-{at}.{copy}"),
+    }
+}
+
+impl Held {
+    /// Learns which processes are its first and its program, while it runs.
+    pub(super) fn look(&mut self) {
+        self.first = self.engine.state(&self.name).and_then(|state| state.pid);
+        // Below the little init there is the program.
+        let below = self.first.map(process::children).unwrap_or_default();
+        self.program = below.first().copied().or(self.first);
+    }
+
+    /// Returns its processes but that first one which is not the program.
+    pub(super) fn living(&self) -> Vec<i32> {
+        let below = self.first.map(process::descendants).unwrap_or_default();
+        let alone = self.program.filter(|_| self.program == self.first);
+        alone.into_iter().chain(below).collect()
+    }
+}
+
+impl Slot {
+    /// Asks for the ends of the trial's containers, and removes them.
+    pub(super) fn conclude_containers(
+        &mut self,
+        trial: &Trial,
+        recipe: &Recipe,
+        processes: &mut [Process],
+        dumps: bool,
+    ) {
+        let folder = recipe.evidence.as_ref().map(|root| {
+            Path::new(root.as_os_str())
+                .join(trial.id.0.to_string())
+                .join("container")
+        });
+        for process in processes {
+            let Some(held) = process.container.clone() else {
+                continue;
+            };
+            let mut state = held.engine.state(&held.name);
+            // Only a client that was killed can leave one that is yet to come.
+            let until = Instant::now() + LATE;
+            while state.is_none() && process.was_killed() && Instant::now() < until {
+                sleep(PAUSE);
+                state = held.engine.state(&held.name);
+            }
+            process.take_in(state.as_ref());
+            let Some(state) = state else { continue };
+            if dumps && state.code > 128 {
+                copy_cores(&held, folder.as_deref());
+            }
+            if !held.engine.remove_one(&held.name) && held.engine.state(&held.name).is_some() {
+                self.control.send(&super::wire::Reply::Complaint(format!(
+                    "the container `{}` could not be removed",
+                    held.name
+                )));
+            }
+            self.witness.knows(state.id);
+        }
+    }
+}
+
+/// Copies the cores that are in the container itself; those in the folders that it shares with us
+/// are found there.
+fn copy_cores(held: &Held, folder: Option<&Path>) {
+    let destination = core_pattern::read();
+    let template = destination.as_ref().ok().and_then(|one| one.template());
+    let (Some(template), Some(folder)) = (template, folder) else {
+        return;
+    };
+    let fits = |file: &String| is_core(template, file);
+    let cores: Vec<String> = held
+        .engine
+        .added(&held.name)
+        .into_iter()
+        .filter(fits)
+        .collect();
+    for (at, core) in cores.iter().take(CORES).enumerate() {
+        let file = Path::new(core).file_name().unwrap_or_default();
+        // Two of one name may lie in different folders.
+        let to = folder.join(at.to_string());
+        if fs::create_dir_all(&to).is_ok() {
+            let _ = held.engine.copy(&held.name, core, &to.join(file));
+        }
+    }
+}
+
+fn is_core(template: &Template, file: &str) -> bool {
+    let name = Path::new(file).file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| template.fits(name))
+}
+
+impl Process {
+    fn was_killed(&self) -> bool {
+        self.sentenced || self.pid.is_some()
+    }
+
+    /// Takes in what the engine says of the container that it ran in.
+    fn take_in(&mut self, state: Option<&State>) {
+        // These are of the engine's client.
+        (self.seen.max_rss, self.seen.cpu) = (0, Duration::ZERO);
+        if let Some(program) = self.container.as_ref().and_then(|held| held.program) {
+            self.seen.pid = program;
+        }
+        if self.sentenced || matches!(self.seen.ending, Ending::NotStarted(_)) {
+            return;
+        }
+        let said = self.err.capture.end(4096);
+        let init = |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("catatonit:");
+        let unfound = said.lines().find(init);
+        let Some(state) = state else {
+            let words = said
+                .lines()
+                .find_map(|line| line.split_once("rror response from daemon: "))
+                .map(|(_, words)| words);
+            let words = words.or_else(|| said.lines().find(|line| !line.trim().is_empty()));
+            let words = words.unwrap_or("it does not say why");
+            self.seen.ending = Ending::NotStarted(format!("no container: {words}"));
+            return;
+        };
+        self.seen.ending = if !state.error.is_empty() || state.status == "created" {
+            Ending::NotStarted(format!("the container did not start: {}", state.error))
+        } else if let (126 | 127, Some(words)) = (state.code, unfound) {
+            Ending::NotStarted(format!("in the container: {words}"))
+        } else {
+            Ending::Exited(state.code)
+        };
+        self.seen.container = Some(Box::new(ContainerSeen {
+            id: state.id.clone(),
+            code: state.code,
+            oom: state.oom,
+            ..ContainerSeen::default()
+        }));
+    }
+}

@@ -1,0 +1,265 @@
+//! Container engines, by their command line: what both of them understand alike.
+
+use super::{process, spawn, tool};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An engine that is busy still answers within this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Where the daemon of Docker listens, unless told.
+const SOCKET: &str = "/var/run/docker.sock";
+/// Bytes of an answer.
+const WORDS: usize = 1 << 20;
+
+/// An engine, as a program that is asked.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    program: PathBuf,
+    podman: bool,
+}
+
+/// What an engine says of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Its number.
+    pub id: String,
+    /// `created`, `running`, `exited` ...
+    pub status: String,
+    /// The code of its first process, once that has ended.
+    pub code: i32,
+    /// A process of it was killed for want of memory.
+    pub oom: bool,
+    /// Its first process on this machine, while it runs.
+    pub pid: Option<i32>,
+    /// Why it could not be started.
+    pub error: String,
+}
+
+impl Engine {
+    /// Finds an engine of this name in our PATH.
+    pub fn find(name: &str) -> Option<Self> {
+        let path = std::env::var_os("PATH");
+        let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
+        Some(Self {
+            podman: name == "podman",
+            program,
+        })
+    }
+
+    fn ask(&self, words: &[&str]) -> io::Result<String> {
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        tool::run(&self.program, &words, Instant::now() + PATIENCE, WORDS)
+    }
+
+    /// Returns the state of a container; nothing where there is none of this name, or no answer.
+    pub fn state(&self, name: &str) -> Option<State> {
+        const FORMAT: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Pid}} {{.State.Error}}";
+        let said = self.ask(&["container", "inspect", "--format", FORMAT, name]);
+        parse(&said.ok()?)
+    }
+
+    /// Kills a container if need be, and removes it with the volumes that have no name.
+    pub fn remove_one(&self, name: &str) -> bool {
+        // To start a client only for this takes a tenth as long as a short trial.
+        let asked = !self.podman && delete(name).unwrap_or(false);
+        asked || self.remove(&[name])
+    }
+
+    /// Kills containers if need be, and removes them with the volumes that have no name.
+    pub fn remove(&self, names: &[&str]) -> bool {
+        let mut words = vec!["rm", "--force", "--volumes"];
+        if self.podman {
+            // It would ask politely first.
+            words.extend(["--time", "0"]);
+        }
+        words.extend(names);
+        self.ask(&words).is_ok()
+    }
+
+    /// Returns the files that a container added to what its image holds.
+    pub fn added(&self, name: &str) -> Vec<String> {
+        let said = self.ask(&["diff", name]).unwrap_or_default();
+        let files = said.lines().filter_map(|line| line.strip_prefix("A "));
+        files.map(str::to_owned).collect()
+    }
+
+    /// Copies a file out of a container.
+    pub fn copy(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
+        let to = to.to_string_lossy();
+        self.ask(&["cp", &format!("{name}:{file}"), &to]).map(drop)
+    }
+
+    /// Returns the containers that provokes of this machine started, with whose they are: by the
+    /// label that [`Self::mark`] makes, and the slot.
+    pub fn marked(&self) -> Vec<(String, String, String)> {
+        let format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
+        let podman =
+            "{{.ID}}\t{{index .Labels \"provoke.pid\"}}\t{{index .Labels \"provoke.slot\"}}";
+        let format = if self.podman { podman } else { format };
+        let said = self.ask(&[
+            "ps",
+            "-a",
+            "--filter",
+            "label=provoke=1",
+            "--format",
+            format,
+        ]);
+        let said = said.unwrap_or_default();
+        let lines = said.lines().filter_map(|line| {
+            let mut cells = line.split('\t').map(str::to_owned);
+            Some((cells.next()?, cells.next()?, cells.next()?))
+        });
+        lines.collect()
+    }
+
+    /// Removes what provokes left that are gone, and what a slot did. Returns how many.
+    pub fn sweep(&self, slot: Option<i32>) -> usize {
+        let all = self.marked();
+        let orphans = all.iter().filter(|(_, mark, of)| match slot {
+            Some(slot) => of.parse() == Ok(slot) && mark.starts_with(&here()),
+            None => is_gone(mark),
+        });
+        let names: Vec<&str> = orphans.map(|(id, ..)| id.as_str()).collect();
+        if !names.is_empty() {
+            self.remove(&names);
+        }
+        names.len()
+    }
+}
+
+/// Asks the daemon itself, where it listens at its usual place. Another that a context of the client
+/// names does not know the container, or it is asked by its client.
+fn delete(name: &str) -> io::Result<bool> {
+    if std::env::var_os("DOCKER_HOST").is_some() {
+        return Ok(false);
+    }
+    let mut line = UnixStream::connect(SOCKET)?;
+    line.set_read_timeout(Some(PATIENCE))?;
+    let wanted = format!("DELETE /containers/{name}?force=1&v=1 HTTP/1.0\r\nHost: docker\r\n\r\n");
+    line.write_all(wanted.as_bytes())?;
+    let mut said = Vec::new();
+    line.take(WORDS as u64).read_to_end(&mut said)?;
+    let status = said.split(|byte| *byte == b' ').nth(1);
+    Ok(status == Some(b"204"))
+}
+
+/// Returns what tells a process from every other, also from those of another machine or of another
+/// numbering that use the same engine.
+pub fn mark(pid: i32) -> String {
+    let start = process::state(pid).map_or(0, |(_, who)| who.start);
+    format!("{}/{pid}/{start}", here())
+}
+
+fn here() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let numbering = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    };
+    format!("{}/{}", boot.trim(), digits(&numbering.to_string_lossy()))
+}
+
+/// True where the process of a mark was one of ours to see, and lives no more.
+fn is_gone(mark: &str) -> bool {
+    let of = mark.strip_prefix(&here()).and_then(|rest| {
+        let (pid, start) = rest.strip_prefix('/')?.split_once('/')?;
+        Some((pid.parse::<i32>().ok()?, start.parse::<u64>().ok()?))
+    });
+    of.is_some_and(|(pid, start)| {
+        process::state(pid).is_none_or(|(state, who)| who.start != start || state == 'Z')
+    })
+}
+
+fn parse(said: &str) -> Option<State> {
+    let mut words = said.trim().splitn(6, ' ');
+    Some(State {
+        id: words.next()?.to_owned(),
+        status: words.next()?.to_owned(),
+        code: words.next()?.parse().ok()?,
+        oom: words.next()? == "true",
+        pid: words.next()?.parse().ok().filter(|pid| *pid > 0),
+        error: words.next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Returns the number of the container that a process is in.
+pub fn container_of(pid: i32) -> Option<String> {
+    number_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// Returns the number of the container that a process watches over from outside.
+pub fn watched_by(pid: i32) -> Option<String> {
+    number_in(&fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?)
+}
+
+/// Returns the number of a process in the innermost numbering that it has one in.
+pub fn number_inside(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// True for a program that passes connections on to a container.
+pub fn is_proxy(name: &str) -> bool {
+    [
+        "docker-proxy",
+        "rootlessport",
+        "slirp4netns",
+        "pasta",
+        "conmon",
+    ]
+    .contains(&name)
+}
+
+/// Finds a number as engines give them: 64 hexadecimal digits.
+fn number_in(text: &str) -> Option<String> {
+    // Of a container within a container it is the last.
+    let mut words = text.rsplit(|c: char| !c.is_ascii_hexdigit());
+    words.find(|word| word.len() == 64).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_taken_apart() {
+        let seen = parse("4f created 127 false 0 runc: exec: \"/x\": no such file\n").unwrap();
+        assert_eq!((seen.code, seen.pid, seen.oom), (127, None, false));
+        assert_eq!(seen.error, "runc: exec: \"/x\": no such file");
+        let seen = parse("4f exited 137 true 0 \n").unwrap();
+        assert_eq!(
+            (seen.oom, &*seen.status, &*seen.error),
+            (true, "exited", "")
+        );
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn only_who_could_be_seen_and_is_gone_is_gone() {
+        let me = std::process::id().cast_signed();
+        assert!(!is_gone(&mark(me)));
+        assert!(is_gone(&format!("{}/{me}/1", here())));
+        assert!(!is_gone(&format!("another/1/{me}/1")));
+        assert!(!is_gone(""));
+    }
+
+    #[test]
+    fn a_container_is_known_by_its_number() {
+        let id = "a1".repeat(32);
+        assert_eq!(
+            number_in(&format!("4:memory:/docker/{id}\n")),
+            Some(id.clone())
+        );
+        assert_eq!(number_in(&format!("0::/libpod-{id}.scope")), Some(id));
+        assert_eq!(number_in("0::/user.slice"), None);
+    }
+}

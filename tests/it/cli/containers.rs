@@ -1,0 +1,357 @@
+//! Trials in containers, by the engine of this machine.
+
+use super::support::{Sandbox, send, wait_until};
+use rustix::process::Signal;
+use serde_json::json;
+use std::process::{Command, Stdio};
+
+/// Misbehaves as it is told. There is nothing else in the images.
+const PROGRAM: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/wait.h>
+
+static void serve(int port, int lives) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 64)) exit(3);
+    const char *answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    for (;;) {
+        char said[4096];
+        int one = accept(listener, 0, 0);
+        if (read(one, said, sizeof said) > 0) {
+            if (lives-- == 0) raise(SIGSEGV);
+            write(one, answer, strlen(answer));
+        }
+        close(one);
+    }
+}
+
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : "exit";
+    int number = count > 2 ? atoi(words[2]) : 0;
+    if (!strcmp(how, "raise")) raise(number);
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "sleep")) { puts("asleep"); fflush(stdout); sleep(number); }
+    if (!strcmp(how, "write")) { FILE *file = fopen("written", "w"); fputs(getenv("WORD"), file); fclose(file); return 0; }
+    if (!strcmp(how, "deaf")) { signal(SIGTERM, SIG_IGN); for (;;) sleep(number); }
+    if (!strcmp(how, "serve")) serve(number, atoi(words[3]));
+    if (!strcmp(how, "child")) { if (!fork()) raise(number); wait(0); return 0; }
+    if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
+    if (!strcmp(how, "image")) return access("/broken", F_OK) ? 0 : 4;
+    return number;
+}
+"#;
+
+/// Images that are made for a test, and go with it.
+struct Images {
+    sandbox: Sandbox,
+    name: String,
+}
+
+impl Images {
+    /// Makes two images, `:good` and `:bad`, of which the second holds a file more; nothing where
+    /// no engine answers.
+    fn new() -> Option<Self> {
+        let answers = Command::new("docker").arg("version").output();
+        if !answers.is_ok_and(|said| said.status.success()) {
+            skipped("no container engine answers on this machine");
+            return None;
+        }
+        let sandbox = Sandbox::new();
+        sandbox.write("program.c", PROGRAM);
+        sandbox.write("broken", "");
+        run(sandbox.any("cc", &["-static", "-w", "-o", "program", "program.c"]));
+        let name = format!("provoke-test-{}", std::process::id());
+        for (tag, files) in [("good", &["program"][..]), ("bad", &["program", "broken"])] {
+            run(sandbox.any("tar", &[&["-cf", "image.tar"], files].concat()));
+            let image = format!("{name}:{tag}");
+            run(sandbox.any("docker", &["import", "image.tar", &image]));
+        }
+        Some(Self { sandbox, name })
+    }
+
+    /// Returns the outcomes and the label of trials of the program, with these options.
+    fn outcomes(&self, options: &[&str], words: &[&str]) -> (serde_json::Value, Option<String>) {
+        let image = format!("{}:good", self.name);
+        let all = ["-n", "2", "--capture", "off", "--image", &image];
+        let all = [&all, options, &["--", "/program"], words].concat();
+        let (report, _) = self.sandbox.report(&all);
+        let variant = &report["variants"][0];
+        let label = variant["kinds"][0]["label"].as_str().map(str::to_owned);
+        assert_eq!(self.left(), "", "nothing is left");
+        (variant["outcomes"].clone(), label)
+    }
+
+    /// Returns the containers of these images that there are.
+    fn left(&self) -> String {
+        let found = ["good", "bad"].map(|tag| {
+            let filter = format!("ancestor={}:{tag}", self.name);
+            let mut list = Command::new("docker");
+            list.args(["ps", "-a", "-q", "--filter", &filter]);
+            String::from_utf8(list.output().unwrap().stdout).unwrap()
+        });
+        found.concat()
+    }
+}
+
+impl Drop for Images {
+    fn drop(&mut self) {
+        for tag in ["good", "bad"] {
+            let image = format!("{}:{tag}", self.name);
+            let mut remove = Command::new("docker");
+            remove.args(["image", "rm", "--force", &image]);
+            let _ = remove.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "who skips a test says so")]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+fn run(mut command: Command) {
+    let said = command.output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+}
+
+#[test]
+fn the_end_of_a_container_is_that_of_its_program() {
+    let Some(images) = Images::new() else { return };
+    assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
+    let (outcomes, _) = images.outcomes(&[], &["exit", "3"]);
+    assert_eq!(outcomes, json!({"pass": 0, "exit 3": 2}));
+    // As process 1 it could not die of this.
+    let (outcomes, label) = images.outcomes(&[], &["abort"]);
+    assert_eq!(outcomes, json!({"pass": 0, "SIGABRT": 2}));
+    let label = label.unwrap();
+    assert!(
+        label.ends_with("in a container") || label.ends_with("of a container"),
+        "{label}"
+    );
+}
+
+#[test]
+fn a_child_that_crashes_in_a_container_is_seen() {
+    let Some(images) = Images::new() else { return };
+    let (outcomes, label) = images.outcomes(&[], &["child", "11"]);
+    if label.is_none() {
+        skipped("the kernel tells nothing of processes in containers here");
+        return;
+    }
+    assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
+    let masked = "of a child; the command itself exited with 0";
+    assert_eq!(label.as_deref(), Some(masked));
+}
+
+#[test]
+fn a_core_is_taken_out_of_a_container() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    for mounts in [&[][..], &["--mount", "none"]] {
+        let all = ["-n", "1", "--capture", "on", "--image", &image];
+        let all = [&all, mounts, &["--", "/program", "raise", "11"]].concat();
+        let (report, said) = images.sandbox.report(&all);
+        let outcomes = &report["variants"][0]["outcomes"];
+        assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {}", said.stderr);
+        let events = images.sandbox.events();
+        let seen = events
+            .iter()
+            .find_map(|event| event["trial_finished"]["seen"].as_object());
+        let Some(core) = seen.unwrap().get("cores").map(|cores| &cores[0]) else {
+            skipped("the kernel dumps no cores into containers here");
+            continue;
+        };
+        assert_eq!(core["crash"]["program"], "program", "{mounts:?} {core}");
+    }
+}
+
+#[test]
+fn a_full_container_is_out_of_memory() {
+    let Some(images) = Images::new() else { return };
+    let (outcomes, _) = images.outcomes(&["--container", "memory=32m"], &["eat"]);
+    assert_eq!(outcomes, json!({"pass": 0, "oom": 2}));
+}
+
+#[test]
+fn a_container_that_does_not_end_is_a_hang_and_is_removed() {
+    let Some(images) = Images::new() else { return };
+    let (outcomes, _) = images.outcomes(&["-t", "2s"], &["sleep", "1000"]);
+    assert_eq!(outcomes["hang"], 2);
+    let (outcomes, _) = images.outcomes(&["-t", "2s", "--grace", "1s"], &["deaf", "1000"]);
+    assert_eq!(outcomes["hang"], 2);
+}
+
+#[test]
+fn what_is_not_in_the_image_says_nothing_about_the_program() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let said = images
+        .sandbox
+        .provoke(&["run", "-n", "1", "--image", &image, "--", "/nothing"]);
+    assert_eq!(said.code, Some(125), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("not started: in the container:"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(images.left(), "");
+}
+
+#[test]
+fn an_image_that_is_not_there_is_an_error_that_names_those_that_are() {
+    let Some(images) = Images::new() else { return };
+    let said = images
+        .sandbox
+        .provoke(&["run", "--image", "provoke-test:none", "--", "x"]);
+    assert!(
+        said.stderr
+            .contains("there is no image `provoke-test:none` here: there are")
+    );
+    assert!(
+        said.stderr.contains("docker pull provoke-test:none"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn without_an_engine_there_is_an_error() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["run", "--image", "x", "--", "y"]);
+    let said = command.env("PATH", "/nowhere").output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.contains("neither docker nor podman is in PATH"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_container_sees_the_folder_and_the_variables_that_were_set() {
+    let Some(images) = Images::new() else { return };
+    let (outcomes, _) = images.outcomes(&["-e", "WORD=seen"], &["write"]);
+    assert_eq!(outcomes, json!({"pass": 2}));
+    assert_eq!(images.sandbox.read("written"), "seen");
+}
+
+#[test]
+fn images_are_variants() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:{{tag}}", images.name);
+    let (report, said) = images.sandbox.ask(
+        "compare",
+        &[
+            "-n",
+            "8",
+            "--find",
+            "different",
+            "-L",
+            "tag=good,bad",
+            "--image",
+            &image,
+            "--",
+            "/program",
+            "image",
+        ],
+    );
+    let outcome = |at: usize, name: &str| report["variants"][at]["outcomes"][name].as_u64();
+    assert!(outcome(0, "pass") > Some(0), "{}", said.stderr);
+    assert_eq!(outcome(0, "exit 4"), None);
+    assert_eq!(outcome(1, "pass"), Some(0));
+    assert!(outcome(1, "exit 4") > Some(0));
+    assert_eq!(images.left(), "");
+}
+
+#[test]
+fn the_first_bad_tag_is_found() {
+    let Some(images) = Images::new() else { return };
+    let tags = format!("{}:good,bad", images.name);
+    let said = images
+        .sandbox
+        .provoke(&["bisect", "--image", &tags, "--", "/program", "image"]);
+    assert!(
+        said.stdout.contains("bad"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    assert_eq!(images.left(), "");
+}
+
+#[test]
+fn a_provoke_that_is_killed_leaves_no_container() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let running = images.sandbox.start(&[
+        "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
+    ]);
+    wait_until("a container", || !images.left().is_empty());
+    running.signal(Signal::KILL);
+    wait_until("its end", || images.left().is_empty());
+}
+
+#[test]
+fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let running = images.sandbox.start(&[
+        "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
+    ]);
+    wait_until("a container", || !images.left().is_empty());
+    let slots = running.children();
+    // What is stopped does not hear that provoke is gone.
+    for slot in &slots {
+        send(*slot, Signal::STOP);
+    }
+    running.signal(Signal::KILL);
+    for slot in slots {
+        send(slot, Signal::KILL);
+    }
+    drop(running);
+    assert!(!images.left().is_empty(), "nobody is there to remove it");
+    assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
+}
+
+#[test]
+fn a_service_in_a_container_is_put_under_load() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let url = format!("http://127.0.0.1:{port}/");
+    for (requests, outcome) in [("1000000", "pass"), ("60", "SIGSEGV")] {
+        let (report, said) = images.sandbox.ask(
+            "load",
+            &[
+                &url,
+                "-n",
+                "1",
+                "--capture",
+                "off",
+                "--requests",
+                "100",
+                "--clients",
+                "2",
+                "--image",
+                &image,
+                "--",
+                "/program",
+                "serve",
+                &port,
+                requests,
+            ],
+        );
+        let outcomes = &report["variants"][0]["outcomes"];
+        assert_eq!(outcomes[outcome], 1, "{outcomes} {}", said.stderr);
+        assert_eq!(images.left(), "");
+    }
+}
