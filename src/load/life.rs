@@ -183,7 +183,8 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         if ran.stop != Stop::No {
             return end(life, seen, ran, &warm_up, &made.requests);
         }
-        clear(&ran, &life.folder);
+        // The load's own rings go to the same folder, and so does what it writes down.
+        remove_rings(&ran);
     }
     set(life, seen, Stage::Loading);
     let mut ran = around.run(phase.clone()).await.map_err(lost)?;
@@ -336,8 +337,12 @@ fn add(sum: &mut [u64], more: &[u64]) {
 
 /// Removes the rings, and the folder where it holds nothing else.
 fn clear(ran: &Ran, folder: &std::path::Path) {
+    remove_rings(ran);
+    let _ = fs::remove_dir(folder);
+}
+
+fn remove_rings(ran: &Ran) {
     for ring in &ran.rings {
         let _ = fs::remove_file(ring); // it may never have been made
     }
-    let _ = fs::remove_dir(folder);
 }
