@@ -43,6 +43,13 @@ impl Made {
                 why: "HTTP/2 is agreed on in a TLS handshake; without one it is `2-prior-knowledge`",
             });
         }
+        if let Ready::Http { path, .. } = &load.ready {
+            // It is sent as it stands.
+            let path = target::filled(path, fill);
+            if path.contains(target::breaks_lines) {
+                return Err(Error::Ready(path));
+            }
+        }
         let requests = Arc::new(Requests::new(load, &target, fill)?);
         Ok(Self { target, requests })
     }
