@@ -38,8 +38,9 @@ pub(super) struct Bundle<'a> {
 ///
 /// A process is found dead a little after its connections broke, all of them at nearly the same
 /// time. So what broke in that last burst counts; what was sent after it on a new connection does
-/// not, for there was nobody to take it.
-pub(super) fn in_flight(events: &[Event], died: u64) -> Vec<Event> {
+/// not, for there was nobody to take it. What was sent again counts as it was when it broke, whoever
+/// answered it then: of several processes, only one may have died of it.
+pub(super) fn in_flight(events: &[Event], agains: &[Event], died: u64) -> Vec<Event> {
     let broke = |event: &Event| {
         let broken = match event.end {
             code::RESET | code::CLOSED_EARLY => true,
@@ -50,7 +51,9 @@ pub(super) fn in_flight(events: &[Event], died: u64) -> Vec<Event> {
             .then_some(event.done)
             .filter(|done| *done + AROUND_DEATH >= died)
     };
+    let broke_then = |event: &Event| Some(event.done).filter(|done| done + AROUND_DEATH >= died);
     let mut breaks: Vec<u64> = events.iter().filter_map(broke).collect();
+    breaks.extend(agains.iter().filter_map(broke_then));
     breaks.sort_unstable();
     let mut burst = u64::MAX;
     for at in breaks.into_iter().rev() {
@@ -65,6 +68,11 @@ pub(super) fn in_flight(events: &[Event], died: u64) -> Vec<Event> {
         let counts = open || broke(event).is_some_and(|at| at >= burst);
         let too_late = event.fresh && event.sent > burst.min(died);
         if counts && !too_late {
+            found.entry(event.client).or_insert(*event);
+        }
+    }
+    for event in agains {
+        if broke_then(event).is_some_and(|at| at >= burst) {
             found.entry(event.client).or_insert(*event);
         }
     }
@@ -236,7 +244,7 @@ mod tests {
             },
             event(5, died - 100, died - 50, code::REFUSED),
         ];
-        let found = in_flight(&events, died);
+        let found = in_flight(&events, &[], died);
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.sent))
@@ -253,7 +261,36 @@ mod tests {
     #[test]
     fn without_a_burst_what_is_open_was_in_flight() {
         let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
-        assert_eq!(in_flight(&events, 8), events[..1]);
-        assert_eq!(in_flight(&[], 8), []);
+        assert_eq!(in_flight(&events, &[], 8), events[..1]);
+        assert_eq!(in_flight(&[], &[], 8), []);
+    }
+
+    #[test]
+    fn what_another_process_answered_was_in_flight_in_the_one_that_died() {
+        let died = 10 * SECOND;
+        let again = |client, sent, done| Event {
+            again: true,
+            ..event(client, sent, done, code::IN_FLIGHT)
+        };
+        let agains = [
+            // An idle connection, half a second before.
+            again(0, died - SECOND / 2, died - SECOND / 2),
+            again(1, died - 600, died - 500),
+            again(2, died - 600, died - 490),
+        ];
+        let events = [
+            Event {
+                end: code::OK,
+                ..again(1, died - 600, died - 400)
+            },
+            event(3, died - 550, died - 495, code::RESET),
+        ];
+        let found = in_flight(&events, &agains, died);
+        let found: Vec<(u32, u64)> = found
+            .iter()
+            .map(|event| (event.client, event.done))
+            .collect();
+        let wanted = [(1, died - 500), (2, died - 490), (3, died - 495)];
+        assert_eq!(found, wanted);
     }
 }

@@ -32,6 +32,9 @@ use tokio::sync::Mutex;
 const STREAM_WINDOW: u32 = 1 << 20;
 const WINDOW: u32 = 16 << 20;
 
+/// What is said of a connection that its server gave up without a fault.
+const GOAWAY: &str = "connection error received: not a result of an error";
+
 /// The body of a request.
 pub(super) type Sent = Full<Bytes>;
 
@@ -52,6 +55,8 @@ pub(super) struct Shared {
 struct Fate {
     errno: AtomicI32,
     ended: AtomicBool,
+    /// It turned a request away: the next ones go elsewhere, even before it has ended.
+    spent: AtomicBool,
 }
 
 /// Runs hyper's futures on the thread that they belong to.
@@ -118,7 +123,8 @@ impl Client {
             Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
             Err(Kick::Stop) => return Err(self.stopped()),
         };
-        if let Some(shared) = held.as_ref().filter(|shared| !shared.sender.is_closed()) {
+        let usable = |shared: &&Shared| !shared.sender.is_closed() && !shared.fate.is_spent();
+        if let Some(shared) = held.as_ref().filter(usable) {
             return Ok(shared.clone());
         }
         *held = None;
@@ -172,7 +178,7 @@ impl Client {
             };
             let fresh = shared.fresh.replace(false);
             self.slot.until(self.now.saturating_add(limit));
-            let (went, part, bytes) = self.streamed(&mut shared, choice).await;
+            let (went, part, bytes) = self.streamed(&mut shared, choice, fresh).await;
             self.slot.until(0);
             let ended = match went {
                 Ok(verdict) => {
@@ -183,14 +189,14 @@ impl Client {
                     };
                     return self.end(ended, Part::Body, bytes, fresh, true);
                 }
-                Err(Gone::Refused) if !again && worker.stop.get() == Stop::No => {
+                Err(Gone::Refused(_)) if !again && worker.stop.get() == Stop::No => {
                     again = true;
+                    shared.fate.spent.store(true, Ordering::Relaxed);
                     let now = worker.shared.clock.now();
                     worker.record.borrow_mut().again(place, now);
                     continue;
                 }
-                Err(Gone::Refused) => Ended::ClosedEarly(part),
-                Err(Gone::Failed(ended)) => ended,
+                Err(Gone::Refused(ended) | Gone::Failed(ended)) => ended,
                 Err(Gone::Kicked(Kick::Late)) => Ended::Timeout(part),
                 Err(Gone::Kicked(Kick::Stop)) => self.stopped(),
             };
@@ -202,6 +208,7 @@ impl Client {
         &mut self,
         shared: &mut Shared,
         choice: &Choice,
+        fresh: bool,
     ) -> (Result<Verdict, Gone>, Part, u64) {
         let worker = self.worker.clone();
         let requests = &worker.shared.requests;
@@ -212,7 +219,14 @@ impl Client {
             Ok(Ok(answer)) => answer,
             // It never left: the connection was being closed.
             Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
-                return (Err(Gone::Refused), Part::Write, 0);
+                let ended = Ended::ClosedEarly(Part::Write);
+                return (Err(Gone::Refused(ended)), Part::Write, 0);
+            }
+            // The server had enough of the connection, and may say so at any time. Whether it saw
+            // the request before that cannot always be known.
+            Ok(Err(error)) if !fresh && shared.fate.is_ordinary(&error) => {
+                let ended = shared.fate.ended(&error, Part::Head);
+                return (Err(Gone::Refused(ended)), Part::Head, 0);
             }
             Ok(Err(error)) => {
                 let ended = shared.fate.ended(&error, Part::Head);
@@ -271,8 +285,9 @@ impl Client {
 
 /// Why there is no answer.
 enum Gone {
-    /// It was never sent.
-    Refused,
+    /// It was never sent, or came to a connection that was about to end. What becomes of it where
+    /// it is not sent again.
+    Refused(Ended),
     Failed(Ended),
     Kicked(Kick),
 }
@@ -282,13 +297,24 @@ impl Fate {
         self.errno.load(Ordering::Relaxed) != 0 || self.ended.load(Ordering::Relaxed)
     }
 
+    /// Is nothing to be sent on it any more?
+    fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) || self.is_known()
+    }
+
+    /// Did the connection end as connections do, before there was an answer?
+    fn is_ordinary(&self, error: &hyper::Error) -> bool {
+        let clean = self.errno.load(Ordering::Relaxed) == 0 && self.ended.load(Ordering::Relaxed);
+        clean || error.is_canceled() || went_away(error)
+    }
+
     /// Says what became of a request on this connection.
     fn ended(&self, error: &hyper::Error, part: Part) -> Ended {
         let errno = self.errno.load(Ordering::Relaxed);
         if errno != 0 {
             return broken(&io::Error::from_raw_os_error(errno), part);
         }
-        if self.ended.load(Ordering::Relaxed) {
+        if self.ended.load(Ordering::Relaxed) || went_away(error) {
             return Ended::ClosedEarly(part);
         }
         let mut said = error.to_string();
@@ -299,6 +325,20 @@ impl Fate {
         }
         Ended::Protocol(said)
     }
+}
+
+/// Did the server say that it takes no more requests on this connection, and that nothing is wrong?
+fn went_away(error: &hyper::Error) -> bool {
+    // A GOAWAY with NO_ERROR. Its number is known to a library below hyper only, and so it is known
+    // by its words.
+    let mut cause = std::error::Error::source(error);
+    while let Some(why) = cause {
+        if why.to_string().starts_with(GOAWAY) {
+            return true;
+        }
+        cause = why.source();
+    }
+    false
 }
 
 /// A connection that notes how it ends.

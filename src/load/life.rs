@@ -17,7 +17,7 @@ use crate::sys::{limits, sockets};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Descriptors that are not connections.
 const OTHER_FILES: u64 = 256;
@@ -42,6 +42,13 @@ impl Made {
                 base: load.target.base.clone(),
                 why: "HTTP/2 is agreed on in a TLS handshake; without one it is `2-prior-knowledge`",
             });
+        }
+        if let Ready::Http { path, .. } = &load.ready {
+            // It is sent as it stands.
+            let path = target::filled(path, fill);
+            if path.contains(target::breaks_lines) {
+                return Err(Error::Ready(path));
+            }
         }
         let requests = Arc::new(Requests::new(load, &target, fill)?);
         Ok(Self { target, requests })
@@ -185,7 +192,8 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         if ran.stop != Stop::No {
             return end(life, seen, ran, &warm_up, &made.requests);
         }
-        clear(&ran, &life.folder);
+        // The load's own rings go to the same folder, and so does what it writes down.
+        remove_rings(&ran);
     }
     set(life, seen, Stage::Loading);
     let mut ran = around.run(phase.clone()).await.map_err(lost)?;
@@ -195,8 +203,31 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         let broken = broken.max().map(|at| around.clock.instant(at) + WAKE);
         let until = around.clock.instant(ran.ended) + load.settle;
         let until = broken.map_or(until, |broken| until.max(broken));
+        let silent = silent_since(&ran, seen.warmed > 0);
+        let (probe, clock) = (&around.probe, around.clock);
+        let settled = async {
+            let alive = async {
+                match silent {
+                    Some(since) => answers(probe, clock.instant(since) + load.hang_after).await,
+                    None => true,
+                }
+            };
+            let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), alive);
+            alive
+        };
         tokio::select! {
-            () = tokio::time::sleep_until(until.into()) => set(life, seen, Stage::Over),
+            alive = settled => {
+                if alive {
+                    set(life, seen, Stage::Over);
+                } else {
+                    ran.stop = Stop::Died;
+                    ran.hung = true;
+                    ran.ended = around.clock.now();
+                    for record in &mut ran.records {
+                        record.hung(silent.unwrap_or(ran.ended));
+                    }
+                }
+            }
             _ = phase::death(&mut around.death) => ran.stop = Stop::Died,
             () = phase::halted(&mut around.halt) => ran.stop = Stop::Halted,
         }
@@ -206,6 +237,34 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         .zip(overflows)
         .map_or(0, |(after, before)| after.saturating_sub(before));
     end(life, seen, ran, &phase, &made.requests)
+}
+
+/// Returns when the last answer came, if a request ended without any after it.
+///
+/// Clients that gave up, or that had sent enough, leave no silence that is noticed while they run.
+/// Where there never was an answer, to be turned away is no news.
+fn silent_since(ran: &Ran, warmed: bool) -> Option<u64> {
+    let last = |of: fn(&Record) -> u64| ran.records.iter().map(of).max();
+    let answered = last(|record| record.answered)?;
+    let mut ended = last(|record| record.timed_out)?;
+    if answered > 0 || warmed {
+        ended = ended.max(last(|record| record.turned_away)?);
+    }
+    (ended > answered).then_some(answered.max(ran.began))
+}
+
+/// Asks until there is an answer, or until that has taken too long; once at least.
+async fn answers(probe: &Probe, until: Instant) -> bool {
+    loop {
+        if probe.ask().await.is_ok() {
+            return true;
+        }
+        // It may be about to be found dead, which says more.
+        tokio::time::sleep(WAKE).await;
+        if Instant::now() >= until {
+            return false;
+        }
+    }
 }
 
 fn set(life: &Life, seen: &mut LoadSeen, stage: Stage) {
@@ -275,7 +334,8 @@ fn end(
     if let Some(died) = died {
         let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
         events.sort_by_key(|event| event.sent);
-        let in_flight = bundle::in_flight(&events, died);
+        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
+        let in_flight = bundle::in_flight(&events, &agains, died);
         let mut by_kind = vec![0; kinds];
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
@@ -338,8 +398,12 @@ fn add(sum: &mut [u64], more: &[u64]) {
 
 /// Removes the rings, and the folder where it holds nothing else.
 fn clear(ran: &Ran, folder: &std::path::Path) {
+    remove_rings(ran);
+    let _ = fs::remove_dir(folder);
+}
+
+fn remove_rings(ran: &Ran) {
     for ring in &ran.rings {
         let _ = fs::remove_file(ring); // it may never have been made
     }
-    let _ = fs::remove_dir(folder);
 }

@@ -162,6 +162,9 @@ pub enum Error {
         /// As given.
         text: String,
     },
+    /// It could not be asked whether it is ready.
+    #[error("readiness: `{0}` is no path: it holds a blank or a control character")]
+    Ready(String),
     /// There are too few or too many files.
     #[error("{0} files to choose a body from; there may be 1 to 16 million")]
     Files(usize),
@@ -198,6 +201,14 @@ pub enum Error {
     /// There are none.
     #[error("`{0}` has no rows below its head line")]
     NoRows(PathBuf),
+    /// Two columns have the same name.
+    #[error("`{path}` has two columns `{name}`")]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
     /// A template wants a column that is not there.
     #[error("there is no column `{name}`: {}", if known.is_empty() {
         String::from("no rows are given")
@@ -326,6 +337,15 @@ mod tests {
         let mut own = bad;
         own.target.owned = Some("192.0.2.7".to_owned());
         assert!(check(&own, &[]).is_ok());
+        for path in ["/a b", "/a\r\nX: y", "/{slot}"] {
+            let mut bad = good.clone();
+            bad.ready = Ready::Http {
+                path: path.into(),
+                status: None,
+            };
+            let error = check(&bad, &[("{slot}", String::from(" "))]).unwrap_err();
+            assert!(error.to_string().contains("is no path"), "{error}");
+        }
         let mut bad = good.clone();
         bad.requests[0].path = "/{row.id}".into();
         assert_eq!(said(&bad), "there is no column `id`: no rows are given");

@@ -151,6 +151,13 @@ pub(super) struct Record {
     ends: BTreeMap<Ended, u64>,
     /// What broke of late, and when.
     broken: VecDeque<(u64, Ended)>,
+    /// What was sent again of late, as it was when its connection broke.
+    agains: VecDeque<Event>,
+    /// When an answer was last whole, when a request last waited for one in vain, and when one was
+    /// last turned away; 0 for never.
+    pub(super) answered: u64,
+    pub(super) timed_out: u64,
+    pub(super) turned_away: u64,
     pub(super) sent: u64,
     pub(super) served: u64,
     /// Ends that are not as they should be.
@@ -189,6 +196,10 @@ impl Record {
             good: 0,
             ends: BTreeMap::new(),
             broken: VecDeque::new(),
+            agains: VecDeque::new(),
+            answered: 0,
+            timed_out: 0,
+            turned_away: 0,
             sent: 0,
             served: 0,
             errors: 0,
@@ -280,10 +291,21 @@ impl Record {
 
     /// A kept connection was closed under a request, which is sent again.
     pub(super) fn again(&mut self, place: Place, now: u64) {
+        let mut broken = Event::default();
         self.change(place, |event| {
             event.again = true;
             event.done = now;
+            broken = *event;
         });
+        // Another process of the service may answer it then, and its place tells of that. But this
+        // one may have died of it.
+        while let Some(before) = self.agains.front()
+            && (now.saturating_sub(before.done) > 2 * AROUND_DEATH
+                || self.agains.len() >= MOST_BROKEN)
+        {
+            self.agains.pop_front();
+        }
+        self.agains.push_back(broken);
         *self.ends.entry(Ended::ClosedIdle).or_default() += 1;
         self.broke(now, Ended::ClosedIdle);
     }
@@ -297,6 +319,9 @@ impl Record {
         self.in_flight -= 1;
         self.bytes += end.bytes;
         self.served += u64::from(end.whole);
+        if end.whole {
+            self.answered = end.done;
+        }
         if end.ended == Ended::Ok {
             // The usual case, without taking the event apart.
             words[3] = end.done;
@@ -315,6 +340,11 @@ impl Record {
             }
             self.log(place);
             return;
+        }
+        match end.ended {
+            Ended::Timeout(_) => self.timed_out = end.done,
+            Ended::Reset(..) | Ended::Refused => self.turned_away = end.done,
+            _ => {}
         }
         let (code, status) = match end.ended {
             Ended::Status(status) => (code::STATUS, status),
@@ -370,6 +400,23 @@ impl Record {
             self.broken.pop_front();
         }
         self.broken.push_back((at, ended));
+    }
+
+    /// Returns what was sent again of late, as it was when its connection broke.
+    pub(super) fn agains(&self) -> impl Iterator<Item = Event> {
+        self.agains.iter().copied()
+    }
+
+    /// Nothing was answered any more since then: what was given up is still in flight.
+    pub(super) fn hung(&mut self, since: u64) {
+        let Self { ring, .. } = self;
+        for words in ring.words_mut().chunks_exact_mut(WORDS) {
+            let mut event = Event::unpack(words);
+            if event.end == code::TIMEOUT && event.done > since {
+                event.end = code::DIED;
+                words.copy_from_slice(&event.pack());
+            }
+        }
     }
 
     /// When did something last break?
@@ -541,6 +588,26 @@ mod tests {
         assert_eq!(record.in_flight, 1);
         record.end(stuck, end(Ended::Ok, 300_000));
         assert_eq!((record.in_flight, record.sent), (0, 200_000));
+    }
+
+    #[test]
+    fn what_is_sent_again_is_kept_as_it_broke() {
+        let mut record = record();
+        for (n, at) in [(0, 5), (1, 3 * AROUND_DEATH), (2, 4 * AROUND_DEATH)] {
+            let place = record.begin(3, &choice(n), at - 1, at - 1);
+            record.again(place, at);
+            record.end(place, end(Ended::Ok, at + 1));
+        }
+        let kept = record
+            .agains()
+            .map(|event| (event.n, event.client, event.done, event.end, event.again));
+        let kept: Vec<_> = kept.collect();
+        let wanted = [
+            (1, 3, 3 * AROUND_DEATH, code::IN_FLIGHT, true),
+            (2, 3, 4 * AROUND_DEATH, code::IN_FLIGHT, true),
+        ];
+        assert_eq!(kept, wanted);
+        assert!(record.events().iter().all(|event| event.end == code::OK));
     }
 
     #[test]

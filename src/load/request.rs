@@ -650,6 +650,15 @@ impl Rows {
         let columns: Vec<String> = columns
             .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
             .collect();
+        // Which of them would be meant? Columns without a name are never meant.
+        let mut names: Vec<&String> = columns.iter().filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Twice {
+                path: path.to_owned(),
+                name: pair[0].clone(),
+            });
+        }
         let mut cells = Vec::new();
         for row in reader.byte_records() {
             let row = row.map_err(failed)?;
@@ -775,6 +784,26 @@ mod tests {
         let mut load = load("http://a");
         load.requests = vec![request("none", 0), request("a", 1)];
         assert_eq!(made(&load).unwrap().first().kind, 1);
+    }
+
+    #[test]
+    fn no_two_columns_have_the_same_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = folder.path().join("rows.csv");
+        let mut load = load("http://a");
+        load.rows = Some(Text::from(rows.as_path()));
+        fs::write(&rows, "id,,name,, id\n1,2,3,4,5\n").unwrap();
+        let error = made(&load).err().unwrap().to_string();
+        assert!(error.ends_with("has two columns `id`"), "{error}");
+        fs::write(&rows, "id,,name,\n1,2,3,4\n").unwrap();
+        assert!(made(&load).is_ok());
+    }
+
+    #[test]
+    fn a_path_never_ends_the_line_it_stands_in() {
+        let mut load = load("http://a");
+        load.requests[0].path = "/a b\r\n".into();
+        assert_eq!(first(&load), "GET /a%20b%0D%0A HTTP/1.1\r\nHost: a\r\n\r\n");
     }
 
     #[test]

@@ -36,6 +36,9 @@ impl Target {
         } else {
             return Err(wrong("it begins with neither `http://` nor `https://`"));
         };
+        if rest.contains(breaks_lines) {
+            return Err(wrong("it holds a blank or a control character"));
+        }
         let slash = rest.find('/').unwrap_or(rest.len());
         let (authority, prefix) = rest.split_at(slash);
         if authority.contains('@') {
@@ -119,6 +122,11 @@ fn is_ours(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok()
 }
 
+/// May it not stand in the first line of a request?
+pub(super) fn breaks_lines(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control()
+}
+
 /// Fills marks such as `{slot}` in.
 pub(super) fn filled(text: &str, fill: &Fill) -> String {
     let text = model::Text::from(text).filled(fill);
@@ -187,6 +195,8 @@ mod tests {
             "http://[::1",
             "http://u@a",
             "http://a/?b",
+            "http://a/b c",
+            "http://a/b\r\nX: y",
             "http://::1",
         ] {
             assert!(target(base, None).is_err(), "{base:?}");

@@ -1,10 +1,11 @@
 //! What becomes of a request is called by its name.
 
 use super::server::{Server, Then, ok};
-use super::{adds_up, count, drive_it, load};
+use super::{Outside, adds_up, count, drive_it, load};
 use provoke::model::{Answer, Connections, Ended, Part, Stage, WarmUp};
 use std::net::TcpListener;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -25,6 +26,37 @@ fn every_request_is_answered_and_counted() {
     assert_eq!(seen.bytes, 1000 * ok("hello").len() as u64);
     assert_eq!((seen.clients, seen.death), (8, None));
     assert_eq!(seen.from_send.count(), 0);
+}
+
+#[test]
+fn what_is_written_down_of_a_load_has_its_place_after_a_warm_up() {
+    let outside = Outside::new();
+    let ring = outside.evidence().join("ring-0");
+    let (there, gone) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let counts = (there.clone(), gone.clone());
+    let server = Server::new(move |request| {
+        if request.number > 20 {
+            let count = if ring.exists() { &counts.0 } else { &counts.1 };
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        Then::Say(ok("hello"))
+    });
+    let mut load = load(&server.base, 4, 100);
+    load.log_all = true;
+    load.warm_up = WarmUp {
+        requests: 20,
+        clients: 2,
+    };
+    let seen = outside.drive(&load);
+    assert_eq!((seen.trouble, seen.served, seen.warmed), (None, 100, 20));
+    assert_eq!(there.load(Ordering::SeqCst), 100);
+    assert_eq!(gone.load(Ordering::SeqCst), 0);
+    let left = std::fs::read_dir(outside.evidence()).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = left.collect();
+    assert_eq!(left, ["requests-0.csv"]);
+    let log = std::fs::read_to_string(outside.evidence().join("requests-0.csv")).unwrap();
+    assert_eq!(log.lines().count(), 101);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, kind, load, run};
 use provoke::load::{drive, taken};
-use provoke::model::{Amount, Body, Ended, Ready, Stage};
+use provoke::model::{Amount, Body, Ended, Part, Ready, Stage};
 use std::fs;
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -114,6 +115,72 @@ fn a_service_that_answers_nothing_any_more_hangs() {
     let death = seen.death.unwrap();
     assert!(death.hung);
     assert_eq!((death.in_flight, seen.served), (4, 30));
+}
+
+#[test]
+fn a_service_whose_last_requests_nobody_answers_hangs() {
+    // Where it is asked once more, it answers or not.
+    for answers in [false, true] {
+        let server = Server::new(move |request| match request.number {
+            ..=20 => Then::Say(ok("hello")),
+            23.. if answers => Then::Say(ok("hello")),
+            _ => Then::Stall,
+        });
+        let outside = Outside::new();
+        let mut load = load(&server.base, 2, 22);
+        load.target.request_limit = Duration::from_millis(200);
+        load.hang_after = Duration::from_secs(1);
+        let seen = outside.drive(&load);
+        adds_up(&seen);
+        assert_eq!(seen.trouble, None);
+        assert_eq!(
+            (seen.served, count(&seen, &Ended::Timeout(Part::Head))),
+            (20, 2)
+        );
+        if answers {
+            assert_eq!((seen.stage, seen.death), (Stage::Over, None));
+        } else {
+            let death = seen.death.unwrap();
+            assert!(death.hung);
+            assert_eq!((seen.stage, death.in_flight), (Stage::Settling, 2));
+        }
+    }
+}
+
+#[test]
+fn a_request_that_another_process_answered_was_in_flight_at_the_death() {
+    let outside = Outside::new();
+    let death = outside.death.clone();
+    let killer = Arc::new(Mutex::new(String::new()));
+    let line = killer.clone();
+    let server = Server::new(move |request| {
+        if request.number != 200 {
+            std::thread::sleep(Duration::from_millis(1));
+            return Then::Say(ok("hello"));
+        }
+        line.lock().unwrap().clone_from(&request.line);
+        let death = death.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            death.send_replace(Some(Instant::now()));
+        });
+        Then::Reset(Vec::new())
+    });
+    let mut load = load(&server.base, 4, 0);
+    load.amount = Amount::Time(Duration::from_secs(60));
+    load.requests[0].path = "/{seq}".to_owned();
+    let seen = outside.drive(&load);
+    adds_up(&seen);
+    assert!(seen.served > 199);
+    let folder = outside.evidence();
+    let lines = fs::read_to_string(folder.join("in-flight.jsonl")).unwrap();
+    let killer = killer.lock().unwrap();
+    let found = lines.lines().any(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let request = fs::read_to_string(folder.join(line["request"].as_str().unwrap())).unwrap();
+        request.starts_with(&format!("{killer}\r\n"))
+    });
+    assert!(found, "{killer}: {lines}");
 }
 
 #[test]

@@ -161,6 +161,65 @@ fn http2_that_is_not_agreed_on_is_said() {
     );
 }
 
+/// Answers so many streams of a connection, says that it is enough, and ends.
+fn answer_some(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()> {
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface)?;
+    stream.write_all(&[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])?;
+    let mut answered = 0;
+    while answered < most {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head)?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut rest = vec![0; length as usize];
+        stream.read_exact(&mut rest)?;
+        let id = &head[5..];
+        match (head[3], head[4] & 1) {
+            (SETTINGS, 0) => stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0])?,
+            (HEADERS, _) => {
+                // `:status: 200` is the eighth of the names and values that everybody knows.
+                let answer = [&[0, 0, 1, HEADERS, 4 | 1], id, &[0x88]].concat();
+                answered += 1;
+                if answered == most {
+                    // No error, and this stream was the last.
+                    let goaway = [&[0, 0, 8, 7, 0, 0, 0, 0, 0], id, &[0, 0, 0, 0]].concat();
+                    stream.write_all(&goaway)?;
+                }
+                stream.write_all(&answer)?;
+            }
+            _ => {}
+        }
+    }
+    stream.shutdown(std::net::Shutdown::Write)?;
+    std::io::copy(&mut stream, &mut std::io::sink())?;
+    Ok(())
+}
+
+#[test]
+fn a_shared_connection_that_the_server_had_enough_of_is_no_failure() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // It ends when the client does.
+            std::thread::spawn(move || drop(answer_some(stream.unwrap(), 100)));
+        }
+    });
+    let mut load = load(&base, 6, 3000);
+    load.target.http = Http::TwoPrior;
+    let seen = drive_it(&load);
+    assert_eq!(
+        (count(&seen, &Ended::Ok), seen.served),
+        (3000, 3000),
+        "{:?}",
+        seen.ends
+    );
+    assert!(count(&seen, &Ended::ClosedIdle) > 0, "{:?}", seen.ends);
+    assert!((30..=31).contains(&seen.connections), "{seen:?}");
+}
+
 #[test]
 fn streams_in_flight_at_a_death_are_kept() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
