@@ -305,6 +305,7 @@ impl Record {
         {
             self.agains.pop_front();
         }
+        broken.part = Part::Head; // it had a connection, and nothing came back
         self.agains.push_back(broken);
         *self.ends.entry(Ended::ClosedIdle).or_default() += 1;
         self.broke(now, Ended::ClosedIdle);
