@@ -94,7 +94,7 @@ impl Engine {
     }
 
     /// Returns the containers that provokes of this machine started, with whose they are: by the
-    /// label that [`Self::mark`] makes, and the slot.
+    /// label that [`mark`] makes, and the slot.
     pub fn marked(&self) -> Vec<(String, String, String)> {
         let format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
         let podman =
