@@ -149,7 +149,7 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
     // The journal says the same.
     let again = sandbox.provoke(&["report", "last", "--json=-"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
-    assert_eq!(only(&again)["load"], *load);
+    assert_eq!(only(&again)["load"]["ends"], load["ends"]);
 }
 
 #[test]

@@ -86,11 +86,9 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
     let (report, said) = load(&sandbox, port, &ARGS, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
-    assert_eq!(
-        variant["load"]["served_before_death"],
-        serde_json::json!([99]),
-        "{said}"
-    );
+    // The signal may come a moment after the answer of the request that sends it.
+    let served = variant["load"]["served_before_death"][0].as_u64().unwrap();
+    assert!((99..=100).contains(&served), "{said}");
 }
 
 #[test]
