@@ -168,6 +168,10 @@ fn a_core_is_taken_out_of_a_container() {
             skipped("the kernel dumps no cores into containers here");
             continue;
         };
+        if core["unread"].is_string() {
+            skipped("the core was dumped, and was gone before it could be taken");
+            continue;
+        }
         assert_eq!(core["crash"]["program"], "program", "{mounts:?} {core}");
     }
 }
