@@ -693,10 +693,9 @@ fn a_load_that_does_not_kill_again_is_given_up() {
     assert_eq!((lives, found), (20, None));
 }
 
-/// The table of `docs/statistics.md`.
+/// Prints the table of `docs/statistics.md`, too.
 #[test]
-#[ignore = "it measures, and asserts nothing"]
-fn how_many_lives_it_takes_to_shrink_a_load() {
+fn more_than_its_crash_needs_is_rarely_kept_of_a_load() {
     for rate in [0.9, 0.3, 0.1] {
         let all: Vec<_> = (0..300)
             .map(|seed| shrunk(rate, seed, SETTINGS[0]))
@@ -714,6 +713,8 @@ fn how_many_lives_it_takes_to_shrink_a_load() {
             share(Some(false)),
             share(None)
         );
+        // The stated chance of being wrong is one in 20.
+        assert!(share(Some(false)) <= 15, "{rate}");
     }
 }
 
