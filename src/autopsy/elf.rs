@@ -1,6 +1,6 @@
 //! Programs and libraries as files: how they are laid out, and which build they are.
 
-use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_GNU_EH_FRAME, PT_LOAD};
+use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{CompressionFormat, LittleEndian, Object as _, ObjectSection as _};
 use std::borrow::Cow;
@@ -18,6 +18,10 @@ pub(super) struct Layout {
     pub(super) build_id: Option<Vec<u8>>,
     /// Link-time address of the index of unwind information.
     pub(super) unwind_index: Option<(u64, u64)>,
+    /// Link-time address of the program headers.
+    pub(super) headers: Option<u64>,
+    /// Link-time address of the dynamic section.
+    pub(super) dynamic: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,7 @@ impl Layout {
                     address: segment.p_vaddr(endian),
                     executable: segment.p_flags(endian).contains(PF_X),
                 }),
+                PT_DYNAMIC => layout.dynamic = Some(segment.p_vaddr(endian)),
                 PT_GNU_EH_FRAME => {
                     layout.unwind_index = Some((segment.p_vaddr(endian), segment.p_filesz(endian)));
                 }
@@ -61,7 +66,23 @@ impl Layout {
                 }
             }
         }
+        let headers = header.e_phoff(endian);
+        let mut loads = layout.loads.iter();
+        let holds = loads.find(|load| {
+            (load.offset..load.offset.saturating_add(load.file_size)).contains(&headers)
+        });
+        layout.headers = holds.map(|load| load.address.wrapping_add(headers - load.offset));
         Some(layout)
+    }
+
+    /// Start, end and offset in the file of each part, if it was loaded with this bias.
+    pub(super) fn parts(&self, bias: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.loads.iter().map(move |load| {
+            let start = load.address.wrapping_add(bias);
+            let end = start.saturating_add(load.file_size);
+            let end = end.checked_next_multiple_of(PAGE).unwrap_or(end);
+            (start / PAGE * PAGE, end, load.offset / PAGE * PAGE)
+        })
     }
 
     /// What must be subtracted from addresses in the process to have link-time addresses,

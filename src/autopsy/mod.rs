@@ -1,14 +1,10 @@
 //! What a core file says: who died, where, of what, and how it got there.
 //!
 //! A core holds the memory that the process had for itself, and the names of the files that
-//! it had mapped. `dump` and `notes` read the core, `modules` finds those files and
-//! sees whether they are still the same, `space` puts both together. `unwind` follows
+//! it had mapped. `dump` and `notes` read the core, `modules` finds those files (by `link_map`, where the core
+//! lacks the names) and sees whether they are still the same, `space` puts both together. `unwind` follows
 //! the stacks with what `cfi` knows of each file, `recover` looks behind handlers that
 //! raised a signal again, `symbols` gives names, and `examine` makes it one story.
-//!
-//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
-//! it, so that it is the same in every process; of a caller it is the instruction behind the
-//! call, while its function and line are those of the call itself.
 //!
 //! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
 //! it, so that it is the same in every process; of a caller it is the instruction behind the
@@ -28,6 +24,7 @@ mod error;
 mod examine;
 pub mod fault;
 mod instruction;
+mod link_map;
 mod models;
 mod modules;
 mod notes;
@@ -61,6 +58,8 @@ pub struct Settings {
     pub debug_dirs: Vec<PathBuf>,
     /// What was `/` for the program: the root of a container.
     pub root: Option<PathBuf>,
+    /// What relative names of files begin at: the folder that the program was started in.
+    pub folder: PathBuf,
     /// The program, where it is no longer at the place that the core names.
     pub program: Option<PathBuf>,
     /// The flags of the processor that it ran on, as `/proc/cpuinfo` spells them.
@@ -72,8 +71,19 @@ impl Default for Settings {
         Self {
             debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
             root: None,
+            folder: PathBuf::new(),
             program: None,
             processor: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Where a file of the program's is now.
+    fn place(&self, path: &str) -> PathBuf {
+        match &self.root {
+            Some(root) => root.join(path.trim_start_matches('/')),
+            None => PathBuf::from(path),
         }
     }
 }
@@ -93,8 +103,9 @@ impl Examiner {
         }
     }
 
-    /// Says on which processor the next ones ran, where it is not the same for all.
-    pub fn ran_on(&mut self, processor: Option<BTreeSet<String>>) {
+    /// Says in which folder the next ones ran, and on which processor, where those are not the same for all.
+    pub fn ran(&mut self, folder: &Path, processor: Option<BTreeSet<String>>) {
+        folder.clone_into(&mut self.settings.folder);
         self.settings.processor = processor;
     }
 

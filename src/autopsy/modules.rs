@@ -1,11 +1,10 @@
 //! The files that were mapped as code, and whether those on disk are still the same.
 
-use super::Settings;
 use super::dump::Dump;
 use super::elf::Layout;
 use super::notes::{MappedFile, Notes};
 use super::shelf::Shelf;
-use std::path::{Path, PathBuf};
+use super::{Settings, link_map};
 
 /// Address of the kernel's own library.
 const AT_SYSINFO_EHDR: u64 = 33;
@@ -69,10 +68,17 @@ impl Modules {
         gaps: &mut Vec<String>,
     ) -> Self {
         let mut modules = Self::default();
-        if notes.files.is_empty() {
+        let loaded;
+        let files = if notes.files.is_empty() {
+            loaded = link_map::files(notes, dump, settings);
+            &loaded
+        } else {
+            &notes.files
+        };
+        if files.is_empty() {
             gaps.push("the core does not say which files were mapped".to_owned());
         }
-        for parts in groups(&notes.files) {
+        for parts in groups(files) {
             if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
                 let module = module(parts, notes, dump, shelf, settings, gaps);
                 modules.list.extend(module);
@@ -144,7 +150,7 @@ fn module(
     });
     let place = match &settings.program {
         Some(program) if is_program => program.clone(),
-        _ => inside(settings.root.as_deref(), known),
+        _ => settings.place(known),
     };
     let mut book = shelf.file(settings, &place);
     let found = book.map(|book| shelf.book(book).layout.clone());
@@ -193,13 +199,6 @@ fn path_without_mark(path: &str) -> &str {
 
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-fn inside(root: Option<&Path>, path: &str) -> PathBuf {
-    match root {
-        Some(root) => root.join(path.trim_start_matches('/')),
-        None => PathBuf::from(path),
-    }
 }
 
 /// What the core itself holds of the front of the file.

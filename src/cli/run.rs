@@ -75,6 +75,7 @@ impl FromFile {
 
 /// Makes a plan of what was typed, on top of what the baseline's own run was made of.
 pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
+    let here = std::env::current_dir().map_err(CliError::could_not)?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
     let baseline = Baseline::of(&scenario)?;
@@ -88,8 +89,8 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
             (scenario.exclude_half, scenario.independent) = (None, None);
         }
         if typed {
-            // What is typed is meant as it stands here.
-            scenario.cwd = None;
+            // What is typed is meant as it stands here; what was said before, where it stood.
+            scenario.move_to(&here);
         }
         if scenario.takes_any_failure() {
             scenario.only.clear();
@@ -99,7 +100,6 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
             become_main(&mut scenario)?;
         }
     }
-    let here = std::env::current_dir().map_err(CliError::could_not)?;
     let around = Surroundings {
         baseline: baseline.map(|found| found.measured),
         searched: searched(&scenario, &here)?,
@@ -127,7 +127,6 @@ pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     };
     main.command = scenario.command.take();
     main.shell = scenario.shell.take();
-    main.cwd = None;
     Ok(())
 }
 

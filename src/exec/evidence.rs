@@ -116,7 +116,11 @@ impl Collector {
 
     /// Reads every core of a trial, and writes down the whole of what they say.
     pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
-        let processor = emulated(variant).or_else(host::processor_flags);
+        let mains = variant.actors.iter().find(|actor| actor.role.decides());
+        let ran = Ran {
+            folder: mains.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str())),
+            processor: emulated(variant).or_else(host::processor_flags),
+        };
         let mut stories = Vec::new();
         let contained = seen
             .actors
@@ -126,11 +130,11 @@ impl Collector {
         for core in &mut seen.cores {
             let inside = numbers.iter().find(|(_, here)| *here == core.pid);
             let known = inside.map(|(inside, _)| *inside);
-            stories.extend(self.read(core, known, processor.as_ref()));
+            stories.extend(self.read(core, known, &ran));
         }
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
-                stories.extend(self.read(core, None, processor.as_ref()));
+                stories.extend(self.read(core, None, &ran));
             }
             for thread in &mut hang.threads {
                 let known = stories.iter().flat_map(|story| &story.threads);
@@ -142,7 +146,7 @@ impl Collector {
         }
         for process in &mut seen.residue.leaked {
             if let Some(core) = &mut process.core {
-                stories.extend(self.read(core, None, processor.as_ref()));
+                stories.extend(self.read(core, None, &ran));
             }
         }
         if !stories.is_empty()
@@ -154,18 +158,13 @@ impl Collector {
     }
 
     /// Reads a core, of a process that may have another number in its container.
-    fn read(
-        &self,
-        core: &mut CoreSeen,
-        inside: Option<i32>,
-        processor: Option<&BTreeSet<String>>,
-    ) -> Option<Autopsy> {
+    fn read(&self, core: &mut CoreSeen, inside: Option<i32>, ran: &Ran<'_>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
         let read = {
             let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.ran_on(processor.cloned());
+            examiner.ran(ran.folder, ran.processor.clone());
             examiner.examine(Path::new(core.file.as_os_str()))
         };
         match read {
@@ -184,6 +183,12 @@ impl Collector {
             }
         }
     }
+}
+
+/// Where the processes of a trial ran.
+struct Ran<'a> {
+    folder: &'a Path,
+    processor: Option<BTreeSet<String>>,
 }
 
 /// Returns the flags of the processor that a main process runs on, where that is one that

@@ -11,6 +11,7 @@ pub use killer::killer;
 pub use signature::signature;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::model::{
     ActorSeen, Casualty, ContainerSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation,
@@ -22,13 +23,24 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     if let Some(void) = void(rules, variant, seen) {
         return Outcome::Void(void);
     }
-    let Some(kind) = failure(rules, variant, seen) else {
+    let shown = failure(rules, variant, seen).into_iter();
+    // Whatever else became of it, a trial may have written or left behind what is looked for.
+    let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
+    let mut failures = kinds.map(|kind| {
+        let signature = signature(&kind, variant, seen);
+        Box::new(Failure { kind, signature })
+    });
+    let Some(failure) = failures.next() else {
         return Outcome::Pass;
     };
-    let signature = signature(&kind, variant, seen);
-    let failure = Box::new(Failure { kind, signature });
-    if rules.only.is_empty() || rules.only.iter().any(|only| only.covers(&failure)) {
+    let is_the_bug = |failure: &Failure| {
+        rules.only.is_empty() || rules.only.iter().any(|only| only.covers(failure))
+    };
+    if is_the_bug(&failure) {
         return Outcome::Fail(failure);
+    }
+    if let Some(besides) = failures.find(|failure| is_the_bug(failure)) {
+        return Outcome::Fail(besides);
     }
     // A name that rests on the stack is not found where there is none: that says nothing.
     let by_name = |only: &Only| matches!(only, Only::Signature(_));
@@ -102,16 +114,8 @@ fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> b
 }
 
 fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
-    let matched = |from: usize, to: usize| {
-        seen.matched
-            .iter()
-            .any(|(rule, _)| (from..to).contains(rule))
-    };
-    let (fail_rules, all_rules) = (
-        rules.fail_if_out.len(),
-        rules.fail_if_out.len() + rules.ok_if_out.len(),
-    );
-    let excused = matched(fail_rules, all_rules);
+    let excuses = rules.fail_if_out.len()..rules.fail_if_out.len() + rules.ok_if_out.len();
+    let excused = matched(seen, &excuses);
 
     // Of several copies the one that says most: a signal more than a code, both more than a hang.
     let ending = mains(variant, seen)
@@ -149,11 +153,21 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
             Kind::Gone
         });
     }
-    if matched(0, fail_rules) {
-        return Some(Kind::Output);
-    }
+    None
+}
+
+fn written(rules: &Rules, seen: &Observation) -> Option<Kind> {
+    matched(seen, &(0..rules.fail_if_out.len())).then_some(Kind::Output)
+}
+
+fn left(rules: &Rules, seen: &Observation) -> Option<Kind> {
     let leaked = !seen.residue.leaked.is_empty();
     (leaked && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
+}
+
+/// True where the output matched one of these rules.
+fn matched(seen: &Observation, rules: &Range<usize>) -> bool {
+    seen.matched.iter().any(|(rule, _)| rules.contains(rule))
 }
 
 /// Returns the crash of another process of the trial, behind a main process that ended
@@ -549,5 +563,20 @@ mod tests {
         assert_eq!(outcome(&lenient, &seen), "pass");
         seen.actors[0].ending = Ending::Exited(3);
         assert_eq!(outcome(&Rules::default(), &seen), "fail: exit 3");
+    }
+
+    #[test]
+    fn what_is_looked_for_is_found_behind_another_failure() {
+        let mut seen = saw(&[Ending::Exited(3)]);
+        seen.residue.leaked = vec![ProcessSeen::default()];
+        seen.matched = vec![(0, "lost it".to_owned())];
+        let looking_for = |only| Rules {
+            only: vec![only],
+            fail_if_out: vec!["lost".to_owned()],
+            ..Rules::default()
+        };
+        assert_eq!(outcome(&looking_for(Only::Leak), &seen), "fail: leak");
+        assert_eq!(outcome(&looking_for(Only::Output), &seen), "fail: output");
+        assert_eq!(outcome(&looking_for(Only::Hang), &seen), "other: exit 3");
     }
 }

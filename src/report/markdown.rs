@@ -274,16 +274,8 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
             words::seconds(took.max),
         ));
     }
-    let mtbf = variant.time_between_failures;
-    if let (Some(mean), Some(high)) = (mtbf.mean, mtbf.high) {
-        facts.push(format!(
-            "One failure in {} of trial time ({} % interval {} .. {})",
-            words::seconds(mean),
-            report.confidence,
-            words::seconds(mtbf.low),
-            words::seconds(high),
-        ));
-    }
+    let pace = words::pace(&variant.time_between_failures, report.confidence);
+    facts.extend(pace.map(|pace| capital(&pace)));
     if variant.leaked_processes > 0 {
         facts.push(format!(
             "Left behind and killed: {} of {}",

@@ -1,6 +1,6 @@
 //! Numbers and words as they are shown everywhere.
 
-use super::{Basis, Variant};
+use super::{Basis, Mtbf, Variant};
 use crate::model::Void;
 use crate::policy::{Standing, StopRule, Verdict};
 use std::fmt::Write as _;
@@ -198,6 +198,19 @@ pub fn headline(variant: &Variant, confidence: f64) -> String {
         Some(untold) => format!("{rate}, but for {untold} that may be failures of it, too"),
         None => rate,
     }
+}
+
+/// Says how often it fails in time; nothing where that is not known.
+pub fn pace(between: &Mtbf, confidence: f64) -> Option<String> {
+    let an_hour = |every: f64| number(3600.0 / every);
+    let (mean, high) = (between.mean?, between.high?);
+    Some(format!(
+        "one failure in {} of trial time: {} an hour ({confidence} % interval {} .. {})",
+        seconds(mean),
+        an_hour(mean),
+        an_hour(high),
+        an_hour(between.low),
+    ))
 }
 
 fn rate(variant: &Variant, confidence: f64) -> String {

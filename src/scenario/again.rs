@@ -7,7 +7,7 @@ use super::{
 use crate::model::{ActorPlan, Only, Plan, Question, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A word of a command is no text, so that no scenario can say it.
@@ -118,6 +118,28 @@ impl Scenario {
             }
         }
         Ok(said)
+    }
+
+    /// Moves the main processes to another folder, and leaves the commands around the trials where they were.
+    pub fn move_to(&mut self, other: &Path) {
+        let mains = self.actors.iter_mut().filter(|actor| actor.role.decides());
+        let own = mains.filter_map(|actor| actor.cwd.take()).last();
+        let Some(folder) = self.cwd.take().or(own).filter(|folder| folder != other) else {
+            return;
+        };
+        let folder = folder.to_string_lossy();
+        let Ok(folder) = shlex::try_quote(&folder) else {
+            return;
+        };
+        let hooks = [
+            &mut self.setup,
+            &mut self.prepare,
+            &mut self.conclude,
+            &mut self.cleanup,
+        ];
+        for line in hooks.into_iter().flatten() {
+            *line = format!("cd {folder} || exit\n{line}");
+        }
     }
 }
 

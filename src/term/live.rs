@@ -94,7 +94,14 @@ impl Live {
         }
     }
 
-    fn ended(&mut self, id: TrialId, of: &str, seen: &Observation, outcome: &Outcome) {
+    fn ended(
+        &mut self,
+        state: &State,
+        id: TrialId,
+        of: &str,
+        seen: &Observation,
+        outcome: &Outcome,
+    ) {
         let time = words::seconds(seen.elapsed.as_secs_f64());
         let text = match outcome {
             Outcome::Fail(failure) => {
@@ -142,6 +149,9 @@ impl Live {
             "  {:<6} {of}{text}  {time}{words}",
             id.to_string()
         ));
+        if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
+            self.line(&format!("         killed by: {killer}"));
+        }
         for leaked in seen.residue.leaked.iter().take(3) {
             let command: Vec<String> = leaked.command.iter().map(ToString::to_string).collect();
             self.line(&format!(
@@ -234,10 +244,7 @@ impl Sink for Live {
                     let name = words::sanitize(&state.plan.variant(of).name);
                     format!("{}  ", style(name).bold())
                 });
-                self.ended(*trial, &of, seen, outcome);
-                if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
-                    self.line(&format!("         killed by: {killer}"));
-                }
+                self.ended(state, *trial, &of, seen, outcome);
             }
             Event::CaptureBegun { .. } => self.line(
                 "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
@@ -321,9 +328,8 @@ fn narrowed(state: &State) -> Option<String> {
     let group = search.known.likeliest();
     let best = &places[group.last.min(all - 1)].name;
     Some(format!(
-        "{} of {} left, {} {} %",
+        "{} of {all} left, {} {} %",
         left.len(),
-        all - 1,
         words::sanitize(best),
         words::percent(group.mass),
     ))

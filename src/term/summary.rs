@@ -18,6 +18,7 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
     let mut out = String::new();
     if let Some(Answer::Compare(_)) = &report.answer {
         out.push_str(&table::variants(report));
+        caught(&mut out, report);
     }
     if let Some(Answer::Bisect(answer)) = &report.answer {
         out.push_str(&table::points(answer));
@@ -33,6 +34,9 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
         let _ = writeln!(out, "  {}", tally(variant));
         let _ = writeln!(out, "  {}", rate(report, variant));
         kinds(&mut out, variant);
+        if let Some(pace) = words::pace(&variant.time_between_failures, report.confidence) {
+            let _ = writeln!(out, "    {pace}");
+        }
         for line in variant.load.iter().flat_map(LoadTotals::lines) {
             let _ = writeln!(out, "    {}", words::sanitize(&line));
         }
@@ -181,6 +185,36 @@ fn kinds(out: &mut String, variant: &Variant) {
             words::seconds(pass.max),
             words::seconds(fail.p50),
             words::seconds(fail.max),
+        );
+    }
+}
+
+/// Names what was caught after a comparison, each with the variants it was caught of.
+fn caught(out: &mut String, report: &Report) {
+    let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
+    for variant in &report.variants {
+        let groups = groups(variant);
+        let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+        for one in captured(variant).iter().filter(|one| !shown(one)) {
+            match found.iter_mut().find(|(known, ..)| known.id == one.id) {
+                Some((_, trials, names)) => {
+                    trials.extend(&one.trials);
+                    names.push(&variant.name);
+                }
+                None => found.push((one, one.trials.clone(), vec![&variant.name])),
+            }
+        }
+    }
+    for (what, mut trials, names) in found {
+        trials.sort_unstable();
+        let _ = writeln!(
+            out,
+            "  {} {}: {}   {}  {}",
+            style("caught later, with").dim(),
+            words::sanitize(&names.join(", ")),
+            style(words::sanitize(&what.title)).red(),
+            style(&what.id).dim(),
+            words::trials(&trials, LISTED),
         );
     }
 }

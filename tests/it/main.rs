@@ -13,5 +13,6 @@ mod loop_and_fold;
 mod making;
 mod packages;
 mod ramp;
+mod scenarios;
 mod slot;
 mod victim;

@@ -326,6 +326,43 @@ fn compile(sandbox: &Sandbox, name: &str, flags: &[&str]) -> String {
 }
 
 #[test]
+fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("there")).unwrap();
+    sandbox.write(
+        "there/scene.toml",
+        "command = ['false']\nsetup = 'pwd > setup.txt'\nruns = 3\n",
+    );
+    assert_eq!(
+        sandbox
+            .provoke(&["scenario", "there/scene.toml", "-q"])
+            .code,
+        Some(1)
+    );
+    let again = [
+        "confirm",
+        "-q",
+        "--baseline",
+        "last",
+        "--",
+        "sh",
+        "-c",
+        "pwd > trial.txt",
+    ];
+    std::fs::remove_file(sandbox.path("there/setup.txt")).unwrap();
+    assert_eq!(sandbox.provoke(&again).code, Some(0));
+    let whole = |name: &str| sandbox.path(name).canonicalize().unwrap();
+    assert_eq!(
+        sandbox.read("there/setup.txt").trim(),
+        whole("there").to_str().unwrap()
+    );
+    assert_eq!(
+        sandbox.read("trial.txt").trim(),
+        whole("").to_str().unwrap()
+    );
+}
+
+#[test]
 fn another_bug_is_neither_for_nor_against_a_fix() {
     let sandbox = Sandbox::new();
     for build in ["old", "new", "again"] {

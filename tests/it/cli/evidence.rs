@@ -10,7 +10,7 @@ fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str]) -> Strin
     let file = sandbox.write(&format!("{name}.c"), source);
     let program = sandbox.path(name);
     let mut cc = Command::new("cc");
-    cc.args(flags).arg("-w").arg(file).arg("-o").arg(&program);
+    cc.arg("-w").arg(file).args(flags).arg("-o").arg(&program);
     assert!(cc.status().unwrap().success());
     program.to_str().unwrap().to_owned()
 }
@@ -234,6 +234,71 @@ fn an_instruction_that_the_processor_lacks_is_named_and_a_deliberate_trap_is_not
         titles_of_trap[0].contains("deliberate trap"),
         "{titles_of_trap:?}"
     );
+}
+
+const SEARCH: &str = r#"
+    #include <immintrin.h>
+    __attribute__((target("avx2"))) int search(const int *p) {
+        __m256i sum = _mm256_add_epi32(_mm256_loadu_si256((void *) p), _mm256_loadu_si256((void *) (p + 8)));
+        return _mm256_extract_epi32(sum, 0);
+    }
+"#;
+const SEARCHER: &str = r#"
+    int search(const int *p);
+    int data[16];
+    int main(void) { return search(data); }
+"#;
+
+#[test]
+fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
+    let sandbox = Sandbox::new();
+    // Where code and the headers of the file are in one segment, QEMU leaves both out.
+    let one_segment = "-Wl,-z,noseparate-code";
+    let library = compile(
+        &sandbox,
+        "libsearch.so",
+        SEARCH,
+        &[
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libsearch.so",
+            one_segment,
+        ],
+    );
+    let program = compile(
+        &sandbox,
+        "searcher",
+        SEARCHER,
+        &["-O1", one_segment, &library],
+    );
+    // Relative to the folder that the trial runs in.
+    let relative = std::path::Path::new(&program)
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let (report, said) = sandbox.report(&[
+        "-n",
+        "1",
+        "--capture",
+        "on",
+        "-e",
+        "LD_LIBRARY_PATH=.",
+        "--",
+        "qemu-x86_64",
+        "-cpu",
+        "SandyBridge",
+        relative,
+    ]);
+    let (titles, _) = titles(&report);
+    assert!(titles[0].contains("needs AVX2"), "{titles:?} {said}");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        told.contains("search") && told.contains("searcher") && told.contains("main"),
+        "{told}"
+    );
+    assert!(!told.contains("which files were mapped"), "{told}");
 }
 
 const DEADLOCK: &str = r#"

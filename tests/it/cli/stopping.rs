@@ -88,6 +88,7 @@ fn the_whole_first_screen() {
       2/10 failed: 20 % (95 % interval 2.5 .. 55.6 %)
         2x exit 1: the program reported failure   #3 #7
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
+        one failure in TIME of trial time: N an hour (INTERVAL)
       evidence: provoke-out/RUN/trials/
       a fix will need 33 clean trials: provoke confirm --baseline RUN
       one again: provoke replay RUN#3
@@ -114,6 +115,7 @@ fn ticks_and_crosses_come_in_order() {
       2/4 failed: 50 % (95 % interval 6.8 .. 93.2 %)
         2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
+        one failure in TIME of trial time: N an hour (INTERVAL)
       evidence: provoke-out/RUN/trials/
       a fix will need 12 clean trials: provoke confirm --baseline RUN
       one again: provoke replay RUN#2

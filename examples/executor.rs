@@ -1,0 +1,115 @@
+//! Trials of one's own kind: an executor that runs Rust code instead of processes.
+//!
+//! Two threads count together, and do not quite agree on how. What is seen of a trial goes in as an
+//! `Observation`; that it is judged, counted, grouped and stopped at the right time comes for free.
+//!
+//!     cargo run --example executor
+
+use provoke::driver::{Driver, drive};
+use provoke::exec::{Answer, Executor, Halt};
+use provoke::model::{
+    ActorSeen, Ending, Event, FORMAT, Host, Lane, Observation, Plan, Survey, Trial,
+};
+use provoke::policy;
+use provoke::report::{Report, words};
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Instant;
+use tokio::sync::{mpsc, watch};
+
+/// How far each thread counts.
+const EACH: u32 = 2_000;
+
+/// Counts with two threads; returns how far they came, and what the program would have said.
+fn count() -> (u32, String) {
+    let (counter, both) = (AtomicU32::new(0), Barrier::new(2));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                both.wait();
+                for _ in 0..EACH {
+                    // The bug: the other thread may come between the two.
+                    let seen = counter.load(Ordering::Relaxed);
+                    counter.store(seen + 1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let counted = counter.into_inner();
+    (counted, format!("counted to {counted}"))
+}
+
+struct Threads;
+
+impl Executor for Threads {
+    fn run(&self, _: Trial, _: watch::Receiver<Halt>) -> Answer<Observation> {
+        Box::pin(async {
+            let begun = Instant::now();
+            let (counted, words) = count();
+            let main = ActorSeen {
+                ending: Ending::Exited((counted != 2 * EACH).into()),
+                last_words: if counted == 2 * EACH {
+                    String::new()
+                } else {
+                    words
+                },
+                ..ActorSeen::default()
+            };
+            Observation {
+                elapsed: begun.elapsed(),
+                actors: vec![main],
+                ..Observation::default()
+            }
+        })
+    }
+
+    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What a scenario file would say; the command is never run here.
+fn plan() -> Plan {
+    let scenario: Scenario = toml::from_str("command = ['count']\nruns = 500").expect("a scenario");
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: PathBuf::from("."),
+        seed: 1,
+        baseline: None,
+        searched: None,
+    };
+    scenario.plan(around).expect("a plan")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut state = State::begin(Event::RunStarted {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: "threads".to_owned(),
+        plan: Box::new(plan()),
+        survey: Survey::default(),
+        host: Host::default(),
+        at: 0,
+    })
+    .expect("a journal begins with this event");
+    let (_keep, mut signals) = mpsc::unbounded_channel();
+    drive(&mut Driver {
+        policy: policy::of(&state.plan),
+        state: &mut state,
+        executor: Arc::new(Threads),
+        sinks: Vec::new(),
+        signals: &mut signals,
+        evidence: PathBuf::new(),
+    })
+    .await;
+    let report = Report::new(&state, true);
+    println!(
+        "{}",
+        words::headline(&report.variants[0], report.confidence)
+    );
+}

@@ -1,0 +1,40 @@
+//! Reading a journal: which failures a run saw, and how long they took beside what passed.
+//!
+//!     cargo run --example journal -- provoke-out/last
+
+use provoke::model::{Event, Outcome};
+use provoke::policy;
+use provoke::store::{self, Folder, default_root};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "last".to_owned());
+    let folder = Folder::find(&name, &default_root())?;
+    let mut took: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
+    let state = store::read(&folder.journal(), policy::is_done, |event, state| {
+        let Event::TrialFinished { seen, outcome, .. } = event else {
+            return;
+        };
+        if state.capturing {
+            // Run to catch evidence: no part of what was measured.
+            return;
+        }
+        let what = match outcome {
+            Outcome::Pass => "pass".to_owned(),
+            Outcome::Fail(failure) | Outcome::Other(failure) => failure.signature.title.clone(),
+            Outcome::Void(why) => why.to_string(),
+        };
+        took.entry(what).or_default().push(seen.elapsed);
+    })?;
+    println!("{}", state.run);
+    for (what, mut times) in took {
+        times.sort_unstable();
+        println!(
+            "{:>6}  {:>9.1?}  {what}",
+            times.len(),
+            times[times.len() / 2]
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! A question of one's own: how long is the longest series of passes before the tenth failure?
+//!
+//! A policy sees what is known and says what to do next; it keeps nothing itself. It is tried here on a
+//! world in which every seventh trial fails, on average, in time that only seems to pass.
+//!
+//!     cargo run --example policy
+
+use provoke::driver::{Driver, drive};
+use provoke::exec::Fake;
+use provoke::model::{
+    ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Survey, Trial, VariantId,
+};
+use provoke::policy::{Policy, Step, StopRule, Verdict};
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::{Sink, State};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const FAILURES: u64 = 10;
+
+/// Runs trials until ten have failed.
+struct UntilTen;
+
+impl Policy for UntilTen {
+    fn next(&self, state: &State) -> Step {
+        match state.tally(VariantId(0)).failures {
+            FAILURES.. => Step::Done,
+            _ if state.budget_spent => Step::Done,
+            _ => Step::Launch(VariantId(0)),
+        }
+    }
+
+    fn verdict(&self, state: &State) -> Verdict {
+        match state.tally(VariantId(0)).failures {
+            0 => Verdict::Undecided,
+            _ => Verdict::Failing,
+        }
+    }
+
+    fn stop_rule(&self, _: &State, _: VariantId) -> StopRule {
+        StopRule::KthFailure
+    }
+
+    fn left(&self, _: &State) -> Option<u64> {
+        None
+    }
+}
+
+/// Listens to what happens, as the live line and the journal do.
+#[derive(Default)]
+struct Series {
+    now: u64,
+    longest: u64,
+}
+
+impl Sink for Series {
+    fn event(&mut self, event: &Event, _: &State) {
+        if let Event::TrialFinished { outcome, .. } = event {
+            self.now = match outcome {
+                Outcome::Pass => self.now + 1,
+                _ => 0,
+            };
+            self.longest = self.longest.max(self.now);
+        }
+    }
+}
+
+/// One in seven fails; which ones, the seed of the trial says.
+fn world(trial: &Trial) -> (Duration, Observation) {
+    let main = ActorSeen {
+        ending: Ending::Exited(trial.seed.is_multiple_of(7).into()),
+        ..ActorSeen::default()
+    };
+    let seen = Observation {
+        actors: vec![main],
+        ..Observation::default()
+    };
+    (Duration::from_secs(60), seen)
+}
+
+fn main() {
+    let scenario: Scenario =
+        toml::from_str("command = ['x']\nruns = 1_000_000").expect("a scenario");
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: PathBuf::from("."),
+        seed: 1,
+        baseline: None,
+        searched: None,
+    };
+    let mut state = State::begin(Event::RunStarted {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: "series".to_owned(),
+        plan: Box::new(scenario.plan(around).expect("a plan")),
+        survey: Survey::default(),
+        host: Host::default(),
+        at: 0,
+    })
+    .expect("a journal begins with this event");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let mut series = Series::default();
+    runtime.block_on(async {
+        let (_keep, mut signals) = mpsc::unbounded_channel();
+        drive(&mut Driver {
+            state: &mut state,
+            policy: &UntilTen,
+            executor: Arc::new(Fake::new(world)),
+            sinks: vec![&mut series],
+            signals: &mut signals,
+            evidence: PathBuf::new(),
+        })
+        .await;
+    });
+    let tally = state.tally(VariantId(0));
+    println!(
+        "{} of {} failed; the longest series of passes was {}",
+        tally.failures,
+        tally.trials(),
+        series.longest,
+    );
+}

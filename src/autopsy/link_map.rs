@@ -1,0 +1,95 @@
+//! The files that the dynamic loader had mapped, from its own list in the memory of the process.
+//!
+//! Emulators write cores without the kernel's list of mapped files. The loader keeps one for debuggers:
+//! the program's dynamic section leads to it.
+
+use super::Settings;
+use super::bytes::{text, u64_at};
+use super::dump::Dump;
+use super::elf::Layout;
+use super::notes::{MappedFile, Notes};
+use crate::sys::files;
+
+/// Address of the program headers of the program itself.
+const AT_PHDR: u64 = 3;
+/// Address of the name by which the program was started.
+const AT_EXECFN: u64 = 31;
+/// In a dynamic section: where the loader's list begins.
+const DT_DEBUG: u64 = 21;
+/// A list in a broken memory may go in a circle.
+const MOST_FILES: usize = 1 << 12;
+const MOST_ENTRIES: u64 = 256;
+const LONGEST_PATH: usize = 4096;
+
+/// The files, each with the places of its parts.
+pub(super) fn files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<MappedFile> {
+    let mut found = Vec::new();
+    let Some((program, mut next)) = list(notes, dump, settings) else {
+        return found;
+    };
+    for number in 0..MOST_FILES {
+        let Some([bias, name, dynamic, behind]) = words(dump, next) else {
+            break;
+        };
+        let named = match number {
+            0 => Some(program.clone()),
+            _ => path(dump, name, settings),
+        };
+        let known = named.as_deref().and_then(|path| layout(settings, path));
+        // A file that was replaced has its dynamic section elsewhere, as a rule.
+        let is_same =
+            |layout: &Layout| layout.dynamic.map(|at| at.wrapping_add(bias)) == Some(dynamic);
+        if let (Some(path), Some(layout)) = (named, known.filter(is_same)) {
+            found.extend(layout.parts(bias).map(|(start, end, offset)| MappedFile {
+                start,
+                end,
+                offset,
+                path: path.clone(),
+            }));
+        }
+        next = behind;
+    }
+    found.sort_by_key(|file| file.start);
+    found
+}
+
+/// The program, and the first entry of the list, which is the program's own.
+fn list(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(String, u64)> {
+    let program = path(dump, notes.told(AT_EXECFN)?, settings)?;
+    let layout = match &settings.program {
+        Some(elsewhere) => Layout::read(files::program(elsewhere).ok()?)?,
+        None => layout(settings, &program)?,
+    };
+    let bias = notes.told(AT_PHDR)?.wrapping_sub(layout.headers?);
+    let dynamic = layout.dynamic?.wrapping_add(bias);
+    let mut entries = (0..MOST_ENTRIES).map_while(|number| {
+        let [tag, value] = words(dump, dynamic.checked_add(16 * number)?)?;
+        (tag != 0).then_some((tag, value))
+    });
+    let (_, debug) = entries.find(|(tag, _)| *tag == DT_DEBUG)?;
+    let [_version, first] = words(dump, debug)?;
+    Some((program, first))
+}
+
+fn layout(settings: &Settings, path: &str) -> Option<Layout> {
+    Layout::read(files::program(&settings.place(path)).ok()?)
+}
+
+fn words<const N: usize>(dump: &Dump, address: u64) -> Option<[u64; N]> {
+    let mut words = [0; N];
+    let mut bytes = vec![0; 8 * N];
+    (address != 0 && dump.memory(address, &mut bytes) == bytes.len()).then_some(())?;
+    for (number, word) in words.iter_mut().enumerate() {
+        *word = u64_at(&bytes, 8 * number)?;
+    }
+    Some(words)
+}
+
+/// A path as the process would have written it in full.
+fn path(dump: &Dump, address: u64, settings: &Settings) -> Option<String> {
+    let mut bytes = vec![0; LONGEST_PATH];
+    let size = dump.memory(address, &mut bytes);
+    let path = text(&bytes[..size]);
+    let whole = settings.folder.join(&path).to_string_lossy().into_owned();
+    (!path.is_empty()).then_some(whole)
+}

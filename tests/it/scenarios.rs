@@ -1,0 +1,292 @@
+//! The stories under `scenarios/`, each run to its end by the real program, and what it must say.
+//!
+//! Some take long, or install libraries from a registry of packages: `cargo test -- --ignored scenarios`.
+
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a scenario must come to.
+struct Scene {
+    file: &'static str,
+    /// Said besides.
+    args: &'static [&'static str],
+    code: i32,
+    /// Patterns of which each must be in what it says.
+    says: &'static [&'static str],
+}
+
+const fn scene(
+    file: &'static str,
+    args: &'static [&'static str],
+    code: i32,
+    says: &'static [&'static str],
+) -> Scene {
+    Scene {
+        file,
+        args,
+        code,
+        says,
+    }
+}
+
+const VICTIM: &[Scene] = &[scene("victim/scenario.toml", &[], 0, &[r"/60 failed"])];
+
+const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
+    "illegal-instruction/scenario.toml",
+    &[],
+    1,
+    &[
+        r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
+        r"SIGILL: vpsubd needs AVX2; this CPU lacks it",
+    ],
+)];
+
+// A race, so it is run until it shows.
+const CHECKPOINT_RACE: &[Scene] = &[scene(
+    "checkpoint-race/scenario.toml",
+    &["--max-fail", "1", "--runs", "400"],
+    0,
+    &[r"SIG(ABRT|SEGV)", "an hour"],
+)];
+
+// Nine clients never crash it. Ten do, where the machine lets them meet; it may take one or two more.
+const MODEL_API: &[Scene] = &[
+    scene(
+        "model-api/scenario.toml",
+        &[],
+        0,
+        &[r"threshold: between 9 and 1[0-2]"],
+    ),
+    scene(
+        "model-api/fixed.toml",
+        &[],
+        0,
+        &[r"THE FIX HOLDS at 95 %: repaired fails less often"],
+    ),
+];
+
+const UNUSED_IMPORT: &[Scene] = &[
+    scene(
+        "unused-import/scenario.toml",
+        &["-j", "2"],
+        0,
+        &[r"`import torch` \(line 14\) is needed; without it 0/"],
+    ),
+    scene(
+        "unused-import/table.toml",
+        &["-j", "2", "-q", "--style", "ticks"],
+        0,
+        &[r"3/30 failed: 10 %"],
+    ),
+    scene(
+        "unused-import/confirm.toml",
+        &["-j", "2"],
+        0,
+        &[r"FIXED at 95 %: 50 clean trials against 3/30"],
+    ),
+    scene(
+        "unused-import/confirm.toml",
+        &["-j", "2", "--runs", "30"],
+        3,
+        &[r"not yet: 30 clean trials against 3/30: p = 0\.12"],
+    ),
+];
+
+const LEAKED_DAEMONS: &[Scene] = &[scene(
+    "leaked-daemons/scenario.toml",
+    &[],
+    1,
+    &[r"it fails where data=stream and run=driver and schema=wrong, in 2 of 16"],
+)];
+
+const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
+    scene(
+        "illegal-instruction-faiss/scenario.toml",
+        &[],
+        1,
+        &[
+            r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
+            r"SIGILL: vinserti128 needs AVX2; this CPU lacks it, in _swigfaiss\.so",
+        ],
+    ),
+    scene(
+        "illegal-instruction-faiss/bisect.toml",
+        &[],
+        0,
+        &[r"1\.6\.3 is the last that fails, 1\.6\.4 the first that does not"],
+    ),
+];
+
+const MAPPED_FILE: &[Scene] = &[scene(
+    "mapped-file/scenario.toml",
+    &[],
+    0,
+    &[r"0\.7\.0 is the last that fails, 0\.8\.0 the first that does not"],
+)];
+
+const MODEL_API_MAGIC: &[Scene] = &[
+    scene(
+        "model-api-magic/scenario.toml",
+        &[],
+        0,
+        &[r"threshold: between 1 and [2-4]"],
+    ),
+    scene(
+        "model-api-magic/fixed.toml",
+        &[],
+        0,
+        &[r"THE FIX HOLDS at 95 %"],
+    ),
+];
+
+const LEAKED_DAEMONS_POOL: &[Scene] = &[scene(
+    "leaked-daemons-pool/scenario.toml",
+    &[],
+    1,
+    &[r"it fails where helpers=executor or manager"],
+)];
+
+const TWO_ENVIRONMENTS: &[Scene] = &[scene(
+    "two-environments/scenario.toml",
+    &[],
+    0,
+    &[r"`idna 3\.6 -> 3\.10` is needed; without it 0/"],
+)];
+
+const UNUSED_IMPORT_TORCH: &[Scene] = &[
+    scene(
+        "unused-import-torch/scenario.toml",
+        &[],
+        0,
+        &[r"`import torch` .*is needed"],
+    ),
+    scene(
+        "unused-import-torch/bisect.toml",
+        &[],
+        0,
+        &[r"0\.14\.0 is the last that fails"],
+    ),
+];
+
+const MODEL_API_TORCH: &[Scene] = &[
+    scene(
+        "model-api-torch/scenario.toml",
+        &[],
+        0,
+        &[r"threshold: between 1 and 2"],
+    ),
+    scene(
+        "model-api-torch/fixed.toml",
+        &[],
+        0,
+        &[r"THE FIX HOLDS at 95 %"],
+    ),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+}
+
+/// Runs all scenes of a story, one after the other: they share a folder and a port.
+fn play(scenes: &[Scene]) {
+    let runs = tempfile::tempdir().unwrap();
+    for (number, scene) in scenes.iter().enumerate() {
+        let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
+        provoke
+            .arg("scenario")
+            .arg(folder().join(scene.file))
+            .args(["--seed", "1"])
+            .args(scene.args)
+            .arg("--out")
+            .arg(runs.path().join(number.to_string()))
+            .stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            // Where these tests are trials themselves.
+            if name.to_string_lossy().starts_with("PROVOKE_") {
+                provoke.env_remove(name);
+            }
+        }
+        let said = provoke.output().unwrap();
+        let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!(said.status.code(), Some(scene.code), "{out}{err}");
+        for pattern in scene.says {
+            assert!(
+                Regex::new(pattern).unwrap().is_match(&out),
+                "{pattern}\n{out}{err}"
+            );
+        }
+    }
+}
+
+/// One test for each story, which plays it.
+macro_rules! stories {
+    ($($(#[$about:meta])* $name:ident = $scenes:ident;)*) => {
+        const ALL: &[&[Scene]] = &[$($scenes),*];
+        $(
+            $(#[$about])*
+            #[test]
+            fn $name() {
+                play($scenes);
+            }
+        )*
+    };
+}
+
+stories! {
+    victim = VICTIM;
+    illegal_instruction = ILLEGAL_INSTRUCTION;
+    unused_import = UNUSED_IMPORT;
+    #[ignore = "a race: takes as long as it takes"]
+    checkpoint_race = CHECKPOINT_RACE;
+    #[ignore = "takes half a minute"]
+    leaked_daemons = LEAKED_DAEMONS;
+    #[ignore = "needs the machine for itself: clients must meet"]
+    model_api = MODEL_API;
+    #[ignore = "takes half a minute"]
+    leaked_daemons_pool = LEAKED_DAEMONS_POOL;
+    #[ignore = "installs packages"]
+    mapped_file = MAPPED_FILE;
+    #[ignore = "installs packages"]
+    two_environments = TWO_ENVIRONMENTS;
+    #[ignore = "installs packages; takes a minute"]
+    model_api_magic = MODEL_API_MAGIC;
+    #[ignore = "installs packages, for CPython 3.7; takes two minutes"]
+    illegal_instruction_faiss = ILLEGAL_INSTRUCTION_FAISS;
+    #[ignore = "installs 1.2 GB of packages, for CPython 3.7"]
+    unused_import_torch = UNUSED_IMPORT_TORCH;
+    #[ignore = "installs 2.4 GB of packages, for CPython 3.7; takes many minutes"]
+    model_api_torch = MODEL_API_TORCH;
+}
+
+#[test]
+fn every_scenario_is_played_and_listed() {
+    let played: BTreeSet<PathBuf> = ALL
+        .iter()
+        .flat_map(|scenes| scenes.iter())
+        .map(|scene| folder().join(scene.file))
+        .collect();
+    let list = fs::read_to_string(folder().join("README.md")).unwrap();
+    let stories = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = stories.filter(|story| story.is_dir()).flat_map(|story| {
+        let files = fs::read_dir(story).unwrap();
+        files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    });
+    let is_scenario = |file: &PathBuf| {
+        file.extension()
+            .is_some_and(|extension| extension == "toml")
+    };
+    for file in files.filter(is_scenario) {
+        assert!(played.contains(&file), "{} is not played", file.display());
+        let name = file.strip_prefix(folder()).unwrap();
+        let command = format!("provoke scenario scenarios/{}", name.display());
+        assert!(
+            list.contains(&command),
+            "scenarios/README.md lacks `{command}`"
+        );
+    }
+}
