@@ -1,19 +1,21 @@
-//! `diff`: what differs between the surroundings of two runs.
+//! `diff`: what differs between the surroundings of two runs, or parts many.
 
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
 use crate::state::State;
+use crate::stats;
 use crate::store::{self, Folder, default_root};
-use crate::survey::{Compared, Difference, Group, Run, Side, differences};
+use crate::survey::{Compared, Difference, Group, Parted, Run, Side, differences, partings};
 use crate::term;
 use clap::Args;
 
-/// Show what differs between the surroundings of two runs, the most suspicious first
+/// Show what differs between the surroundings of runs, the most suspicious first
 ///
 /// Compares the builds of the program and of its libraries, the packages of its language, the
-/// environment, limits, kernel settings and machines. It ends with 0 when nothing differs that
-/// may matter, and with 1 otherwise.
+/// environment, limits, kernel settings and machines. Of three runs or more, from several machines for
+/// instance, it shows what parts those that failed from those that did not. It ends with 0 when nothing
+/// differs that may matter, and with 1 otherwise.
 #[derive(Args)]
 pub(super) struct Diff {
     /// A run: its folder, its name or the beginning or end of it, or `last`
@@ -22,6 +24,9 @@ pub(super) struct Diff {
     /// Another one
     #[arg(value_name = "RUN")]
     right: String,
+    /// More of them
+    #[arg(value_name = "RUN")]
+    more: Vec<String>,
     /// Show everything: long lists, what hardly matters, and values that may be secrets
     #[arg(long)]
     all: bool,
@@ -32,6 +37,9 @@ pub(super) struct Diff {
 
 impl Diff {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
+        if !self.more.is_empty() {
+            return self.part();
+        }
         let (left, right) = (read(&self.left)?, read(&self.right)?);
         let found = differences(side(&left), side(&right)).into_iter();
         let found: Vec<Difference> = found
@@ -51,6 +59,51 @@ impl Diff {
         };
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(if matters { Exit::OtherWay } else { Exit::Hoped })
+    }
+}
+
+impl Diff {
+    /// Holds those that failed against the others.
+    fn part(self) -> Result<Exit, CliError> {
+        let names = [self.left, self.right].into_iter().chain(self.more);
+        let states = names
+            .map(|name| read(&name))
+            .collect::<Result<Vec<State>, _>>()?;
+        let runs: Vec<Run> = states.iter().map(about).collect();
+        if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
+            let error =
+                anyhow::anyhow!("no trial of the run {} counts: it says neither", empty.run);
+            return Err(CliError::usage(error).hinted("leave it out"));
+        }
+        let failed = |run: &Run| run.failures > 0;
+        let sides: Vec<_> = states
+            .iter()
+            .map(side)
+            .zip(runs.iter().map(failed))
+            .collect();
+        let failing = runs.iter().filter(|run| failed(run)).count() as u64;
+        let others = runs.len() as u64 - failing;
+        let parted = Parted {
+            format: Compared::FORMAT,
+            by: if failing > 0 && others > 0 {
+                partings(&sides)
+            } else {
+                Vec::new()
+            },
+            chance: stats::fisher(failing, failing, 0, others).greater,
+            runs,
+        };
+        let text = if self.json {
+            parted.json()
+        } else {
+            term::partings(&parted)
+        };
+        term::tell(&text).map_err(CliError::could_not)?;
+        Ok(if parted.by.is_empty() {
+            Exit::Hoped
+        } else {
+            Exit::OtherWay
+        })
     }
 }
 
@@ -76,6 +129,8 @@ fn about(state: &State) -> Run {
         failures,
         trials,
         host: state.host.name.clone(),
+        cpu: state.host.cpu.clone(),
+        kernel: state.host.kernel.clone(),
         surveyed: !state.survey.0.is_empty(),
     }
 }

@@ -202,7 +202,12 @@ pub fn headline(variant: &Variant, confidence: f64) -> String {
 
 /// Says how often it fails in time; nothing where that is not known.
 pub fn pace(between: &Mtbf, confidence: f64) -> Option<String> {
-    let an_hour = |every: f64| number(3600.0 / every);
+    let an_hour = |every: f64| {
+        let failures = 3600.0 / every;
+        // Three digits say more than is known.
+        let unit = 10_f64.powf((failures.log10() - 2.0).floor().max(0.0));
+        number((failures / unit).round() * unit)
+    };
     let (mean, high) = (between.mean?, between.high?);
     Some(format!(
         "one failure in {} of trial time: {} an hour ({confidence} % interval {} .. {})",

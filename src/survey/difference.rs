@@ -30,6 +30,10 @@ pub struct Run {
     pub trials: u64,
     /// The machine's name.
     pub host: String,
+    /// Its processor.
+    pub cpu: String,
+    /// Its kernel.
+    pub kernel: String,
     /// Facts about its surroundings were recorded.
     pub surveyed: bool,
 }
@@ -94,7 +98,7 @@ pub fn differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
 
 type Facts = BTreeMap<(Group, String), String>;
 
-fn facts(side: Side<'_>, surveyed: bool) -> Facts {
+pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
     let mut facts = Facts::new();
     let mut add = |group, name: &str, value: String| {
         facts.insert((group, name.to_owned()), value);

@@ -2,7 +2,7 @@
 //!
 //! "It works on my machine" is a difference between two machines. Each run records what
 //! is known to matter: processor, kernel, limits, the exact build of the program and of
-//! every library it loads, the packages of its language. [`differences`] compares two.
+//! every library it loads, the packages of its language. [`differences`] compares two, [`partings`] many.
 //!
 //! Nothing is started for it, and the trials are not touched: everything is read from
 //! files, no more of them than a bound allows.
@@ -17,6 +17,7 @@ mod influence;
 mod loader;
 mod machine;
 mod node;
+mod parting;
 mod python;
 mod shell;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use elf::Elf;
 pub use influence::influence;
 pub use loader::{Library, libraries};
 pub use machine::container;
+pub use parting::{Parted, Parting, partings};
 pub use weight::Group;
 
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};

@@ -380,3 +380,40 @@ fn what_may_be_a_secret_is_not_shown() {
     assert_eq!(found.left.as_deref(), Some("(not shown)"));
     assert_eq!(found.right, None);
 }
+
+/// What parts hosts with these names and flags, those that failed from the others.
+fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
+    let plan = plan(Path::new("/"), &[&["x"]]);
+    let known = hosts.iter().map(|(name, flags, failed)| {
+        let host = Host {
+            name: (*name).to_owned(),
+            ..Host::default()
+        };
+        let flags = ("cpu.flags".to_owned(), (*flags).to_owned());
+        (host, Survey([flags].into_iter().collect()), *failed)
+    });
+    let known: Vec<(Host, Survey, bool)> = known.collect();
+    let sides = known.iter().map(|(host, survey, failed)| {
+        let plan = &plan;
+        (Side { plan, host, survey }, *failed)
+    });
+    let found = super::partings(&sides.collect::<Vec<_>>()).into_iter();
+    found.map(|one| one.name).collect()
+}
+
+#[test]
+fn what_all_that_fail_lack_is_found_among_what_only_some_lack() {
+    let hosts = [
+        ("a", "sse2 avx aes", true),
+        ("b", "sse2 avx", true),
+        ("c", "sse2 avx avx2 fma aes", false),
+        ("d", "sse2 avx avx2 bmi2", false),
+    ];
+    assert_eq!(parted(&hosts), ["avx2"]);
+}
+
+#[test]
+fn a_name_that_each_host_has_for_itself_parts_nothing() {
+    let hosts = ["a", "b", "c", "d"].map(|name| (name, "sse2", name < "c"));
+    assert_eq!(parted(&hosts), [""; 0]);
+}

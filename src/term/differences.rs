@@ -156,6 +156,8 @@ mod tests {
             failures,
             trials: 30,
             host: "tower".to_owned(),
+            cpu: String::new(),
+            kernel: String::new(),
             surveyed: true,
         }
     }

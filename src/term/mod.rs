@@ -6,6 +6,7 @@
 mod checkup;
 mod differences;
 mod live;
+mod partings;
 mod summary;
 mod table;
 mod ticks;
@@ -13,6 +14,7 @@ mod ticks;
 pub use checkup::checkup;
 pub use differences::differences;
 pub use live::Live;
+pub use partings::partings;
 pub use summary::summary;
 pub use ticks::Ticks;
 

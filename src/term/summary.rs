@@ -329,7 +329,7 @@ fn next(report: &Report) -> Option<String> {
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => None,
         _ => confirm(report, variant),
     };
-    let explained = explained(variant)
+    let explained = explained(report)
         .map(|trial| format!("what happened: provoke explain {}#{trial}", report.run));
     let replay = format!("one again: provoke replay {}#{trial}", report.run);
     let all = [confirm, explained, Some(replay)];
@@ -352,12 +352,9 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
 }
 
 /// Returns the trial whose failure is known best, where there is more to say than how it ended.
-fn explained(variant: &Variant) -> Option<u64> {
-    let captured = variant
-        .captured
-        .iter()
-        .flat_map(|captured| &captured.signatures);
-    let all = variant.signatures.iter().chain(captured);
+fn explained(report: &Report) -> Option<u64> {
+    let variants = report.variants.iter();
+    let all = variants.flat_map(|one| one.signatures.iter().chain(captured(one)));
     let deep = all.filter(|seen| seen.depth > Depth::Status);
     let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
     best.trials.first().copied()

@@ -238,6 +238,7 @@ macro_rules! stories {
 stories! {
     victim = VICTIM;
     illegal_instruction = ILLEGAL_INSTRUCTION;
+    #[ignore = "takes a minute"]
     unused_import = UNUSED_IMPORT;
     #[ignore = "a race: takes as long as it takes"]
     checkpoint_race = CHECKPOINT_RACE;

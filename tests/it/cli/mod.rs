@@ -20,3 +20,4 @@ mod support;
 mod surroundings;
 mod variants;
 mod where_it_runs;
+mod worked;

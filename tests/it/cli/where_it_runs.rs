@@ -200,3 +200,38 @@ fn the_doctor_says_that_a_limit_of_nothing_leaves_no_core() {
         (&"core-limit".into(), &"bad".into())
     );
 }
+
+#[test]
+fn of_many_runs_it_is_said_what_parts_those_that_failed() {
+    let sandbox = Sandbox::new();
+    for (name, mode, other) in [
+        ("a", "on", "1"),
+        ("b", "on", "2"),
+        ("c", "off", "1"),
+        ("d", "no", "2"),
+    ] {
+        let variables = [format!("MODE={mode}"), format!("OTHER={other}")];
+        let flags = ["-e", &variables[0], "-e", &variables[1]];
+        run(&sandbox, name, &flags, &["sh", "-c", "[ $MODE != on ]"]);
+    }
+    let said = sandbox.provoke(&["diff", "a", "b", "c", "d"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    for words in [
+        "it fails only where\n    variables: MODE is on; elsewhere no or off\n",
+        "2/2  100 %",
+        "0/2    0 %",
+        "in 16.7 % of cases",
+    ] {
+        assert!(said.stdout.contains(words), "{words}: {said}");
+    }
+    assert!(!said.stdout.contains("OTHER"), "{said}");
+    let parted = json(&sandbox.provoke(&["diff", "a", "b", "c", "d", "--json"]));
+    assert_eq!(parted["by"][0]["failing"], serde_json::json!(["on"]));
+
+    let alike = sandbox.provoke(&["diff", "a", "b", "a"]);
+    assert!(
+        alike.stdout.contains("every one of the runs failed"),
+        "{alike}"
+    );
+    assert_eq!(alike.code, Some(0));
+}

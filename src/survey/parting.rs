@@ -1,0 +1,107 @@
+//! What parts the runs that failed from those that did not, where there are many.
+
+use super::difference::{Run, Side, facts};
+use super::weight::{Group, is_secret, is_used};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A fact that all runs that failed share, and none of the others; or the other way round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parting {
+    /// What it is about.
+    pub group: Group,
+    /// Its name.
+    pub name: String,
+    /// What it was where a run failed; null where there was no such thing.
+    pub failing: BTreeSet<Option<String>>,
+    /// What it was in the others.
+    pub others: BTreeSet<Option<String>>,
+    /// Why it may matter, where that can be said.
+    pub note: Option<String>,
+}
+
+/// Several runs and what parts those that failed from the others; `provoke diff --json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Parted {
+    /// The version of this format; it changes when a field changes its name or its meaning.
+    pub format: u32,
+    /// The runs.
+    pub runs: Vec<Run>,
+    /// What parts them, the most suspicious first.
+    pub by: Vec<Parting>,
+    /// How often chance alone gives a fact that so many runs have to just those that failed.
+    pub chance: f64,
+}
+
+impl Parted {
+    /// Returns it for programs.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("names and numbers can be written") + "\n"
+    }
+}
+
+type Facts = BTreeMap<(Group, String), String>;
+
+/// Returns what parts those that failed from the others, the most suspicious first.
+pub fn partings(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
+    let surveyed = runs.iter().all(|(side, _)| !side.survey.0.is_empty());
+    let all: Vec<(Facts, bool)> = runs
+        .iter()
+        .map(|(side, failed)| (flags_apart(facts(*side, surveyed)), *failed))
+        .collect();
+    let names: BTreeSet<&(Group, String)> =
+        all.iter().flat_map(|(facts, _)| facts.keys()).collect();
+    let values = |key: &(Group, String), of: bool| -> BTreeSet<Option<String>> {
+        let those = all.iter().filter(|(_, failed)| *failed == of);
+        those.map(|(facts, _)| facts.get(key).cloned()).collect()
+    };
+    let mut found: Vec<Parting> = names
+        .into_iter()
+        .filter(|(group, _)| *group != Group::Trifle)
+        .filter_map(|key| {
+            let (failing, others) = (values(key, true), values(key, false));
+            let parts = failing.is_disjoint(&others) && failing.len().min(others.len()) == 1;
+            parts.then(|| parting(key, failing, others))
+        })
+        .collect();
+    // What programs use of a processor, before the rest.
+    found.sort_by_key(|one| (one.group, one.note.is_none()));
+    found
+}
+
+fn parting(
+    (group, name): &(Group, String),
+    mut failing: BTreeSet<Option<String>>,
+    mut others: BTreeSet<Option<String>>,
+) -> Parting {
+    if *group == Group::Variable && is_secret(name) {
+        for values in [&mut failing, &mut others] {
+            let hidden = |value: Option<String>| value.map(|_| "(not shown)".to_owned());
+            *values = std::mem::take(values).into_iter().map(hidden).collect();
+        }
+    }
+    let note = match group {
+        Group::Processor if is_used(name) => {
+            Some("programs use it where it is, or die of SIGILL where it is not".to_owned())
+        }
+        Group::Variable => super::influence(name).map(str::to_owned),
+        _ => None,
+    };
+    Parting {
+        group: *group,
+        name: name.clone(),
+        failing,
+        others,
+        note,
+    }
+}
+
+/// Makes each flag of the processor a fact of its own.
+fn flags_apart(mut facts: Facts) -> Facts {
+    let flags = facts.remove(&(Group::Processor, "cpu.flags".to_owned()));
+    for flag in flags.unwrap_or_default().split_whitespace() {
+        facts.insert((Group::Processor, flag.to_owned()), "there".to_owned());
+    }
+    facts
+}

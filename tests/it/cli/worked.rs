@@ -1,0 +1,100 @@
+//! The worked example of `docs/first-crash.md`, as it stands there.
+
+use super::support::Sandbox;
+use std::path::Path;
+
+#[test]
+fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
+    let sandbox = Sandbox::new();
+    let history = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/till/history.sh");
+    let made = sandbox
+        .any("sh", &[history.to_str().unwrap(), "."])
+        .status();
+    assert!(made.unwrap().success());
+    let make = || assert!(sandbox.any("make", &["-s"]).status().unwrap().success());
+    make();
+
+    let run = sandbox.provoke(&[
+        "run",
+        "--max-fail",
+        "3",
+        "--seed",
+        "3",
+        "--",
+        "./till",
+        "orders.txt",
+    ]);
+    assert!(
+        run.stdout
+            .contains("3/34 failed: 8.8 % (95 % interval 1.9 .. 23.7 %)"),
+        "{run}"
+    );
+    let name = std::fs::read_link(sandbox.path("provoke-out/last")).unwrap();
+
+    let caught = run
+        .stderr
+        .lines()
+        .find(|line| line.contains("in with_coupon < main"));
+    let trial = caught
+        .unwrap_or_else(|| panic!("{run}"))
+        .split_whitespace()
+        .next()
+        .unwrap();
+    let explain = sandbox.provoke(&["explain", &format!("last{trial}")]);
+    assert!(explain.stdout.contains("till.c:35"), "{explain}");
+
+    let reduce = sandbox.provoke(&[
+        "reduce",
+        "--lines",
+        "orders.txt",
+        "--only",
+        "SIGSEGV",
+        "--seed",
+        "1",
+        "--",
+        "./till",
+        "orders.txt",
+    ]);
+    let needed = "`order lamp 1 coupon kettle` (line 5) is needed; without it 0/";
+    assert!(reduce.stdout.contains(needed), "{reduce}");
+
+    let bisect = sandbox.provoke(&[
+        "bisect",
+        "--git",
+        "v1.0..main",
+        "--build",
+        "make",
+        "--seed",
+        "1",
+        "--conf",
+        "99.9",
+        "--",
+        "./till",
+        "orders.txt",
+    ]);
+    // The search tries what costs least, which is never quite the same; so it shall be sure.
+    let culprit = "ae1c2f2 \"coupons: a gift with an order\" is the first that fails";
+    assert!(bisect.stdout.contains(culprit), "{bisect}");
+
+    let source = sandbox.read("till.c");
+    let (before, coupon) = source.split_once("static int with_coupon").unwrap();
+    let coupon = coupon.replacen(
+        "struct price *price = look_up",
+        "struct price price = *look_up",
+        1,
+    );
+    let repaired = format!(
+        "{before}static int with_coupon{}",
+        coupon.replacen("price->", "price.", 3)
+    );
+    sandbox.write("till.c", &repaired);
+    make();
+    let confirm = sandbox.provoke(&["confirm", "--baseline", name.to_str().unwrap()]);
+    assert_eq!(confirm.code, Some(0), "{confirm}");
+    assert!(
+        confirm
+            .stdout
+            .contains("FIXED at 95 %: 57 clean trials against 3/34"),
+        "{confirm}"
+    );
+}
