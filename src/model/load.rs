@@ -334,6 +334,14 @@ pub struct LoadSeen {
     pub death: Option<Death>,
 }
 
+impl LoadSeen {
+    /// Returns how many requests ended in a way that says something is wrong while it lives.
+    pub fn errors(&self) -> u64 {
+        let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
+        errors.map(|(_, count)| count).sum()
+    }
+}
+
 /// How far a life came.
 #[derive(
     Clone,

@@ -70,6 +70,35 @@ fn a_death_is_told_from_what_its_clients_see() {
     let in_flight = load["in_flight_at_death"][0].as_u64().unwrap();
     assert!((1..=16).contains(&in_flight), "{in_flight}");
     assert_eq!(said.code, Some(1));
+
+    // The same of this life alone.
+    let row = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
+    let row: Value = serde_json::from_str(row.lines().next().unwrap()).unwrap();
+    let of = [
+        "stage",
+        "clients",
+        "answers",
+        "served_before_death",
+        "errors",
+    ]
+    .map(|name| &row[name]);
+    assert_eq!(
+        serde_json::json!(of),
+        serde_json::json!(["loading", 16, 499, 499, 0]),
+        "{row}"
+    );
+    assert_eq!(row["in_flight_at_death"], in_flight);
+    assert!(
+        row["ends"].as_str().unwrap().starts_with("499 ok, "),
+        "{row}"
+    );
+    let table = sandbox.provoke(&["report", "last", "--csv"]).stdout;
+    assert!(table.contains(",\"499 ok, "), "{table}");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(told.contains("  16 clients: "), "{told}");
+    assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
+    let death = format!("it died under load, after 499 answers, with {in_flight} request");
+    assert!(told.contains(&death), "{told}");
 }
 
 #[test]
