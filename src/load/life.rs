@@ -329,6 +329,9 @@ fn end(
         add(&mut at_random, &record.at_random);
     }
     if phase.counted {
+        for record in &mut ran.records {
+            record.tell(&life.live);
+        }
         count(seen, &ran, kinds);
     }
     if let Some(died) = died {

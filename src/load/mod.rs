@@ -26,11 +26,12 @@ mod target;
 mod tls;
 mod worker;
 
-use crate::model::{Load, LoadSeen, Ready, Stage};
+use crate::model::{Ended, Load, LoadSeen, Ready, Stage};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 
@@ -72,14 +73,14 @@ pub struct Live {
     pub sent: AtomicU64,
     /// Whole answers.
     pub served: AtomicU64,
-    /// Requests that did not end as they should.
-    pub errors: AtomicU64,
     /// A [`crate::model::Stage`], as a number in its order.
     pub stage: AtomicU8,
     /// Requests without an answer at present.
     pub in_flight: AtomicU64,
     /// Mean of the last good answers, in microseconds.
     pub latency_us: AtomicU64,
+    /// What became of requests that did not end well.
+    pub ends: Mutex<BTreeMap<Ended, u64>>,
 }
 
 impl Live {
@@ -94,6 +95,19 @@ impl Live {
         ];
         let found = all.into_iter().find(|one| *one as u8 == stage);
         found.unwrap_or(Stage::Over)
+    }
+
+    /// Returns what is wrong with the service or with us, though it lives; the most frequent first.
+    pub fn errors(&self) -> Vec<(String, u64)> {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = ends
+            .iter()
+            .filter(|(ended, count)| **count > 0 && ended.is_trouble());
+        let mut errors: Vec<(String, u64)> = errors
+            .map(|(ended, count)| (ended.to_string(), *count))
+            .collect();
+        errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        errors
     }
 }
 

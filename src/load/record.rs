@@ -3,6 +3,7 @@
 //! The latest are in a ring that is a file of the trial, so that they are there even if provoke
 //! itself dies. A request is written there when it is sent, and completed in place.
 
+use super::Live;
 use super::request::Choice;
 use crate::model::{Ended, Latencies, Part};
 use crate::sys::mapped::Mapped;
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+use std::sync::PoisonError;
 
 /// Requests that are kept one by one.
 const EVENTS: usize = 65_536;
@@ -160,8 +162,6 @@ pub(super) struct Record {
     pub(super) turned_away: u64,
     pub(super) sent: u64,
     pub(super) served: u64,
-    /// Ends that are not as they should be.
-    pub(super) errors: u64,
     pub(super) kinds: Vec<u64>,
     /// In flight, by kind.
     flying: Vec<u64>,
@@ -173,6 +173,9 @@ pub(super) struct Record {
     samples: u64,
     /// Sum and number of latencies since they were last asked for.
     pub(super) lately: (u64, u64),
+    /// What became of requests, as it was last told, and whether that has changed.
+    told: BTreeMap<Ended, u64>,
+    changed: bool,
     /// Where each request is written to, if that was asked for.
     log: Option<BufWriter<File>>,
     /// Why it is not any more.
@@ -202,7 +205,6 @@ impl Record {
             turned_away: 0,
             sent: 0,
             served: 0,
-            errors: 0,
             kinds: vec![0; kinds],
             flying: vec![0; kinds],
             in_flight: 0,
@@ -212,6 +214,8 @@ impl Record {
             at_random: vec![0; kinds],
             samples: 0,
             lately: (0, 0),
+            told: BTreeMap::new(),
+            changed: false,
             log: None,
             log_failed: None,
         })
@@ -307,7 +311,7 @@ impl Record {
         }
         broken.part = Part::Head; // it had a connection, and nothing came back
         self.agains.push_back(broken);
-        *self.ends.entry(Ended::ClosedIdle).or_default() += 1;
+        self.count(Ended::ClosedIdle, 1);
         self.broke(now, Ended::ClosedIdle);
     }
 
@@ -370,16 +374,18 @@ impl Record {
             event.fresh = end.fresh;
         });
         self.log(place);
-        if !matches!(end.ended, Ended::Died | Ended::Cancelled) {
-            self.errors += 1;
-        }
         if matches!(
             end.ended,
             Ended::Refused | Ended::Reset(..) | Ended::ClosedEarly(_)
         ) {
             self.broke(end.done, end.ended.clone());
         }
-        *self.ends.entry(end.ended).or_default() += 1;
+        self.count(end.ended, 1);
+    }
+
+    fn count(&mut self, ended: Ended, more: u64) {
+        *self.ends.entry(ended).or_default() += more;
+        self.changed = true;
     }
 
     /// It was due so many nanoseconds before we came to it, though nothing kept us.
@@ -390,7 +396,7 @@ impl Record {
     /// Requests were due and are not sent any more.
     pub(super) fn not_sent(&mut self, count: u64) {
         if count > 0 {
-            *self.ends.entry(Ended::NotSent).or_default() += count;
+            self.count(Ended::NotSent, count);
         }
     }
 
@@ -453,10 +459,8 @@ impl Record {
             if ended == Ended::ClosedIdle {
                 continue; // what became of it then is counted, too
             }
-            self.errors -= 1;
-            *self.ends.entry(Ended::Died).or_default() += 1;
+            self.count(Ended::Died, 1);
         }
-        self.ends.retain(|_, count| *count > 0);
     }
 
     /// Returns the requests that are kept one by one, in the order in which they were sent.
@@ -470,10 +474,26 @@ impl Record {
     /// Returns what became of requests.
     pub(super) fn ends(&self) -> BTreeMap<Ended, u64> {
         let mut ends = self.ends.clone();
+        ends.retain(|_, count| *count > 0);
         if self.good > 0 {
             ends.insert(Ended::Ok, self.good);
         }
         ends
+    }
+
+    /// Tells whoever watches what became of requests.
+    pub(super) fn tell(&mut self, live: &Live) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
+        let mut ends = live.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ended, now) in &self.ends {
+            let told = self.told.entry(ended.clone()).or_default();
+            let all = ends.entry(ended.clone()).or_default();
+            // There may be fewer than before: what a death explains is no error.
+            *all = all.wrapping_add(now.wrapping_sub(*told));
+            *told = *now;
+        }
     }
 
     /// Returns times from when a request was due, from when it was sent, and how late we were.
@@ -632,6 +652,17 @@ mod tests {
             (Ended::Died, 3),
         ];
         assert_eq!(record.ends(), BTreeMap::from(ends));
-        assert_eq!(record.errors, 2);
+
+        // Whoever watches learns of it, too.
+        let live = Live::default();
+        record.tell(&live);
+        record.tell(&live);
+        assert_eq!(
+            live.errors(),
+            [
+                (String::from("status 500"), 1),
+                (String::from("ECONNRESET (head)"), 1)
+            ]
+        );
     }
 }

@@ -431,6 +431,11 @@ impl Ended {
         *self == Self::Ok
     }
 
+    /// True for what whoever watches should know of: errors, and faults of our own.
+    pub fn is_trouble(&self) -> bool {
+        self.is_error() || matches!(self, Self::Local(_))
+    }
+
     /// True for what says that something is wrong with the service while it lives.
     pub fn is_error(&self) -> bool {
         !matches!(
