@@ -34,13 +34,21 @@ pub(super) struct Bundle<'a> {
     pub(super) events: &'a [Event],
 }
 
-/// Returns the requests that were in flight at a death, at most one of each client.
+/// What a death did to requests.
+pub(super) struct Blow {
+    /// When its connections broke.
+    pub(super) at: u64,
+    /// The requests that were in flight, at most one of each client.
+    pub(super) in_flight: Vec<Event>,
+}
+
+/// Returns which requests were in flight at a death.
 ///
 /// A process is found dead a little after its connections broke, all of them at nearly the same
 /// time. So what broke in that last burst counts; what was sent after it on a new connection does
 /// not, for there was nobody to take it. What was sent again counts as it was when it broke, whoever
 /// answered it then: of several processes, only one may have died of it.
-pub(super) fn in_flight(events: &[Event], agains: &[Event], died: u64) -> Vec<Event> {
+pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
     let broke = |event: &Event| {
         let broken = match event.end {
             code::RESET | code::CLOSED_EARLY => true,
@@ -78,7 +86,10 @@ pub(super) fn in_flight(events: &[Event], agains: &[Event], died: u64) -> Vec<Ev
     }
     let mut found: Vec<Event> = found.into_values().collect();
     found.sort_by_key(|event| event.sent);
-    found
+    Blow {
+        at: burst.min(died),
+        in_flight: found,
+    }
 }
 
 impl Bundle<'_> {
@@ -244,7 +255,9 @@ mod tests {
             },
             event(5, died - 100, died - 50, code::REFUSED),
         ];
-        let found = in_flight(&events, &[], died);
+        let found = blow(&events, &[], died);
+        assert_eq!(found.at, died - 500);
+        let found = found.in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.sent))
@@ -261,8 +274,8 @@ mod tests {
     #[test]
     fn without_a_burst_what_is_open_was_in_flight() {
         let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
-        assert_eq!(in_flight(&events, &[], 8), events[..1]);
-        assert_eq!(in_flight(&[], &[], 8), []);
+        assert_eq!(blow(&events, &[], 8).in_flight, events[..1]);
+        assert_eq!(blow(&[], &[], 8).in_flight, []);
     }
 
     #[test]
@@ -285,7 +298,7 @@ mod tests {
             },
             event(3, died - 550, died - 495, code::RESET),
         ];
-        let found = in_flight(&events, &agains, died);
+        let found = blow(&events, &agains, died).in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.done))

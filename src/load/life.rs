@@ -1,6 +1,6 @@
 //! One life of a service, from its first answer to its end, as its clients see it.
 
-use super::bundle;
+use super::bundle::{self, Blow};
 use super::connect::Dialer;
 use super::http2;
 use super::open::Rate;
@@ -317,9 +317,15 @@ fn end(
         .filter(|_| ran.stop == Stop::Died);
     let kinds = requests.kinds.len();
     let mut at_random = vec![0; kinds];
-    if let Some(died) = died {
+    let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
+    events.sort_by_key(|event| event.sent);
+    let blow = died.map(|died| {
+        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
+        bundle::blow(&events, &agains, died)
+    });
+    if let (Some(died), Some(blow)) = (died, &blow) {
         for record in &mut ran.records {
-            record.bury(died);
+            record.bury(died, blow);
         }
     }
     let mut log_failed = None;
@@ -334,11 +340,7 @@ fn end(
         }
         count(seen, &ran, kinds);
     }
-    if let Some(died) = died {
-        let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
-        events.sort_by_key(|event| event.sent);
-        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
-        let in_flight = bundle::in_flight(&events, &agains, died);
+    if let (Some(died), Some(Blow { in_flight, .. })) = (died, blow) {
         let mut by_kind = vec![0; kinds];
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;

@@ -423,6 +423,8 @@ pub enum Ended {
     Cancelled,
     /// The service died meanwhile.
     Died,
+    /// The service was dead already when it was sent.
+    Unreached,
 }
 
 impl Ended {
@@ -446,6 +448,7 @@ impl Ended {
                 | Self::NotSent
                 | Self::Cancelled
                 | Self::Died
+                | Self::Unreached
         )
     }
 }
@@ -469,6 +472,7 @@ impl fmt::Display for Ended {
             Self::NotSent => f.write_str("not sent"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Died => f.write_str("died with the service"),
+            Self::Unreached => f.write_str("sent after the death"),
         }
     }
 }

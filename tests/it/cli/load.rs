@@ -69,6 +69,7 @@ fn a_death_is_told_from_what_its_clients_see() {
     assert_eq!(load["errors"], 0, "{load}");
     let in_flight = load["in_flight_at_death"][0].as_u64().unwrap();
     assert!((1..=16).contains(&in_flight), "{in_flight}");
+    assert_eq!(load["ends"]["died with the service"], in_flight, "{load}");
     assert_eq!(said.code, Some(1));
 
     // The same of this life alone.
