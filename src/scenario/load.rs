@@ -215,6 +215,24 @@ impl Scenario {
 
     /// Refuses what means something else for a life, or nothing.
     fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
+        // What an earlier run was given is no word of the user's.
+        if self.timeout.is_some() && self.loaded.is_none() {
+            return Err(refuse(
+                "a limit of time means nothing for the life of a service",
+                &["timeout"],
+                "a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]",
+            ));
+        }
+        let codes = [("ok", self.ok.is_some()), ("skip", self.skip.is_some())];
+        if let Some((field, _)) = codes.iter().find(|(_, said)| *said)
+            && self.loaded.is_none()
+        {
+            return Err(refuse(
+                format!("`{field}` means nothing for the life of a service"),
+                &[field],
+                "no end of a service under load is fine, whatever its exit code",
+            ));
+        }
         if self.copies.is_some_and(|copies| copies.get() > 1) {
             return Err(refuse(
                 "two copies of a service cannot listen at one place",

@@ -80,11 +80,6 @@ fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoT
     }
     put(all, "rlimit", (!limits.is_empty()).then_some(limits));
     let rules = &plan.rules;
-    let codes = |codes: &std::collections::BTreeSet<i32>| {
-        Value::Array(codes.iter().map(|code| Value::from(*code)).collect())
-    };
-    put(all, "ok", Some(codes(&rules.ok)));
-    put(all, "skip", Some(codes(&rules.skip)));
     put(all, "fail-if-out", list(&rules.fail_if_out));
     put(all, "ok-if-out", list(&rules.ok_if_out));
     let named = rules.only.iter();
@@ -296,7 +291,6 @@ mod tests {
 command = ["./app", "a \"b\"\\", "{slot}"]
 cwd = "there"
 env = { A = "1", B = false }
-ok = [0, 3]
 only = ["SIGSEGV", "hang"]
 setup = "make\ntest"
 prepare = "true"

@@ -174,8 +174,9 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
         let all = ends.iter().filter(|(name, _)| name.starts_with(start));
         all.map(|(_, count)| count.as_u64().unwrap()).sum()
     };
-    assert_eq!(of("status 200") + of("not as expected"), 100, "{load}");
-    assert!(of("status 200") > 0 && of("not as expected") > 0, "{load}");
+    let check = "not as expected: expect-body";
+    assert_eq!(of("status 200") + of(check), 100, "{load}");
+    assert!(of("status 200") > 0 && of(check) > 0, "{load}");
     // The journal says the same.
     let again = sandbox.provoke(&["report", "last", "--json=-"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
@@ -352,6 +353,79 @@ fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
         serde_json::json!([99]),
         "{said}"
     );
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let args = ["load", "http://127.0.0.1:1/", "--attach", "2147483647"];
+    insta::assert_snapshot!(sandbox.provoke(&args), @"
+    ------- stderr -------
+    error: there is no process 2147483647 to attach to
+
+    hint: --attach listener takes whoever listens at the URL, whatever its number
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_service_that_is_stopped_does_not_hang() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/classify");
+    let number = port.to_string();
+    let mut service = sandbox
+        .any(&example("dieat"), &["--port", &number, "--at", "1000000"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = Pid::from_child(&service);
+    kill_process(pid, Signal::STOP).unwrap();
+    let number = pid.as_raw_nonzero().to_string();
+    let args = [
+        url.as_str(),
+        "--attach",
+        &number,
+        "-n",
+        "1",
+        "-c",
+        "2",
+        "--hang-after",
+        "1s",
+        "--capture",
+        "off",
+    ];
+    let (report, said) = sandbox.ask("load", &args);
+    service.kill().unwrap();
+    service.wait().unwrap();
+    assert_eq!(only(&report)["outcomes"]["stopped"], 1, "{said}");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        told.contains("it was stopped while it was warmed up"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_file_with_a_limit_of_time_is_refused() {
+    let sandbox = Sandbox::new();
+    let file = "command = ['app']\ntimeout = '60s'\n[load]\nurl = 'http://127.0.0.1:1'\n";
+    sandbox.write("load.toml", file);
+    insta::assert_snapshot!(sandbox.provoke(&["load", "load.toml"]), @"
+    ------- stderr -------
+    error: a limit of time means nothing for the life of a service
+     --> load.toml:2:11
+      |
+    2 | timeout = '60s'
+      |           ^^^^^
+      |
+      = help: a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]
+    [exit status: Some(2)]
+    ");
 }
 
 #[test]
