@@ -13,7 +13,7 @@ use super::tls::Tls;
 use super::worker::{Clock, Stop};
 use super::{Error, Fill, Life, ready};
 use crate::model::{Amount, Connections, Death, Http, Load, LoadSeen, Pace, Ready, Stage};
-use crate::sys::{limits, sockets};
+use crate::sys::{limits, process, sockets};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -347,6 +347,7 @@ fn end(
         }
         seen.death = Some(Death {
             hung: ran.hung,
+            stopped: ran.hung && life.pids.iter().any(|pid| is_stopped(*pid)),
             in_flight: in_flight.len() as u64,
             answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
             kinds: by_kind,
@@ -373,6 +374,10 @@ fn end(
         None => Ok(()),
         Some(error) => Err(format!("not every request could be written down: {error}")),
     }
+}
+
+fn is_stopped(pid: i32) -> bool {
+    process::state(pid).is_some_and(|(state, _)| state == 'T')
 }
 
 fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {

@@ -26,7 +26,8 @@ mod target;
 mod tls;
 mod worker;
 
-use crate::model::{Ended, Load, LoadSeen, Ready, Stage};
+use crate::model::{Ended, Load, LoadSeen, Owner, Ready, Stage};
+use crate::sys::process;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -176,6 +177,9 @@ pub enum Error {
         /// As given.
         text: String,
     },
+    /// The process that was named is not there.
+    #[error("there is no process {0} to attach to")]
+    NoProcess(i32),
     /// It could not be asked whether it is ready.
     #[error("readiness: `{0}` is no path: it holds a blank or a control character")]
     Ready(String),
@@ -201,6 +205,9 @@ pub enum Error {
     /// A file was to hold the bytes of a request.
     #[error("`{0}` holds no HTTP request: a line such as `GET / HTTP/1.1`, headers, an empty line")]
     Raw(PathBuf),
+    /// Its body is framed in a way of HTTP/1.1.
+    #[error("`{0}` cannot be sent over HTTP/2: {1}")]
+    Framed(PathBuf, &'static str),
     /// A template wants a variable that is not set.
     #[error("`{{env.{0}}}`: there is no such variable in the environment")]
     Environment(String),
@@ -277,6 +284,11 @@ pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> 
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill)?;
     made.tls(load, &fill)?;
+    if let Owner::Process(pid) = load.owner
+        && process::state(pid).is_none_or(|(state, _)| state == 'Z')
+    {
+        return Err(Error::NoProcess(pid));
+    }
     if let Ready::Log(text) = &load.ready {
         regex::Regex::new(text).map_err(|error| Error::Regex {
             text: text.clone(),
@@ -300,7 +312,7 @@ pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Amount, Pace, RequestPlan, Target, WarmUp};
+    use crate::model::{Amount, Http, Pace, RequestPlan, Target, WarmUp};
     use std::time::Duration;
 
     /// A load with one kind of request.
@@ -361,10 +373,38 @@ mod tests {
             assert!(error.to_string().contains("is no path"), "{error}");
         }
         let mut bad = good.clone();
+        bad.owner = Owner::Process(i32::MAX);
+        let nobody = format!("there is no process {} to attach to", i32::MAX);
+        assert_eq!(said(&bad), nobody);
+        let mut bad = good.clone();
         bad.requests[0].path = "/{row.id}".into();
         assert_eq!(said(&bad), "there is no column `id`: no rows are given");
         let mut bad = good;
         bad.requests[0].weight = 0;
         assert!(said(&bad).contains("weights"));
+    }
+
+    #[test]
+    fn what_only_one_http_can_say_is_not_sent_by_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("request");
+        let mut load = load("http://127.0.0.1:1");
+        load.requests[0].raw = Some(file.as_path().into());
+        for (headers, words) in [
+            ("Content-Length: 3\r\n", None),
+            ("", None),
+            ("Content-Length: 4\r\n", Some("not as long")),
+            ("Transfer-Encoding: chunked\r\n", Some("chunks")),
+        ] {
+            std::fs::write(&file, format!("POST / HTTP/1.1\r\n{headers}\r\nabc")).unwrap();
+            load.target.http = Http::One;
+            assert!(check(&load, &[]).is_ok());
+            load.target.http = Http::TwoPrior;
+            let said = check(&load, &[]).map_err(|error| error.to_string());
+            match words {
+                None => assert!(said.is_ok(), "{said:?}"),
+                Some(words) => assert!(said.unwrap_err().contains(words)),
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::check::Expected;
 use super::http2::{self, Sent};
 use super::target::{self, Target};
 use super::{Error, Fill};
-use crate::model::{self, Body, Pick};
+use crate::model::{self, Body, Http, Pick};
 use hyper::header::{HeaderName, HeaderValue};
 use std::fs;
 use std::ops::Range;
@@ -180,7 +180,8 @@ impl Requests {
             return Err(Error::Kinds(load.requests.len()));
         }
         let kinds = load.requests.iter();
-        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill));
+        let two = load.target.http != Http::One;
+        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill, two));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let weights = load.requests.iter().scan(0, |sum, plan| {
             *sum += u64::from(plan.weight);
@@ -334,9 +335,10 @@ impl Kind {
         target: &Target,
         rows: &Rows,
         fill: &Fill,
+        two: bool,
     ) -> Result<Self, Error> {
         if let Some(file) = &plan.raw {
-            return Self::raw(plan, &target::path(file, fill), fill);
+            return Self::raw(plan, &target::path(file, fill), fill, two);
         }
         let method = if plan.method.is_empty() {
             "GET"
@@ -417,7 +419,7 @@ impl Kind {
     }
 
     /// Makes one of its bytes: they are looked into only for what must be known of them.
-    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill) -> Result<Self, Error> {
+    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill, two: bool) -> Result<Self, Error> {
         let bytes = read(path)?;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
@@ -429,6 +431,9 @@ impl Kind {
             made.plain(bytes);
             made
         };
+        if two && let Some(why) = only_in_one(head.headers, bytes.len() - length) {
+            return Err(Error::Framed(path.to_owned(), why));
+        }
         let method = head.method.unwrap_or("GET").to_owned();
         // Another HTTP says these in its own way.
         let own = ["host", "connection", "transfer-encoding"];
@@ -479,6 +484,20 @@ impl Content {
             }
         })
     }
+}
+
+/// Says why a request with these headers and so long a body has no form in HTTP/2.
+fn only_in_one(headers: &[httparse::Header<'_>], length: usize) -> Option<&'static str> {
+    let named = |name: &str| {
+        let mut all = headers.iter();
+        all.find(|header| header.name.eq_ignore_ascii_case(name))
+    };
+    if named("transfer-encoding").is_some() {
+        return Some("its body comes in chunks, of which HTTP/2 has none");
+    }
+    let said = named("content-length")?;
+    let said = std::str::from_utf8(said.value).ok()?.trim().parse();
+    (said != Ok(length)).then_some("its body is not as long as its Content-Length says")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

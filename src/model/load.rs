@@ -378,6 +378,9 @@ pub struct Death {
     /// It did not die: it gave no answer any more.
     #[serde(skip_serializing_if = "is_default")]
     pub hung: bool,
+    /// And that because it was stopped, by SIGSTOP or its terminal.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stopped: bool,
     /// Requests without an answer.
     pub in_flight: u64,
     /// Of those, how many had begun to be answered.

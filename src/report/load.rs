@@ -401,7 +401,11 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     let Some(death) = &seen.death else {
         return all;
     };
-    let ended = if death.hung { "it hung" } else { "it died" };
+    let ended = match death {
+        death if death.stopped => "it was stopped",
+        death if death.hung => "it hung",
+        _ => "it died",
+    };
     let kinds = load.requests.iter().zip(&death.kinds);
     let kinds = kinds.filter(|(_, count)| **count > 0 && load.requests.len() > 1);
     let kinds: Vec<String> = kinds

@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use hyper::service::service_fn;
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use provoke::model::{Ended, Http, LoadSeen, Text};
+use provoke::model::{Ended, Http, LoadSeen, Ready, Stage, Text};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -129,6 +129,35 @@ fn a_certificate_that_is_not_trusted_is_said() {
     assert!(seen.ends.keys().all(tls), "{:?}", seen.ends);
     load.target.insecure = true;
     assert_eq!(drive_it(&load).served, 2);
+}
+
+/// Were it waited for, this would take an hour.
+#[test]
+fn what_no_secure_connection_will_come_of_is_not_waited_for() {
+    let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
+    for (port, insecure, http, words) in [
+        (tls, false, Http::One, "not trusted"),
+        (tls, true, Http::Two, "did not agree on HTTP/2: --http 1.1"),
+        (plain, true, Http::One, "begins with http://"),
+    ] {
+        let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
+        load.target.insecure = insecure;
+        load.target.http = http;
+        load.ready_limit = Duration::from_secs(3600);
+        for ready in [
+            Ready::Connects,
+            Ready::Http {
+                path: "/".to_owned(),
+                status: None,
+            },
+        ] {
+            load.ready = ready;
+            let seen = Outside::new().drive(&load);
+            let trouble = seen.trouble.unwrap();
+            assert!(trouble.contains(words), "{trouble}");
+            assert_eq!((seen.stage, seen.sent), (Stage::Starting, 0));
+        }
+    }
 }
 
 #[test]
