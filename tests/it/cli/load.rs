@@ -2,7 +2,7 @@
 //!
 //! No test asserts a rate: servers here die at a request that is said, or not at all.
 
-use super::support::{PROVOKE, Said, Sandbox};
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -700,4 +700,107 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
     sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
     let said = sandbox.provoke(&["load", "--shrink", "other"]);
     assert!(said.stderr.contains("puts no service under load"), "{said}");
+}
+
+/// Kills a run of a search after so many lives and resumes it. Returns its answer, which was given
+/// by another run before, and that of the other.
+fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [Value; 2] {
+    let (whole, said) = sandbox.ask("load", &[&["-o", "whole"], args].concat());
+    assert_eq!(whole["verdict"], "found", "{said}");
+    let running = sandbox.start(&[&["load", "-q", "-o", "broken"], args].concat());
+    wait_until("some lives are over", || {
+        let journal = sandbox.path("broken/events.jsonl");
+        let text = std::fs::read_to_string(journal).unwrap_or_default();
+        text.matches("{\"trial_finished\":").count() >= lives
+    });
+    running.signal(rustix::process::Signal::KILL);
+    running.end();
+    wait_until("its service is gone", || {
+        TcpListener::bind(("127.0.0.1", port)).is_ok()
+    });
+    let before = sandbox.provoke(&["report", "broken", "--json=-"]);
+    let before: Value = serde_json::from_str(&before.stdout).unwrap();
+    assert_eq!(before["verdict"], "undecided", "{before}");
+    let said = sandbox.provoke(&["resume", "broken", "-q"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let resumed = sandbox.provoke(&["report", "broken", "--json=-"]);
+    let resumed: Value = serde_json::from_str(&resumed.stdout).unwrap();
+    [resumed, whole].map(|report| report["answer"].clone())
+}
+
+#[test]
+fn a_ramp_that_was_killed_comes_to_the_same_answer() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/");
+    let number = port.to_string();
+    let server = example("dieat");
+    let load = [
+        &url,
+        "-c",
+        "1,2,3,4",
+        "-b",
+        "x",
+        "--requests",
+        "12",
+        "--detect",
+        "40%",
+        "--seed",
+        "1",
+        "--warm-requests",
+        "0",
+        "--quiet-time",
+        "1ms",
+        "--capture",
+        "off",
+        "--",
+    ];
+    let service = [
+        &server,
+        "--port",
+        &number,
+        "--together",
+        "3",
+        "--work",
+        "100",
+    ];
+    let answers = both_answers(&sandbox, 4, port, &[&load[..], &service].concat());
+    let [resumed, whole] = answers.map(|mut answer| {
+        // How many were answered before is up to the clock.
+        for level in answer["ramp"]["levels"].as_array_mut().unwrap() {
+            level.as_object_mut().unwrap().remove("served_before_death");
+        }
+        answer
+    });
+    assert_eq!(whole["ramp"]["fails_from"], 3);
+    assert_eq!(whole["ramp"]["clean_to"], 2);
+    assert_eq!(resumed, whole);
+}
+
+#[test]
+fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--together', '2', '--work', '200']\n\
+         runs = 2\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 4\nrequests = 8\n\
+         warm-requests = 0\nquiet-time = '1ms'\n\
+         [[request]]\nname = 'calm'\npath = '/a'\n\
+         [[request]]\nname = 'busy'\npath = '/b'\nbody = 'x'\nweight = 9\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+    let (report, said) = sandbox.ask("load", &["-o", "first", "load.toml"]);
+    assert_eq!(only(&report)["failures"], 2, "{said}");
+    let args = ["--shrink", "first", "--seed", "1"];
+    let [resumed, whole] = both_answers(&sandbox, 6, port, &args);
+    let left = &whole["shrink"]["left"];
+    assert_eq!(
+        (&left["clients"], &left["kinds"][0]["name"]),
+        (&2.into(), &"busy".into())
+    );
+    for part in ["sentence", "left", "alone", "tried"] {
+        assert_eq!(resumed["shrink"][part], whole["shrink"][part]);
+    }
 }
