@@ -3,6 +3,7 @@
 use super::bundle::{self, Blow};
 use super::connect::Dialer;
 use super::http2;
+use super::long::Tail;
 use super::open::Rate;
 use super::phase::{self, Around, Phase, Ran};
 use super::probe::Probe;
@@ -83,24 +84,30 @@ impl Made {
             }
             _ => self.requests.two(&self.target, &Choice::default()),
         });
-        let (bytes, head) = match &load.ready {
+        let (bytes, long, head) = match &load.ready {
             Ready::Http { path, .. } => {
                 let path = target::filled(path, fill);
                 let text = format!(
                     "GET {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
                 );
-                (text.into_bytes(), false)
+                (text.into_bytes(), None, false)
             }
             _ => {
                 let first = self.requests.first();
                 let mut buffer = Vec::new();
                 let (head, body) = self.requests.wire(&first, true, &mut buffer);
-                ([head, body].concat(), self.requests.kinds[first.kind].head)
+                let (held, long) = match body {
+                    Tail::Held(body) => (body, None),
+                    Tail::Long(long) => (&[][..], Some(long.clone())),
+                };
+                let without = self.requests.kinds[first.kind].head;
+                ([head, held].concat(), long, without)
             }
         };
         Probe {
             dialer,
             bytes,
+            long,
             head,
             limit: load.target.request_limit.min(load.hang_after.max(PATIENCE)),
             two,

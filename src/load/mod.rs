@@ -15,6 +15,7 @@ mod client;
 mod connect;
 mod http2;
 mod life;
+mod long;
 mod open;
 mod phase;
 mod probe;
@@ -186,14 +187,6 @@ pub enum Error {
     /// There are too few or too many files.
     #[error("{0} files to choose a body from; there may be 1 to 16 million")]
     Files(usize),
-    /// A file is too long.
-    #[error("`{path}` has {mib} MiB; a body may have 64, since all are held in memory")]
-    LongBody {
-        /// Which.
-        path: PathBuf,
-        /// Its size.
-        mib: u64,
-    },
     /// A file cannot be read.
     #[error("cannot read `{path}`: {error}")]
     File {

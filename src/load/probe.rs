@@ -2,6 +2,7 @@
 
 use super::connect::{Dialer, NoWay};
 use super::http2;
+use super::long::{Long, Sent};
 use super::response::{Observer, Reader};
 use super::tls;
 use std::io;
@@ -13,12 +14,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 #[derive(Clone)]
 pub(super) struct Probe {
     pub(super) dialer: Arc<Dialer>,
-    /// The request, as it is sent.
+    /// The request, as it is sent, but for a body that is not held.
     pub(super) bytes: Vec<u8>,
+    pub(super) long: Option<Long>,
     pub(super) head: bool,
     pub(super) limit: Duration,
     /// The same for HTTP/2, where that is spoken.
-    pub(super) two: Option<hyper::Request<http2::Sent>>,
+    pub(super) two: Option<hyper::Request<Sent>>,
 }
 
 /// Why there is no answer.
@@ -79,6 +81,12 @@ impl Probe {
             return http2::ask(stream, request.clone()).await;
         }
         stream.write_all(&self.bytes).await?;
+        let (mut chunk, mut sent) = (Vec::new(), 0);
+        while let Some(long) = self.long.as_ref().filter(|long| sent < long.length) {
+            long.read(sent, &mut chunk)?;
+            sent += chunk.len() as u64;
+            stream.write_all(&chunk).await?;
+        }
         stream.flush().await?;
         let mut reader = Reader::new();
         reader.begin(self.head);

@@ -483,6 +483,7 @@ impl fmt::Display for Ended {
 /// The names of the errors that connections have, the same on every architecture but a few.
 fn errno_name(errno: i32) -> String {
     let name = match errno {
+        5 => "EIO",
         11 => "EAGAIN",
         24 => "EMFILE",
         32 => "EPIPE",

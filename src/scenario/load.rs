@@ -123,7 +123,7 @@ pub struct Request {
     pub pick: Option<Pick>,
     /// A column of the rows that is the body.
     pub body_column: Option<String>,
-    /// A file with the bytes of the whole request, which are sent as they are.
+    /// A file with the bytes of the whole request, which are sent as they are; `body-files` follow them.
     pub raw: Option<PathBuf>,
     /// The status of an answer must be one of these; below 400, unless told.
     pub status: Vec<u16>,
@@ -474,14 +474,14 @@ impl Request {
             ("method", self.method.is_some()),
             ("path", self.path.is_some()),
             ("headers", !self.headers.is_empty()),
-            ("body", body != Body::None),
+            ("body", !matches!(body, Body::None | Body::Files { .. })),
         ];
         if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
             let what = format!("a request has both its bytes and a `{field}`");
             return Err(refuse(
                 what,
                 &at(field),
-                "give `raw` alone, or leave it out",
+                "give `raw` alone or with `body-files`, or leave it out",
             ));
         }
         let path = self.path.clone().unwrap_or_else(|| "/".to_owned());

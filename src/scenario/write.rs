@@ -202,20 +202,20 @@ fn request(plan: &RequestPlan) -> Result<Table, NoText> {
         put(&mut to, "method", Some(plan.method.clone()));
         put(&mut to, "path", Some(plan.path.clone()));
         put(&mut to, "headers", pairs(&plan.headers));
-        match &plan.body {
-            Body::None => {}
-            Body::Text(body) => put(&mut to, "body", Some(body.clone())),
-            Body::Column(column) => put(&mut to, "body-column", Some(column.clone())),
-            Body::Files { files, pick } => {
-                let files = files.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-                put(&mut to, "body-files", list(&files));
-                let pick = match pick {
-                    Pick::Random => "random",
-                    Pick::Cycle => "cycle",
-                    Pick::Once => "once",
-                };
-                put(&mut to, "pick", Some(pick));
-            }
+    }
+    match &plan.body {
+        Body::None => {}
+        Body::Text(body) => put(&mut to, "body", Some(body.clone())),
+        Body::Column(column) => put(&mut to, "body-column", Some(column.clone())),
+        Body::Files { files, pick } => {
+            let files = files.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+            put(&mut to, "body-files", list(&files));
+            let pick = match pick {
+                Pick::Random => "random",
+                Pick::Cycle => "cycle",
+                Pick::Once => "once",
+            };
+            put(&mut to, "pick", Some(pick));
         }
     }
     let expect = &plan.expect;
