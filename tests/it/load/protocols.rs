@@ -27,7 +27,7 @@ fn file(name: &str) -> Text {
 /// Says which body it was.
 fn sum(body: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, body);
-    format!("{digest:?}").replace(":", "-")
+    format!("{digest:?}").replace(':', "-")
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -134,9 +134,12 @@ fn files(path: &Path) -> Body {
 /// A server that takes this body and no other.
 fn only(body: &[u8]) -> Server {
     let wanted = body.to_vec();
-    Server::new(move |request| match request.body == wanted {
-        true => Then::Say(ok("hello")),
-        false => Then::Close(Vec::new()),
+    Server::new(move |request| {
+        if request.body == wanted {
+            Then::Say(ok("hello"))
+        } else {
+            Then::Close(Vec::new())
+        }
     })
 }
 
