@@ -5,6 +5,7 @@
 //! (`SEGV` or `ABRT`). Or `--exit 3`: it ends with this status. `--hang`: it lives, and never
 //! answers anything again. `--close`: it closes that connection without an answer, `--eof-in-body`:
 //! in the middle of one, and goes on. `--log FILE`: a line for each request, its path and its body.
+//! `--together 3`: not at a certain request, but as soon as three with a body are at work at once.
 //!
 //! Exactly N-1 answers are sent before the end, however many clients there are: the N-th request
 //! waits for the answers before it, and those after it get none. `GET /healthz` does not count.
@@ -58,10 +59,13 @@ impl End {
 struct Count {
     asked: u64,
     served: u64,
+    /// Requests with a body that are at work.
+    at_work: u64,
 }
 
 fn main() -> std::io::Result<()> {
-    let at: u64 = http::value("--at").unwrap_or(500);
+    let together: Option<u64> = http::value("--together");
+    let at: u64 = http::value("--at").unwrap_or(together.map_or(500, |_| u64::MAX));
     let work = Duration::from_millis(http::value("--work").unwrap_or(0));
     let end = End::asked();
     let log: Option<String> = http::value("--log");
@@ -90,6 +94,10 @@ fn main() -> std::io::Result<()> {
             let number = {
                 let mut count = lock();
                 count.asked += 1;
+                count.at_work += u64::from(!request.body.is_empty());
+                if together.is_some_and(|together| count.at_work >= together) {
+                    return die(end, stream, &answer);
+                }
                 count.asked
             };
             if number > at && end.is_last() {
@@ -103,7 +111,11 @@ fn main() -> std::io::Result<()> {
             }
             // Who does not read its answer was sent one all the same.
             let sent = stream.write_all(answer.as_bytes());
-            lock().served += 1;
+            {
+                let mut count = lock();
+                count.served += 1;
+                count.at_work -= u64::from(!request.body.is_empty());
+            }
             served_one.notify_all();
             sent.map(|()| true)
         },

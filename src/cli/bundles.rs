@@ -1,7 +1,7 @@
 //! Beside what was in flight at a death: a scenario that sends it again.
 
 use crate::model::{
-    Amount, Event, Load, LoadSeen, Pace, Plan, RequestPlan, Text, TrialId, VariantId,
+    Amount, Body, Event, Load, LoadSeen, Pace, Pick, Plan, RequestPlan, Text, TrialId, VariantId,
 };
 use crate::scenario::under_load;
 use crate::state::{Sink, State};
@@ -90,7 +90,7 @@ fn replay(
 
 /// Returns each request once that was in flight or came before, as often as it was sent then.
 fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
-    let mut order: Vec<(String, String, u32)> = Vec::new();
+    let mut order: Vec<(String, String, Option<String>, u32)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     // What was in flight comes first, and of what came before, the latest.
     let before = lines(&folder.join("window.jsonl")).into_iter().rev();
@@ -103,17 +103,17 @@ fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
             continue;
         };
         match places.get(&file) {
-            Some(place) => order[*place].2 += 1,
+            Some(place) => order[*place].3 += 1,
             None if order.len() < MOST => {
                 places.insert(file.clone(), order.len());
-                order.push((kind, file, 1));
+                order.push((kind, file, text("body"), 1));
             }
             None => {}
         }
     }
     let alike = |kind: &str| order.iter().filter(|(one, ..)| one == kind).count();
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-    let plans = order.iter().map(|(kind, file, weight)| {
+    let plans = order.iter().map(|(kind, file, body, weight)| {
         let number = numbers.entry(kind).or_default();
         *number += 1;
         let planned = load.requests.iter().find(|one| one.name == *kind);
@@ -124,6 +124,10 @@ fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
             },
             weight: *weight,
             raw: Some(Text::from(file.as_str())),
+            body: body.as_ref().map_or(Body::None, |body| Body::Files {
+                files: vec![Text::from(body.as_str())],
+                pick: Pick::default(),
+            }),
             expect: planned.map(|one| one.expect.clone()).unwrap_or_default(),
             ..RequestPlan::default()
         }

@@ -343,10 +343,14 @@ impl<'a> Experiment<'a> {
             term::say(&format!("  {line}"));
         }
         let stop = &self.state.plan.stop;
+        let trials = match self.state.plan.load {
+            Some(_) => "lives",
+            None => "trials",
+        };
         let limits = match (stop.trials, stop.duration()) {
             (Some(runs), Some(time)) => {
                 format!(
-                    "up to {runs} trials or {} s, whichever comes first; -n and -d say otherwise",
+                    "up to {runs} {trials} or {} s, whichever comes first; -n and -d say otherwise",
                     time.as_secs()
                 )
             }

@@ -130,6 +130,7 @@ impl Explain {
             outcome: &outcome,
             seen: &seen,
             limits: &state.plan.limits,
+            load: state.plan.load.as_ref(),
             stories: &stories,
             better,
             verbose: self.verbose,

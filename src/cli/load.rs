@@ -136,6 +136,9 @@ struct LoadFlags {
     own_target: Option<String>,
 }
 
+/// Kinds of errors that the live line has room for.
+const ERRORS: usize = 3;
+
 const SERVICE: &str = "The service";
 const LOAD: &str = "The load";
 const TARGET: &str = "The connections";
@@ -212,12 +215,28 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
             rate
         };
         let latency = words::seconds(real(of(&live.latency_us)) / 1e6);
-        let errors = words::plural(of(&live.errors), "error");
         format!(
-            "{stage} {rate:.0}/s, {} in flight, {latency}, {errors} so far",
-            of(&live.in_flight)
+            "{stage} {rate:.0}/s, {} in flight, {latency}, {} so far",
+            of(&live.in_flight),
+            errors(&live.errors()),
         )
     })
+}
+
+/// Says how many errors of which kind there were, the most frequent first.
+fn errors(all: &[(String, u64)]) -> String {
+    let sum = all.iter().map(|(_, count)| count).sum();
+    let sum = words::plural(sum, "error");
+    if all.is_empty() {
+        return sum;
+    }
+    let shown = all.iter().take(ERRORS);
+    let shown = shown.map(|(name, count)| format!("{count} {}", words::sanitize(name)));
+    let mut shown: Vec<String> = shown.collect();
+    if all.len() > ERRORS {
+        shown.push("others".to_owned());
+    }
+    format!("{sum} ({})", shown.join(", "))
 }
 
 impl LoadFlags {
@@ -298,5 +317,26 @@ fn http(text: &str) -> Result<Http, String> {
         "2" => Ok(Http::Two),
         "2-prior-knowledge" => Ok(Http::TwoPrior),
         _ => Err("write `1.1`, `2` or `2-prior-knowledge`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_live_line_says_which_errors() {
+        let all = [("refused", 9), ("status 503", 4), ("timeout (head)", 1)];
+        let mut all: Vec<(String, u64)> = all.map(|(name, n)| (name.to_owned(), n)).into();
+        assert_eq!(errors(&[]), "0 errors");
+        assert_eq!(
+            errors(&all),
+            "14 errors (9 refused, 4 status 503, 1 timeout (head))"
+        );
+        all.push(("TLS: \x1b[1m".to_owned(), 1));
+        assert_eq!(
+            errors(&all),
+            "15 errors (9 refused, 4 status 503, 1 timeout (head), others)"
+        );
     }
 }

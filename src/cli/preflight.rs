@@ -59,6 +59,9 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
             load::Error::Elsewhere { host, .. } => Some(format!(
                 "load on a machine that is not yours is an attack; if it is yours, say so: --i-own-this-target {host}"
             )),
+            load::Error::NoProcess(_) => Some(
+                "--attach listener takes whoever listens at the URL, whatever its number".to_owned(),
+            ),
             _ => None,
         };
         let error = CliError::usage(anyhow::Error::new(error));

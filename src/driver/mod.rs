@@ -465,6 +465,10 @@ impl Run<'_, '_> {
         if state.decided {
             return None;
         }
+        let trials = match self.driver.state.plan.load {
+            Some(_) => "lives",
+            None => "trials",
+        };
         let useless = |(id, (streak, skipped))| {
             let patience = patience(&state.plan, skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
@@ -476,12 +480,12 @@ impl Run<'_, '_> {
             let said = said.map_or(String::new(), |said| format!(": {said}"));
             self.give_up(
                 variant,
-                format!("{patience} trials in a row said nothing{said}"),
+                format!("{patience} {trials} in a row said nothing{said}"),
             );
         }
         let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
         for variant in otherwise {
-            self.give_up(variant, "its trials fail otherwise".to_owned());
+            self.give_up(variant, format!("its {trials} fail otherwise"));
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }

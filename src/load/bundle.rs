@@ -2,6 +2,7 @@
 //! evidence.
 
 use super::check::hex;
+use super::long::{Long, Source, Tail};
 use super::phase::Phase;
 use super::record::{AROUND_DEATH, Event, code};
 use super::request::{Choice, Requests};
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 /// Connections of a dead process break within so many nanoseconds of each other.
 const GAP: u64 = 100_000_000;
@@ -34,13 +36,21 @@ pub(super) struct Bundle<'a> {
     pub(super) events: &'a [Event],
 }
 
-/// Returns the requests that were in flight at a death, at most one of each client.
+/// What a death did to requests.
+pub(super) struct Blow {
+    /// When its connections broke.
+    pub(super) at: u64,
+    /// The requests that were in flight, at most one of each client.
+    pub(super) in_flight: Vec<Event>,
+}
+
+/// Returns which requests were in flight at a death.
 ///
 /// A process is found dead a little after its connections broke, all of them at nearly the same
 /// time. So what broke in that last burst counts; what was sent after it on a new connection does
 /// not, for there was nobody to take it. What was sent again counts as it was when it broke, whoever
 /// answered it then: of several processes, only one may have died of it.
-pub(super) fn in_flight(events: &[Event], agains: &[Event], died: u64) -> Vec<Event> {
+pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
     let broke = |event: &Event| {
         let broken = match event.end {
             code::RESET | code::CLOSED_EARLY => true,
@@ -78,36 +88,29 @@ pub(super) fn in_flight(events: &[Event], agains: &[Event], died: u64) -> Vec<Ev
     }
     let mut found: Vec<Event> = found.into_values().collect();
     found.sort_by_key(|event| event.sent);
-    found
+    Blow {
+        at: burst.min(died),
+        in_flight: found,
+    }
 }
 
 impl Bundle<'_> {
     /// Writes `in-flight.jsonl`, `window.jsonl` and `requests/` into a folder.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let requests = folder.join("requests");
-        fs::create_dir_all(&requests)?;
-        // Equal requests are written once.
-        let mut written = BTreeSet::new();
-        let mut keep = |name: &str, bytes: &[u8]| {
-            if written.insert(name.to_owned()) {
-                fs::write(requests.join(name), bytes)?;
-            }
-            io::Result::Ok(())
-        };
+        let mut kept = Kept::new(folder.join("requests"))?;
         let mut lines = BufWriter::new(File::create(folder.join("in-flight.jsonl"))?);
         for event in self.in_flight {
             let choice = self.choice(event);
-            let (name, bytes) = self.bytes(&choice);
-            keep(&name, &bytes)?;
+            let files = kept.keep(self.requests, &choice)?;
             let mut line = self.line(event, &choice);
             line["age_ms"] = millis(self.died.saturating_sub(event.sent));
             line["part"] = event.part.to_string().into();
             let body = self.requests.body(&choice);
-            if !body.is_empty() {
-                line["body_bytes"] = body.len().into();
-                line["body_sha256"] = hex(digest(&SHA256, &body).as_ref()).into();
+            if body.tail().length() > 0 {
+                line["body_bytes"] = body.tail().length().into();
+                line["body_sha256"] = kept.digest(&body)?.into();
             }
-            line["request"] = format!("requests/{name}").into();
+            files.name(&mut line);
             writeln!(lines, "{line}")?;
         }
         lines.flush()?;
@@ -121,13 +124,11 @@ impl Bundle<'_> {
         let (mut names, mut room) = (Vec::new(), MOST_BYTES);
         for event in ended.iter().rev() {
             let choice = self.choice(event);
-            let left = room.checked_sub(self.requests.length(&choice));
+            let left = room.checked_sub(self.requests.held(&choice));
             names.push(match left {
                 Some(left) => {
                     room = left;
-                    let (name, bytes) = self.bytes(&choice);
-                    keep(&name, &bytes)?;
-                    Some(name)
+                    Some(kept.keep(self.requests, &choice)?)
                 }
                 None => None,
             });
@@ -145,21 +146,12 @@ impl Bundle<'_> {
                 };
                 line[name] = event.status.into();
             }
-            if let Some(name) = name {
-                line["request"] = format!("requests/{name}").into();
+            if let Some(files) = name {
+                files.name(&mut line);
             }
             writeln!(lines, "{line}")?;
         }
         lines.flush()
-    }
-
-    /// Returns the bytes of a request, and the name of their file.
-    fn bytes(&self, choice: &Choice) -> (String, Vec<u8>) {
-        let mut buffer = Vec::new();
-        let (head, body) = self.requests.wire(choice, false, &mut buffer);
-        let bytes = [head, body].concat();
-        let name = format!("{}.http", &hex(digest(&SHA256, &bytes).as_ref())[..16]);
-        (name, bytes)
     }
 
     fn choice(&self, event: &Event) -> Choice {
@@ -190,6 +182,105 @@ impl Bundle<'_> {
             line["row"] = choice.row.into();
         }
         line
+    }
+}
+
+/// The bytes of requests, each in files that are written once.
+struct Kept {
+    folder: PathBuf,
+    written: BTreeSet<String>,
+    /// Of files that are not held, by their path.
+    digests: BTreeMap<PathBuf, String>,
+}
+
+/// Where a request is kept.
+struct Files {
+    request: String,
+    /// What follows the bytes of the request.
+    body: Option<String>,
+}
+
+impl Files {
+    fn name(&self, line: &mut Value) {
+        line["request"] = format!("requests/{}", self.request).into();
+        if let Some(body) = &self.body {
+            line["body"] = format!("requests/{body}").into();
+        }
+    }
+}
+
+impl Kept {
+    fn new(folder: PathBuf) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        Ok(Self {
+            folder,
+            written: BTreeSet::new(),
+            digests: BTreeMap::new(),
+        })
+    }
+
+    fn digest(&mut self, body: &Source) -> io::Result<String> {
+        let long = match body {
+            Source::Held(bytes) => return Ok(hex(digest(&SHA256, bytes).as_ref())),
+            Source::Long(long) => long,
+        };
+        if let Some(known) = self.digests.get(&long.path) {
+            return Ok(known.clone());
+        }
+        let digest = long.digest()?;
+        self.digests.insert(long.path.clone(), digest.clone());
+        Ok(digest)
+    }
+
+    fn keep(&mut self, requests: &Requests, choice: &Choice) -> io::Result<Files> {
+        let mut buffer = Vec::new();
+        let (head, tail) = requests.wire(choice, false, &mut buffer);
+        let named = |bytes: &[u8]| format!("{}.http", &hex(digest(&SHA256, bytes).as_ref())[..16]);
+        let long = match tail {
+            Tail::Held(body) => {
+                let bytes = [head, body].concat();
+                let request = named(&bytes);
+                self.write(&request, &bytes)?;
+                return Ok(Files {
+                    request,
+                    body: None,
+                });
+            }
+            Tail::Long(long) => long,
+        };
+        let digest = self.digest(&Source::Long(long.clone()))?;
+        let request = named(&[head, digest.as_bytes()].concat());
+        if long.from > 0 {
+            self.link(&request, long)?; // the whole of it is that file
+            return Ok(Files {
+                request,
+                body: None,
+            });
+        }
+        self.write(&request, head)?;
+        let body = format!("{}.body", &digest[..16]);
+        self.link(&body, long)?;
+        Ok(Files {
+            request,
+            body: Some(body),
+        })
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        if self.written.insert(name.to_owned()) {
+            fs::write(self.folder.join(name), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a long file without another copy of it.
+    fn link(&mut self, name: &str, long: &Long) -> io::Result<()> {
+        if self.written.insert(name.to_owned()) {
+            let (file, link) = (fs::canonicalize(&long.path)?, self.folder.join(name));
+            // It may be on another disk.
+            fs::hard_link(&file, &link).or_else(|_| symlink(&file, &link))?;
+        }
+        Ok(())
     }
 }
 
@@ -244,7 +335,9 @@ mod tests {
             },
             event(5, died - 100, died - 50, code::REFUSED),
         ];
-        let found = in_flight(&events, &[], died);
+        let found = blow(&events, &[], died);
+        assert_eq!(found.at, died - 500);
+        let found = found.in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.sent))
@@ -261,8 +354,8 @@ mod tests {
     #[test]
     fn without_a_burst_what_is_open_was_in_flight() {
         let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
-        assert_eq!(in_flight(&events, &[], 8), events[..1]);
-        assert_eq!(in_flight(&[], &[], 8), []);
+        assert_eq!(blow(&events, &[], 8).in_flight, events[..1]);
+        assert_eq!(blow(&[], &[], 8).in_flight, []);
     }
 
     #[test]
@@ -285,7 +378,7 @@ mod tests {
             },
             event(3, died - 550, died - 495, code::RESET),
         ];
-        let found = in_flight(&events, &agains, died);
+        let found = blow(&events, &agains, died).in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.done))

@@ -12,7 +12,7 @@ const LONGEST_KEPT: usize = 64 << 20;
 /// What an answer must be like, made ready.
 pub(super) struct Expected {
     status: Vec<u16>,
-    /// The check's name, the header's, and what its value must match.
+    /// The name in reports, the header's, and what its value must match.
     headers: Vec<(String, String, Regex)>,
     body_regex: Option<Regex>,
     sha256: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(super) struct Expected {
 pub(super) enum Verdict {
     Good,
     Status(u16),
-    /// The name of what it fails.
+    /// What it fails, as the field of a scenario is called.
     Check(String),
 }
 
@@ -41,7 +41,7 @@ impl Expected {
             })
         };
         let headers = answer.headers.iter().map(|(name, value)| {
-            let check = format!("header {}", name.to_ascii_lowercase());
+            let check = format!("expect-headers {}", name.to_ascii_lowercase());
             Ok((check, name.clone(), compiled(value)?))
         });
         let sha256 = answer.body_sha256.as_ref().map(|text| {
@@ -54,7 +54,7 @@ impl Expected {
                 return Err(Error::Pointer(place.clone()));
             }
             let wanted = wanted.as_ref().map(ToString::to_string);
-            Ok((format!("json {place}"), place.clone(), wanted))
+            Ok((format!("expect-json {place}"), place.clone(), wanted))
         });
         let body_regex = answer.body_regex.as_deref().map(compiled).transpose()?;
         Ok(Self {
@@ -111,28 +111,28 @@ impl Seen {
         }
         let failed = |name: &str| Verdict::Check(name.to_owned());
         if expected.max_bytes.is_some_and(|max| self.length > max) {
-            return failed("max_bytes");
+            return failed("max-bytes");
         }
         if let (Some(digest), Some(wanted)) = (self.digest.take(), &expected.sha256)
             && digest.finish().as_ref() != &wanted[..]
         {
-            return failed("body_sha256");
+            return failed("expect-sha256");
         }
         if !expected.keep {
             return Verdict::Good;
         }
         if self.length > self.body.len() as u64 {
-            return failed("body too long to be checked");
+            return failed("its body is too long to be checked");
         }
         let regex = expected.body_regex.as_ref();
         if regex.is_some_and(|regex| !regex.is_match(&self.body)) {
-            return failed("body_regex");
+            return failed("expect-body");
         }
         if expected.json.is_empty() {
             return Verdict::Good;
         }
         let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) else {
-            return failed("json");
+            return failed("expect-json: it is no JSON");
         };
         for (name, place, wanted) in &expected.json {
             let found = json.pointer(place);
@@ -241,7 +241,7 @@ mod tests {
         };
         assert_eq!(verdict(&wanted, 404, &[], ""), Verdict::Good);
         assert_eq!(verdict(&wanted, 200, &[], "too long"), Verdict::Status(200));
-        assert_eq!(verdict(&wanted, 500, &[], "too long"), fails("max_bytes"));
+        assert_eq!(verdict(&wanted, 500, &[], "too long"), fails("max-bytes"));
     }
 
     #[test]
@@ -255,16 +255,25 @@ mod tests {
         let good = r#"{"class":[7],"b":null}"#;
         let header = [("x-kind", "aa")];
         assert_eq!(verdict(&answer, 200, &header, good), Verdict::Good);
-        assert_eq!(verdict(&answer, 200, &[], good), fails("header x-kind"));
-        assert_eq!(verdict(&answer, 200, &header, "{}"), fails("body_regex"));
-        assert_eq!(verdict(&answer, 200, &header, "class"), fails("json"));
+        assert_eq!(
+            verdict(&answer, 200, &[], good),
+            fails("expect-headers x-kind")
+        );
+        assert_eq!(verdict(&answer, 200, &header, "{}"), fails("expect-body"));
+        assert_eq!(
+            verdict(&answer, 200, &header, "class"),
+            fails("expect-json: it is no JSON")
+        );
         let other = r#"{"class":[8],"b":1}"#;
         assert_eq!(
             verdict(&answer, 200, &header, other),
-            fails("json /class/0")
+            fails("expect-json /class/0")
         );
         let without = r#"{"class":["7"]}"#;
-        assert_eq!(verdict(&answer, 200, &header, without), fails("json /b"));
+        assert_eq!(
+            verdict(&answer, 200, &header, without),
+            fails("expect-json /b")
+        );
     }
 
     #[test]
@@ -277,6 +286,6 @@ mod tests {
             ..Answer::default()
         };
         assert_eq!(verdict(&answer, 200, &[], "hello"), Verdict::Good);
-        assert_eq!(verdict(&answer, 200, &[], "hallo"), fails("body_sha256"));
+        assert_eq!(verdict(&answer, 200, &[], "hallo"), fails("expect-sha256"));
     }
 }

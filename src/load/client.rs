@@ -3,6 +3,7 @@
 use super::check::{Checking, Seen, Verdict};
 use super::connect::{Stream, broken};
 use super::http2::Lane;
+use super::long::Tail;
 use super::open;
 use super::record::{End, Place};
 use super::request::{Choice, Draws};
@@ -22,6 +23,9 @@ const WAKE: Duration = Duration::from_secs(1);
 /// Where nobody listens and it lives, another try comes after this time; the same after a fault
 /// of our own.
 const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// What is said of a file that became shorter.
+const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 
 pub(super) struct Client {
     pub(super) worker: Rc<Worker>,
@@ -53,6 +57,8 @@ enum Went {
     Ended,
     Failed(io::Error),
     Fault(Fault),
+    /// What was to be sent could not be read: errno.
+    Unread(i32),
     Kicked(Kick),
 }
 
@@ -244,6 +250,7 @@ impl Client {
                 Went::Ended => Ended::ClosedEarly(part),
                 Went::Failed(error) => broken(&error, part),
                 Went::Fault(fault) => Ended::Protocol(fault.to_string()),
+                Went::Unread(errno) => Ended::Local(errno),
                 Went::Kicked(Kick::Late) => Ended::Timeout(part),
                 Went::Kicked(Kick::Stop) => self.stopped(),
             };
@@ -292,7 +299,9 @@ impl Client {
         let expected = &kind.expected;
         reader.begin(kind.head);
         seen.begin(expected);
-        let all = head.len() + body.len();
+        let all = head.len() + body.length();
+        // Of a long body, and where in it that is.
+        let (mut chunk, mut chunk_at) = (Vec::new(), 0);
         let mut written = 0;
         let mut flushed = false;
         let mut unwritable = None;
@@ -300,15 +309,28 @@ impl Client {
         let went = std::future::poll_fn(|cx| {
             let mut stream = Pin::new(&mut connection.stream);
             while written < all && unwritable.is_none() {
-                let wrote = if body.is_empty() {
-                    stream.as_mut().poll_write(cx, &head[written..])
-                } else if let Some(left) = head.get(written..).filter(|left| !left.is_empty()) {
-                    let pieces = [IoSlice::new(left), IoSlice::new(body)];
-                    stream.as_mut().poll_write_vectored(cx, &pieces)
-                } else {
-                    stream
-                        .as_mut()
-                        .poll_write(cx, &body[written - head.len()..])
+                let left = head.get(written..).filter(|left| !left.is_empty());
+                let wrote = match (left, body) {
+                    (Some(left), Tail::Held(body)) if !body.is_empty() => {
+                        let pieces = [IoSlice::new(left), IoSlice::new(body)];
+                        stream.as_mut().poll_write_vectored(cx, &pieces)
+                    }
+                    (Some(left), _) => stream.as_mut().poll_write(cx, left),
+                    (None, Tail::Held(body)) => {
+                        let left = &body[written - head.len()..];
+                        stream.as_mut().poll_write(cx, left)
+                    }
+                    (None, Tail::Long(long)) => {
+                        let at = written - head.len();
+                        if at == chunk_at + chunk.len() {
+                            if let Err(error) = long.read(at as u64, &mut chunk) {
+                                let errno = error.raw_os_error().unwrap_or(EIO);
+                                return Poll::Ready(Went::Unread(errno));
+                            }
+                            chunk_at = at;
+                        }
+                        stream.as_mut().poll_write(cx, &chunk[at - chunk_at..])
+                    }
                 };
                 match wrote {
                     Poll::Ready(Ok(0)) => unwritable = Some(io::ErrorKind::WriteZero.into()),

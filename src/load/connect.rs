@@ -84,8 +84,7 @@ impl Dialer {
         let stream = tls.connector.connect(tls.name.clone(), plain).await;
         let stream = stream.map_err(NoWay::Io)?;
         if tls.two && stream.get_ref().1.alpn_protocol() != Some(tls::H2) {
-            let why = "it did not agree on HTTP/2";
-            return Err(NoWay::Io(io::Error::new(io::ErrorKind::Unsupported, why)));
+            return Err(NoWay::Io(io::Error::other(tls::OtherHttp)));
         }
         Ok(Stream::Secure(Box::new(stream)))
     }

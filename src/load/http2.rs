@@ -6,14 +6,14 @@
 use super::check::{Checking, Verdict};
 use super::client::Client;
 use super::connect::{Stream, broken};
+use super::long::Sent;
 use super::record::{End, Place};
 use super::request::Choice;
 use super::response::Observer as _;
 use super::target::Target;
 use super::worker::{Kick, Stop, nanos};
 use crate::model::{Ended, Part};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::client::conn::http2;
 use hyper::header::HeaderName;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -34,9 +34,6 @@ const WINDOW: u32 = 16 << 20;
 
 /// What is said of a connection that its server gave up without a fault.
 const GOAWAY: &str = "connection error received: not a result of an error";
-
-/// The body of a request.
-pub(super) type Sent = Full<Bytes>;
 
 /// A connection that is shared, once it is there.
 #[derive(Default)]

@@ -1,8 +1,9 @@
 //! One life of a service, from its first answer to its end, as its clients see it.
 
-use super::bundle;
+use super::bundle::{self, Blow};
 use super::connect::Dialer;
 use super::http2;
+use super::long::Tail;
 use super::open::Rate;
 use super::phase::{self, Around, Phase, Ran};
 use super::probe::Probe;
@@ -13,7 +14,7 @@ use super::tls::Tls;
 use super::worker::{Clock, Stop};
 use super::{Error, Fill, Life, ready};
 use crate::model::{Amount, Connections, Death, Http, Load, LoadSeen, Pace, Ready, Stage};
-use crate::sys::{limits, sockets};
+use crate::sys::{limits, process, sockets};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,24 +84,30 @@ impl Made {
             }
             _ => self.requests.two(&self.target, &Choice::default()),
         });
-        let (bytes, head) = match &load.ready {
+        let (bytes, long, head) = match &load.ready {
             Ready::Http { path, .. } => {
                 let path = target::filled(path, fill);
                 let text = format!(
                     "GET {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
                 );
-                (text.into_bytes(), false)
+                (text.into_bytes(), None, false)
             }
             _ => {
                 let first = self.requests.first();
                 let mut buffer = Vec::new();
                 let (head, body) = self.requests.wire(&first, true, &mut buffer);
-                ([head, body].concat(), self.requests.kinds[first.kind].head)
+                let (held, long) = match body {
+                    Tail::Held(body) => (body, None),
+                    Tail::Long(long) => (&[][..], Some(long.clone())),
+                };
+                let without = self.requests.kinds[first.kind].head;
+                ([head, held].concat(), long, without)
             }
         };
         Probe {
             dialer,
             bytes,
+            long,
             head,
             limit: load.target.request_limit.min(load.hang_after.max(PATIENCE)),
             two,
@@ -317,9 +324,15 @@ fn end(
         .filter(|_| ran.stop == Stop::Died);
     let kinds = requests.kinds.len();
     let mut at_random = vec![0; kinds];
-    if let Some(died) = died {
+    let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
+    events.sort_by_key(|event| event.sent);
+    let blow = died.map(|died| {
+        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
+        bundle::blow(&events, &agains, died)
+    });
+    if let (Some(died), Some(blow)) = (died, &blow) {
         for record in &mut ran.records {
-            record.bury(died);
+            record.bury(died, blow);
         }
     }
     let mut log_failed = None;
@@ -329,19 +342,19 @@ fn end(
         add(&mut at_random, &record.at_random);
     }
     if phase.counted {
+        for record in &mut ran.records {
+            record.tell(&life.live);
+        }
         count(seen, &ran, kinds);
     }
-    if let Some(died) = died {
-        let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
-        events.sort_by_key(|event| event.sent);
-        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
-        let in_flight = bundle::in_flight(&events, &agains, died);
+    if let (Some(died), Some(Blow { in_flight, .. })) = (died, blow) {
         let mut by_kind = vec![0; kinds];
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
         }
         seen.death = Some(Death {
             hung: ran.hung,
+            stopped: ran.hung && life.pids.iter().any(|pid| is_stopped(*pid)),
             in_flight: in_flight.len() as u64,
             answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
             kinds: by_kind,
@@ -368,6 +381,10 @@ fn end(
         None => Ok(()),
         Some(error) => Err(format!("not every request could be written down: {error}")),
     }
+}
+
+fn is_stopped(pid: i32) -> bool {
+    process::state(pid).is_some_and(|(state, _)| state == 'T')
 }
 
 fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {

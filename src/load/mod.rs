@@ -15,6 +15,7 @@ mod client;
 mod connect;
 mod http2;
 mod life;
+mod long;
 mod open;
 mod phase;
 mod probe;
@@ -26,11 +27,13 @@ mod target;
 mod tls;
 mod worker;
 
-use crate::model::{Load, LoadSeen, Ready, Stage};
+use crate::model::{Ended, Load, LoadSeen, Owner, Ready, Stage};
+use crate::sys::process;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 
@@ -72,14 +75,14 @@ pub struct Live {
     pub sent: AtomicU64,
     /// Whole answers.
     pub served: AtomicU64,
-    /// Requests that did not end as they should.
-    pub errors: AtomicU64,
     /// A [`crate::model::Stage`], as a number in its order.
     pub stage: AtomicU8,
     /// Requests without an answer at present.
     pub in_flight: AtomicU64,
     /// Mean of the last good answers, in microseconds.
     pub latency_us: AtomicU64,
+    /// What became of requests that did not end well.
+    pub ends: Mutex<BTreeMap<Ended, u64>>,
 }
 
 impl Live {
@@ -94,6 +97,19 @@ impl Live {
         ];
         let found = all.into_iter().find(|one| *one as u8 == stage);
         found.unwrap_or(Stage::Over)
+    }
+
+    /// Returns what is wrong with the service or with us, though it lives; the most frequent first.
+    pub fn errors(&self) -> Vec<(String, u64)> {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = ends
+            .iter()
+            .filter(|(ended, count)| **count > 0 && ended.is_trouble());
+        let mut errors: Vec<(String, u64)> = errors
+            .map(|(ended, count)| (ended.to_string(), *count))
+            .collect();
+        errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        errors
     }
 }
 
@@ -162,20 +178,15 @@ pub enum Error {
         /// As given.
         text: String,
     },
+    /// The process that was named is not there.
+    #[error("there is no process {0} to attach to")]
+    NoProcess(i32),
     /// It could not be asked whether it is ready.
     #[error("readiness: `{0}` is no path: it holds a blank or a control character")]
     Ready(String),
     /// There are too few or too many files.
     #[error("{0} files to choose a body from; there may be 1 to 16 million")]
     Files(usize),
-    /// A file is too long.
-    #[error("`{path}` has {mib} MiB; a body may have 64, since all are held in memory")]
-    LongBody {
-        /// Which.
-        path: PathBuf,
-        /// Its size.
-        mib: u64,
-    },
     /// A file cannot be read.
     #[error("cannot read `{path}`: {error}")]
     File {
@@ -187,6 +198,9 @@ pub enum Error {
     /// A file was to hold the bytes of a request.
     #[error("`{0}` holds no HTTP request: a line such as `GET / HTTP/1.1`, headers, an empty line")]
     Raw(PathBuf),
+    /// Its body is framed in a way of HTTP/1.1.
+    #[error("`{0}` cannot be sent over HTTP/2: {1}")]
+    Framed(PathBuf, &'static str),
     /// A template wants a variable that is not set.
     #[error("`{{env.{0}}}`: there is no such variable in the environment")]
     Environment(String),
@@ -263,6 +277,11 @@ pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> 
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill)?;
     made.tls(load, &fill)?;
+    if let Owner::Process(pid) = load.owner
+        && process::state(pid).is_none_or(|(state, _)| state == 'Z')
+    {
+        return Err(Error::NoProcess(pid));
+    }
     if let Ready::Log(text) = &load.ready {
         regex::Regex::new(text).map_err(|error| Error::Regex {
             text: text.clone(),
@@ -286,7 +305,7 @@ pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Amount, Pace, RequestPlan, Target, WarmUp};
+    use crate::model::{Amount, Http, Pace, RequestPlan, Target, WarmUp};
     use std::time::Duration;
 
     /// A load with one kind of request.
@@ -347,10 +366,38 @@ mod tests {
             assert!(error.to_string().contains("is no path"), "{error}");
         }
         let mut bad = good.clone();
+        bad.owner = Owner::Process(i32::MAX);
+        let nobody = format!("there is no process {} to attach to", i32::MAX);
+        assert_eq!(said(&bad), nobody);
+        let mut bad = good.clone();
         bad.requests[0].path = "/{row.id}".into();
         assert_eq!(said(&bad), "there is no column `id`: no rows are given");
         let mut bad = good;
         bad.requests[0].weight = 0;
         assert!(said(&bad).contains("weights"));
+    }
+
+    #[test]
+    fn what_only_one_http_can_say_is_not_sent_by_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("request");
+        let mut load = load("http://127.0.0.1:1");
+        load.requests[0].raw = Some(file.as_path().into());
+        for (headers, words) in [
+            ("Content-Length: 3\r\n", None),
+            ("", None),
+            ("Content-Length: 4\r\n", Some("not as long")),
+            ("Transfer-Encoding: chunked\r\n", Some("chunks")),
+        ] {
+            std::fs::write(&file, format!("POST / HTTP/1.1\r\n{headers}\r\nabc")).unwrap();
+            load.target.http = Http::One;
+            assert!(check(&load, &[]).is_ok());
+            load.target.http = Http::TwoPrior;
+            let said = check(&load, &[]).map_err(|error| error.to_string());
+            match words {
+                None => assert!(said.is_ok(), "{said:?}"),
+                Some(words) => assert!(said.unwrap_err().contains(words)),
+            }
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::connect::{Dialer, NoWay};
 use super::http2;
+use super::long::{Long, Sent};
 use super::response::{Observer, Reader};
+use super::tls;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +14,36 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 #[derive(Clone)]
 pub(super) struct Probe {
     pub(super) dialer: Arc<Dialer>,
-    /// The request, as it is sent.
+    /// The request, as it is sent, but for a body that is not held.
     pub(super) bytes: Vec<u8>,
+    pub(super) long: Option<Long>,
     pub(super) head: bool,
     pub(super) limit: Duration,
     /// The same for HTTP/2, where that is spoken.
-    pub(super) two: Option<hyper::Request<http2::Sent>>,
+    pub(super) two: Option<hyper::Request<Sent>>,
+}
+
+/// Why there is no answer.
+pub(super) struct Silence {
+    pub(super) why: String,
+    /// It is no use to ask again.
+    pub(super) lasts: bool,
+}
+
+impl Silence {
+    fn new(error: &io::Error) -> Self {
+        let obstacle = tls::obstacle(error);
+        Self {
+            lasts: obstacle.is_some(),
+            why: obstacle.unwrap_or_else(|| error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Silence {
+    fn from(why: String) -> Self {
+        Self { why, lasts: false }
+    }
 }
 
 #[derive(Default)]
@@ -33,19 +59,19 @@ impl Observer for Status {
 
 impl Probe {
     /// Asks, and returns the status of the answer, or why there is none.
-    pub(super) async fn ask(&self) -> Result<u16, String> {
+    pub(super) async fn ask(&self) -> Result<u16, Silence> {
         match tokio::time::timeout(self.limit, self.exchange()).await {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer within {:?}", self.limit)),
+            Ok(answer) => answer.map_err(|error| Silence::new(&error)),
+            Err(_) => Err(format!("no answer within {:?}", self.limit).into()),
         }
     }
 
     /// Connects, and no more. Returns why that cannot be done.
-    pub(super) async fn connect(&self) -> Result<(), String> {
+    pub(super) async fn connect(&self) -> Result<(), Silence> {
         match tokio::time::timeout(self.limit, self.dialer.connect()).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(why)) => Err(io::Error::from(why).to_string()),
-            Err(_) => Err(format!("no connection within {:?}", self.limit)),
+            Ok(Err(why)) => Err(Silence::new(&io::Error::from(why))),
+            Err(_) => Err(format!("no connection within {:?}", self.limit).into()),
         }
     }
 
@@ -55,6 +81,12 @@ impl Probe {
             return http2::ask(stream, request.clone()).await;
         }
         stream.write_all(&self.bytes).await?;
+        let (mut chunk, mut sent) = (Vec::new(), 0);
+        while let Some(long) = self.long.as_ref().filter(|long| sent < long.length) {
+            long.read(sent, &mut chunk)?;
+            sent += chunk.len() as u64;
+            stream.write_all(&chunk).await?;
+        }
         stream.flush().await?;
         let mut reader = Reader::new();
         reader.begin(self.head);

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until the service is ready. Returns what it waited for in vain, where that takes too long.
+/// Waits until the service is ready. Returns what it waited for in vain, where that takes too long
+/// or will never come.
 pub(super) async fn wait(
     ready: &Ready,
     limit: Duration,
@@ -28,9 +29,11 @@ pub(super) async fn wait(
                 Ready::Connects => probe.connect().await,
                 Ready::Http { status, path } => match (probe.ask().await, status) {
                     (Ok(found), Some(wanted)) if found != *wanted => {
-                        Err(format!("`{path}` gave {found} instead of {wanted}"))
+                        Err(format!("`{path}` gave {found} instead of {wanted}").into())
                     }
-                    (Ok(found), None) if found >= 500 => Err(format!("`{path}` gave {found}")),
+                    (Ok(found), None) if found >= 500 => {
+                        Err(format!("`{path}` gave {found}").into())
+                    }
                     (found, _) => found.map(|_| ()),
                 },
                 Ready::Log(text) => {
@@ -46,18 +49,16 @@ pub(super) async fn wait(
                 }
             };
             match tried {
-                Ok(()) => return,
-                Err(why) => last = why,
+                Ok(()) => return Ok(()),
+                Err(silence) if silence.lasts => return Err(silence.why),
+                Err(silence) => last = silence.why,
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     };
-    if tokio::time::timeout_at((started + limit).into(), all)
-        .await
-        .is_ok()
-    {
-        return Ok(());
+    if let Ok(known) = tokio::time::timeout_at((started + limit).into(), all).await {
+        return known;
     }
     if last.is_empty() {
         last = match ready {

@@ -3,14 +3,17 @@
 //! The latest are in a ring that is a file of the trial, so that they are there even if provoke
 //! itself dies. A request is written there when it is sent, and completed in place.
 
+use super::Live;
+use super::bundle::Blow;
 use super::request::Choice;
 use crate::model::{Ended, Latencies, Part};
 use crate::sys::mapped::Mapped;
 use hdrhistogram::Histogram;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+use std::sync::PoisonError;
 
 /// Requests that are kept one by one.
 const EVENTS: usize = 65_536;
@@ -139,6 +142,15 @@ pub(super) struct End {
     pub(super) whole: bool,
 }
 
+/// A request whose connection broke, or did not come about.
+struct Broken {
+    at: u64,
+    sent: u64,
+    client: u32,
+    n: u64,
+    ended: Ended,
+}
+
 /// What one worker records.
 pub(super) struct Record {
     ring: Mapped,
@@ -149,8 +161,8 @@ pub(super) struct Record {
     late: Histogram<u64>,
     good: u64,
     ends: BTreeMap<Ended, u64>,
-    /// What broke of late, and when.
-    broken: VecDeque<(u64, Ended)>,
+    /// What broke of late.
+    broken: VecDeque<Broken>,
     /// What was sent again of late, as it was when its connection broke.
     agains: VecDeque<Event>,
     /// When an answer was last whole, when a request last waited for one in vain, and when one was
@@ -160,8 +172,6 @@ pub(super) struct Record {
     pub(super) turned_away: u64,
     pub(super) sent: u64,
     pub(super) served: u64,
-    /// Ends that are not as they should be.
-    pub(super) errors: u64,
     pub(super) kinds: Vec<u64>,
     /// In flight, by kind.
     flying: Vec<u64>,
@@ -173,6 +183,9 @@ pub(super) struct Record {
     samples: u64,
     /// Sum and number of latencies since they were last asked for.
     pub(super) lately: (u64, u64),
+    /// What became of requests, as it was last told, and whether that has changed.
+    told: BTreeMap<Ended, u64>,
+    changed: bool,
     /// Where each request is written to, if that was asked for.
     log: Option<BufWriter<File>>,
     /// Why it is not any more.
@@ -202,7 +215,6 @@ impl Record {
             turned_away: 0,
             sent: 0,
             served: 0,
-            errors: 0,
             kinds: vec![0; kinds],
             flying: vec![0; kinds],
             in_flight: 0,
@@ -212,6 +224,8 @@ impl Record {
             at_random: vec![0; kinds],
             samples: 0,
             lately: (0, 0),
+            told: BTreeMap::new(),
+            changed: false,
             log: None,
             log_failed: None,
         })
@@ -307,8 +321,8 @@ impl Record {
         }
         broken.part = Part::Head; // it had a connection, and nothing came back
         self.agains.push_back(broken);
-        *self.ends.entry(Ended::ClosedIdle).or_default() += 1;
-        self.broke(now, Ended::ClosedIdle);
+        self.count(Ended::ClosedIdle, 1);
+        self.broke(place, now, Ended::ClosedIdle);
     }
 
     /// A request has ended.
@@ -370,16 +384,25 @@ impl Record {
             event.fresh = end.fresh;
         });
         self.log(place);
-        if !matches!(end.ended, Ended::Died | Ended::Cancelled) {
-            self.errors += 1;
-        }
         if matches!(
             end.ended,
             Ended::Refused | Ended::Reset(..) | Ended::ClosedEarly(_)
         ) {
-            self.broke(end.done, end.ended.clone());
+            self.broke(place, end.done, end.ended.clone());
         }
-        *self.ends.entry(end.ended).or_default() += 1;
+        self.count(end.ended, 1);
+    }
+
+    fn count(&mut self, ended: Ended, more: u64) {
+        *self.ends.entry(ended).or_default() += more;
+        self.changed = true;
+    }
+
+    fn uncount(&mut self, ended: &Ended, fewer: u64) {
+        if let Some(count) = self.ends.get_mut(ended) {
+            *count = count.saturating_sub(fewer);
+            self.changed = true;
+        }
     }
 
     /// It was due so many nanoseconds before we came to it, though nothing kept us.
@@ -390,17 +413,24 @@ impl Record {
     /// Requests were due and are not sent any more.
     pub(super) fn not_sent(&mut self, count: u64) {
         if count > 0 {
-            *self.ends.entry(Ended::NotSent).or_default() += count;
+            self.count(Ended::NotSent, count);
         }
     }
 
-    fn broke(&mut self, at: u64, ended: Ended) {
-        while let Some((before, _)) = self.broken.front()
-            && (at.saturating_sub(*before) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
+    fn broke(&mut self, place: Place, at: u64, ended: Ended) {
+        while let Some(before) = self.broken.front()
+            && (at.saturating_sub(before.at) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
         {
             self.broken.pop_front();
         }
-        self.broken.push_back((at, ended));
+        let event = Event::unpack(&self.ring.words()[place.0 * WORDS..][..WORDS]);
+        self.broken.push_back(Broken {
+            at,
+            sent: event.sent,
+            client: event.client,
+            n: event.n,
+            ended,
+        });
     }
 
     /// Returns what was sent again of late, as it was when its connection broke.
@@ -422,7 +452,7 @@ impl Record {
 
     /// When did something last break?
     pub(super) fn last_broken(&self) -> Option<u64> {
-        self.broken.back().map(|(at, _)| *at)
+        self.broken.back().map(|broken| broken.at)
     }
 
     fn change(&mut self, place: Place, change: impl FnOnce(&mut Event)) {
@@ -441,22 +471,42 @@ impl Record {
         }
     }
 
-    /// Says that what broke shortly before a death or after it was its doing.
-    pub(super) fn bury(&mut self, death: u64) {
-        for (at, ended) in std::mem::take(&mut self.broken) {
-            if at < death.saturating_sub(AROUND_DEATH) {
+    /// Counts what broke at a death as its doing, and what was sent after it as such.
+    pub(super) fn bury(&mut self, death: u64, blow: &Blow) {
+        let in_flight: BTreeSet<(u32, u64)> = blow
+            .in_flight
+            .iter()
+            .map(|event| (event.client, event.n))
+            .collect();
+        for broken in std::mem::take(&mut self.broken) {
+            if broken.at < death.saturating_sub(AROUND_DEATH) {
                 continue;
             }
-            if let Some(count) = self.ends.get_mut(&ended) {
-                *count -= 1;
+            let flew = in_flight.contains(&(broken.client, broken.n));
+            let now = match broken.ended {
+                // What became of it then is counted, too.
+                Ended::ClosedIdle if flew => None,
+                Ended::ClosedIdle => continue,
+                _ if flew => Some(Ended::Died),
+                // Its listener may go before the rest of it.
+                Ended::Refused => Some(Ended::Unreached),
+                _ if broken.sent >= blow.at => Some(Ended::Unreached),
+                _ => continue, // another story
+            };
+            self.uncount(&broken.ended, 1);
+            if let Some(now) = now {
+                self.count(now, 1);
             }
-            if ended == Ended::ClosedIdle {
-                continue; // what became of it then is counted, too
-            }
-            self.errors -= 1;
-            *self.ends.entry(Ended::Died).or_default() += 1;
         }
-        self.ends.retain(|_, count| *count > 0);
+        // Clients that were about to connect anew when they were told.
+        let told = self.events().into_iter();
+        let told = told.filter(|event| event.end == code::DIED && event.sent >= blow.at);
+        let late = told.filter(|event| !in_flight.contains(&(event.client, event.n)));
+        let late = late.count() as u64;
+        if late > 0 {
+            self.uncount(&Ended::Died, late);
+            self.count(Ended::Unreached, late);
+        }
     }
 
     /// Returns the requests that are kept one by one, in the order in which they were sent.
@@ -470,10 +520,26 @@ impl Record {
     /// Returns what became of requests.
     pub(super) fn ends(&self) -> BTreeMap<Ended, u64> {
         let mut ends = self.ends.clone();
+        ends.retain(|_, count| *count > 0);
         if self.good > 0 {
             ends.insert(Ended::Ok, self.good);
         }
         ends
+    }
+
+    /// Tells whoever watches what became of requests.
+    pub(super) fn tell(&mut self, live: &Live) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
+        let mut ends = live.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ended, now) in &self.ends {
+            let told = self.told.entry(ended.clone()).or_default();
+            let all = ends.entry(ended.clone()).or_default();
+            // There may be fewer than before: what a death explains is no error.
+            *all = all.wrapping_add(now.wrapping_sub(*told));
+            *told = *now;
+        }
     }
 
     /// Returns times from when a request was due, from when it was sent, and how late we were.
@@ -612,26 +678,51 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_around_a_death_is_its_doing() {
+    fn what_was_in_flight_dies_and_what_was_sent_later_never_reached_it() {
         let mut record = record();
         let second = 1_000_000_000;
         let died = 10 * second;
-        for (n, at) in [(0, 8 * second), (1, 9 * second + 1), (2, died + 5)] {
-            let place = record.begin(0, &choice(n), 1, 1);
-            record.end(place, end(Ended::Reset(104, Part::Head), at));
-        }
-        let place = record.begin(0, &choice(3), 1, 1);
-        record.again(place, died - 7);
+        let reset = || Ended::Reset(104, Part::Head);
+        let mut send = |client, sent, ended, done| {
+            let place = record.begin(client, &choice(sent), sent, sent);
+            record.end(place, end(ended, done));
+        };
+        send(0, 7 * second, reset(), 8 * second);
+        // Half a second before: another story.
+        send(0, 9 * second, reset(), died - second / 2);
+        // Its connections break, and clients connect anew at once.
+        send(0, died - 900, reset(), died - 500);
+        send(1, died - 900, Ended::Died, died + 5);
+        send(0, died - 490, Ended::Refused, died - 480);
+        send(2, died - 490, reset(), died - 470);
+        send(3, died - 490, Ended::Died, died + 5);
+        send(4, died - 400, Ended::Status(500), died - 5);
+        let place = record.begin(5, &choice(3), died - 900, died - 900);
+        record.again(place, died - 495);
         record.end(place, end(Ended::Refused, died - 6));
-        let place = record.begin(0, &choice(4), 1, 1);
-        record.end(place, end(Ended::Status(500), died - 5));
-        record.bury(died);
+        let blow =
+            crate::load::bundle::blow(&record.events(), &record.agains().collect::<Vec<_>>(), died);
+        let flying: Vec<u32> = blow.in_flight.iter().map(|event| event.client).collect();
+        assert_eq!(flying, [0, 1, 5]);
+        record.bury(died, &blow);
         let ends = [
             (Ended::Status(500), 1),
-            (Ended::Reset(104, Part::Head), 1),
+            (reset(), 2),
             (Ended::Died, 3),
+            (Ended::Unreached, 3),
         ];
         assert_eq!(record.ends(), BTreeMap::from(ends));
-        assert_eq!(record.errors, 2);
+
+        // Whoever watches learns of it, too.
+        let live = Live::default();
+        record.tell(&live);
+        record.tell(&live);
+        assert_eq!(
+            live.errors(),
+            [
+                (String::from("ECONNRESET (head)"), 2),
+                (String::from("status 500"), 1)
+            ]
+        );
     }
 }

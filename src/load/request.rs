@@ -4,18 +4,22 @@
 //! any of them can be made again to the byte.
 
 use super::check::Expected;
-use super::http2::{self, Sent};
+use super::http2;
+use super::long::{Long, Sent, Source, Tail};
 use super::target::{self, Target};
 use super::{Error, Fill};
-use crate::model::{self, Body, Pick};
+use crate::model::{self, Body, Http, Pick};
 use hyper::header::{HeaderName, HeaderValue};
 use std::fs;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A body that comes from a file is held in memory, so there is a limit to it.
-const LONGEST_BODY: u64 = 64 << 20;
+/// A longer file is not held in memory, but read when it is sent.
+const LONGEST_HELD: u64 = 16 << 20;
+/// The head of a request that is given as bytes is not longer.
+const LONGEST_HEAD: u64 = 1 << 20;
 /// A body up to this size is put behind its head, and both are written as one.
 const SHORT_BODY: usize = 16 * 1024;
 /// Kinds of requests.
@@ -49,6 +53,8 @@ pub(super) struct Kind {
     fixed_two: OnceLock<hyper::Request<Sent>>,
     /// It was given as bytes, to which nothing is added.
     raw: bool,
+    /// And its body stands behind them, by itself.
+    behind: bool,
     // For HTTP/2, which has its own way to put it.
     pub(super) method: String,
     path: Template,
@@ -58,7 +64,7 @@ pub(super) struct Kind {
 enum Content {
     None,
     Template(Template),
-    Files(Vec<Vec<u8>>, Pick),
+    Files(Vec<Source>, Pick),
     Column(usize),
 }
 
@@ -180,7 +186,8 @@ impl Requests {
             return Err(Error::Kinds(load.requests.len()));
         }
         let kinds = load.requests.iter();
-        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill));
+        let two = load.target.http != Http::One;
+        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill, two));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let weights = load.requests.iter().scan(0, |sum, plan| {
             *sum += u64::from(plan.weight);
@@ -203,10 +210,15 @@ impl Requests {
         choice: &Choice,
         last: bool,
         buffer: &'a mut Vec<u8>,
-    ) -> (&'a [u8], &'a [u8]) {
+    ) -> (&'a [u8], Tail<'a>) {
+        const NOTHING: Tail<'_> = Tail::Held(&[]);
         let kind = &self.kinds[choice.kind];
         if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
-            return (fixed, &[]);
+            let tail = match &kind.body {
+                Content::Files(files, _) if kind.behind => files[choice.file].tail(),
+                _ => NOTHING,
+            };
+            return (fixed, tail);
         }
         buffer.clear();
         kind.begin.put(choice, &self.rows, buffer);
@@ -214,9 +226,9 @@ impl Requests {
             buffer.extend_from_slice(b"Connection: close\r\n");
         }
         let body = match &kind.body {
-            Content::None => &[],
-            Content::Files(files, _) => &files[choice.file][..],
-            Content::Column(column) => self.rows.cell(choice.row, *column),
+            Content::None => NOTHING,
+            Content::Files(files, _) => files[choice.file].tail(),
+            Content::Column(column) => Tail::Held(self.rows.cell(choice.row, *column)),
             Content::Template(template) => {
                 let at = buffer.len();
                 template.put(choice, &self.rows, buffer);
@@ -225,36 +237,41 @@ impl Requests {
                 let mut middle = Vec::new();
                 kind.end_head(length, &mut middle);
                 buffer.splice(at..at, middle);
-                return (buffer, &[]);
+                return (buffer, NOTHING);
             }
         };
-        kind.end_head(body.len(), buffer);
-        if body.len() <= SHORT_BODY {
-            buffer.extend_from_slice(body);
-            return (buffer, &[]);
+        kind.end_head(body.length(), buffer);
+        match body {
+            Tail::Held(body) if body.len() <= SHORT_BODY => {
+                buffer.extend_from_slice(body);
+                (buffer, NOTHING)
+            }
+            _ => (buffer, body),
         }
-        (buffer, body)
     }
 
-    /// Returns how many bytes a request has.
-    pub(super) fn length(&self, choice: &Choice) -> usize {
+    /// Returns how many bytes of a request are held.
+    pub(super) fn held(&self, choice: &Choice) -> usize {
         let mut buffer = Vec::new();
         let (head, body) = self.wire(choice, false, &mut buffer);
-        head.len() + body.len()
+        match body {
+            Tail::Held(body) => head.len() + body.len(),
+            Tail::Long(_) => head.len(),
+        }
     }
 
     /// Returns the body of a request.
-    pub(super) fn body(&self, choice: &Choice) -> Vec<u8> {
-        match &self.kinds[choice.kind].body {
+    pub(super) fn body(&self, choice: &Choice) -> Source {
+        Source::Held(match &self.kinds[choice.kind].body {
             Content::None => Vec::new(),
-            Content::Files(files, _) => files[choice.file].clone(),
+            Content::Files(files, _) => return files[choice.file].clone(),
             Content::Column(column) => self.rows.cell(choice.row, *column).to_vec(),
             Content::Template(template) => {
                 let mut body = Vec::new();
                 template.put(choice, &self.rows, &mut body);
                 body
             }
-        }
+        })
     }
 
     /// Puts a request into HTTP/2's own form.
@@ -334,9 +351,10 @@ impl Kind {
         target: &Target,
         rows: &Rows,
         fill: &Fill,
+        two: bool,
     ) -> Result<Self, Error> {
         if let Some(file) = &plan.raw {
-            return Self::raw(plan, &target::path(file, fill), fill);
+            return Self::raw(plan, &target::path(file, fill), fill, two);
         }
         let method = if plan.method.is_empty() {
             "GET"
@@ -395,15 +413,17 @@ impl Kind {
             fixed: None,
             fixed_two: OnceLock::new(),
             raw: false,
+            behind: false,
             method: method.to_owned(),
             path,
             headers,
         };
         let body: Option<&[u8]> = match &kind.body {
             Content::None => Some(&[]),
-            Content::Files(files, Pick::Random | Pick::Cycle) if files.len() == 1 => {
-                Some(&files[0][..]).filter(|body| body.len() <= SHORT_BODY)
-            }
+            Content::Files(files, Pick::Random | Pick::Cycle) => match files.as_slice() {
+                [Source::Held(body)] if body.len() <= SHORT_BODY => Some(body),
+                _ => None,
+            },
             Content::Template(template) => template.as_plain(),
             _ => None,
         };
@@ -417,8 +437,8 @@ impl Kind {
     }
 
     /// Makes one of its bytes: they are looked into only for what must be known of them.
-    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill) -> Result<Self, Error> {
-        let bytes = read(path)?;
+    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill, two: bool) -> Result<Self, Error> {
+        let (bytes, rest) = read_head(path)?;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
         let Ok(httparse::Status::Complete(length)) = head.parse(&bytes) else {
@@ -429,6 +449,24 @@ impl Kind {
             made.plain(bytes);
             made
         };
+        let own = &bytes[length..];
+        let (body, behind) = match (&plan.body, rest) {
+            (Body::None, false) if own.is_empty() => (Content::None, false),
+            (Body::None, false) => {
+                let body = Source::Held(own.to_vec());
+                (Content::Files(vec![body], Pick::Cycle), false)
+            }
+            (Body::None, true) => {
+                let body = Long::open(path, length as u64).map_err(|error| unread(path, error))?;
+                (Content::Files(vec![Source::Long(body)], Pick::Cycle), true)
+            }
+            (body, _) if own.is_empty() => (Content::new(body, &Rows::default(), fill)?, true),
+            // Two bodies are none.
+            _ => return Err(Error::Raw(path.to_owned())),
+        };
+        if two && let Some(why) = only_in_one(head.headers, &body) {
+            return Err(Error::Framed(path.to_owned(), why));
+        }
         let method = head.method.unwrap_or("GET").to_owned();
         // Another HTTP says these in its own way.
         let own = ["host", "connection", "transfer-encoding"];
@@ -440,15 +478,17 @@ impl Kind {
             expected: Expected::new(&plan.expect, fill)?,
             begin: Template::default(),
             framed: true,
-            body: match &bytes[length..] {
-                [] => Content::None,
-                body => Content::Files(vec![body.to_vec()], Pick::Cycle),
-            },
+            body,
             raw: true,
+            behind,
             path: plain(head.path.unwrap_or("/").as_bytes()),
             headers: headers.collect(),
             method,
-            fixed: Some(bytes),
+            fixed: Some(if rest {
+                bytes[..length].to_vec()
+            } else {
+                bytes
+            }),
             fixed_two: OnceLock::new(),
         })
     }
@@ -474,26 +514,62 @@ impl Content {
                 if files.is_empty() || files.len() > MOST_FILES {
                     return Err(Error::Files(files.len()));
                 }
-                let read = files.iter().map(|file| read(&target::path(file, fill)));
+                let read = files.iter().map(|file| source(&target::path(file, fill)));
                 Self::Files(read.collect::<Result<_, _>>()?, *pick)
             }
         })
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    let failed = |error| Error::File {
+/// Says why a request with these headers and so long a body has no form in HTTP/2.
+fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'static str> {
+    let named = |name: &str| {
+        let mut all = headers.iter();
+        all.find(|header| header.name.eq_ignore_ascii_case(name))
+    };
+    if named("transfer-encoding").is_some() {
+        return Some("its body comes in chunks, of which HTTP/2 has none");
+    }
+    let said = named("content-length")?;
+    let said = std::str::from_utf8(said.value).ok()?.trim().parse();
+    let as_said = match body {
+        Content::Files(files, _) => files.iter().all(|file| Ok(file.tail().length()) == said),
+        _ => said == Ok(0),
+    };
+    (!as_said).then_some("its body is not as long as its Content-Length says")
+}
+
+fn unread(path: &Path, error: std::io::Error) -> Error {
+    Error::File {
         path: path.to_owned(),
         error,
-    };
-    let known = fs::metadata(path).map_err(failed)?;
-    if known.len() > LONGEST_BODY {
-        return Err(Error::LongBody {
-            path: path.to_owned(),
-            mib: known.len() >> 20,
-        });
     }
-    fs::read(path).map_err(failed)
+}
+
+/// Reads a body, unless it is too long for that.
+fn source(path: &Path) -> Result<Source, Error> {
+    let read = || {
+        if fs::metadata(path)?.len() > LONGEST_HELD {
+            return Long::open(path, 0).map(Source::Long);
+        }
+        fs::read(path).map(Source::Held)
+    };
+    read().map_err(|error| unread(path, error))
+}
+
+/// Reads a request that is given as bytes: all of it, or of a long one its beginning. Says whether
+/// there is more.
+fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
+    let read = || {
+        if fs::metadata(path)?.len() <= LONGEST_HELD {
+            return Ok((fs::read(path)?, false));
+        }
+        let mut bytes = Vec::new();
+        let file = fs::File::open(path)?;
+        file.take(LONGEST_HEAD).read_to_end(&mut bytes)?;
+        Ok((bytes, true))
+    };
+    read().map_err(|error| unread(path, error))
 }
 
 /// What may stand in a method or the name of a header.
@@ -705,6 +781,9 @@ mod tests {
     fn bytes(requests: &Requests, choice: &Choice) -> String {
         let mut buffer = Vec::new();
         let (head, body) = requests.wire(choice, false, &mut buffer);
+        let Tail::Held(body) = body else {
+            panic!("it is not held")
+        };
         String::from_utf8([head, body].concat()).unwrap()
     }
 
@@ -769,7 +848,8 @@ mod tests {
         let mut buffer = Vec::new();
         let (head, _) = requests.wire(&choice, true, &mut buffer);
         assert_eq!(head, text.as_bytes());
-        assert_eq!(requests.body(&choice), b"{a}");
+        let body = requests.body(&choice);
+        assert!(matches!(body, Source::Held(bytes) if bytes == b"{a}"));
         let target = Target::new(&load.target, &Fill::new()).unwrap();
         let two = requests.two(&target, &choice);
         let headers: Vec<&str> = two.headers().keys().map(HeaderName::as_str).collect();

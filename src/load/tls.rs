@@ -6,7 +6,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
@@ -70,6 +73,31 @@ impl Tls {
         })
     }
 }
+
+/// Says what stands in the way of every secure connection, and the way out; nothing of what may pass.
+pub(super) fn obstacle(error: &io::Error) -> Option<String> {
+    let error = error.get_ref()?;
+    if error.is::<OtherHttp>() {
+        return Some(format!("{error}: --http 1.1"));
+    }
+    Some(match error.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(why) => format!(
+            "its certificate is not trusted: {why}; --ca FILE names who signed it, --insecure trusts any"
+        ),
+        rustls::Error::InvalidMessage(_) => {
+            "it does not speak TLS; without it, the URL begins with http://".to_owned()
+        }
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            format!("{OtherHttp}: --http 1.1")
+        }
+        other => format!("no secure connection: {other}"),
+    })
+}
+
+/// A server that speaks TLS, but not HTTP/2 below it.
+#[derive(Debug, thiserror::Error)]
+#[error("it did not agree on HTTP/2")]
+pub(super) struct OtherHttp;
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Tls {

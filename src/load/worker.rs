@@ -315,7 +315,7 @@ impl Worker {
         if self.shared.phase.counted {
             more(&live.sent, record.sent, &mut before.sent);
             more(&live.served, record.served, &mut before.served);
-            more(&live.errors, record.errors, &mut before.errors);
+            record.tell(live);
         }
         more(&live.in_flight, record.in_flight, &mut before.in_flight);
         let (sum, count) = std::mem::take(&mut record.lately);
@@ -332,6 +332,5 @@ struct Before {
     ticks: u64,
     sent: u64,
     served: u64,
-    errors: u64,
     in_flight: u64,
 }

@@ -334,6 +334,14 @@ pub struct LoadSeen {
     pub death: Option<Death>,
 }
 
+impl LoadSeen {
+    /// Returns how many requests ended in a way that says something is wrong while it lives.
+    pub fn errors(&self) -> u64 {
+        let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
+        errors.map(|(_, count)| count).sum()
+    }
+}
+
 /// How far a life came.
 #[derive(
     Clone,
@@ -370,6 +378,9 @@ pub struct Death {
     /// It did not die: it gave no answer any more.
     #[serde(skip_serializing_if = "is_default")]
     pub hung: bool,
+    /// And that because it was stopped, by SIGSTOP or its terminal.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stopped: bool,
     /// Requests without an answer.
     pub in_flight: u64,
     /// Of those, how many had begun to be answered.
@@ -415,12 +426,19 @@ pub enum Ended {
     Cancelled,
     /// The service died meanwhile.
     Died,
+    /// The service was dead already when it was sent.
+    Unreached,
 }
 
 impl Ended {
     /// True where the service gave the answer that it should.
     pub fn is_ok(&self) -> bool {
         *self == Self::Ok
+    }
+
+    /// True for what whoever watches should know of: errors, and faults of our own.
+    pub fn is_trouble(&self) -> bool {
+        self.is_error() || matches!(self, Self::Local(_))
     }
 
     /// True for what says that something is wrong with the service while it lives.
@@ -433,6 +451,7 @@ impl Ended {
                 | Self::NotSent
                 | Self::Cancelled
                 | Self::Died
+                | Self::Unreached
         )
     }
 }
@@ -456,6 +475,7 @@ impl fmt::Display for Ended {
             Self::NotSent => f.write_str("not sent"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Died => f.write_str("died with the service"),
+            Self::Unreached => f.write_str("sent after the death"),
         }
     }
 }
@@ -463,6 +483,7 @@ impl fmt::Display for Ended {
 /// The names of the errors that connections have, the same on every architecture but a few.
 fn errno_name(errno: i32) -> String {
     let name = match errno {
+        5 => "EIO",
         11 => "EAGAIN",
         24 => "EMFILE",
         32 => "EPIPE",

@@ -67,7 +67,9 @@ impl Observation {
         let load = self.load.as_ref()?;
         let lives = |service: &&ActorSeen| service.ending == Ending::Stopped;
         if load.stage != Stage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
-            let nothing = || "not one request was answered".to_owned();
+            let ends = load.ends.iter().max_by_key(|(_, count)| **count);
+            let most = ends.map_or_else(String::new, |(ended, _)| format!(": {ended}"));
+            let nothing = || format!("not one request was answered{most}");
             return Some(load.trouble.clone().unwrap_or_else(nothing));
         }
         let ended = self.actors.first().map(|service| {

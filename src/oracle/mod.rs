@@ -148,7 +148,9 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     // Of a service that somebody else had started, the clients may be the only witnesses.
     if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
         return Some(if death.hung {
-            Kind::Hang { stopped: false }
+            Kind::Hang {
+                stopped: death.stopped,
+            }
         } else {
             Kind::Gone
         });
@@ -520,6 +522,9 @@ mod tests {
         let load = seen.load.as_mut().unwrap();
         load.death.as_mut().unwrap().hung = true;
         assert_eq!(outcome(&rules, &seen), "fail: hang");
+        let load = seen.load.as_mut().unwrap();
+        load.death.as_mut().unwrap().stopped = true;
+        assert_eq!(outcome(&rules, &seen), "fail: stopped");
     }
 
     #[test]

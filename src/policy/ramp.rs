@@ -78,9 +78,7 @@ impl Policy for Ramp {
     }
 
     fn left(&self, state: &State) -> Option<u64> {
-        let guarding = state.ramp.as_ref()?.guarding(&Self::rule(state));
-        let (_, seen, needed) = guarding?;
-        Some(needed.saturating_sub(seen))
+        state.ramp.as_ref()?.missing(&Self::rule(state))
     }
 }
 

@@ -11,7 +11,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 24] = [
+pub(super) const COLUMNS: [&str; 32] = [
     "trial",
     "variant",
     "lane",
@@ -33,6 +33,14 @@ pub(super) const COLUMNS: [&str; 24] = [
     "leaked_processes",
     "stdout_bytes",
     "stderr_bytes",
+    "stage",
+    "clients",
+    "requests",
+    "answers",
+    "errors",
+    "ends",
+    "served_before_death",
+    "in_flight_at_death",
     "last_words",
     "kept",
     "verdict",
@@ -48,7 +56,11 @@ pub(super) fn write(
     table.write_record(COLUMNS).map_err(plain)?;
     rows::each(folder, report, |mut row: Row| {
         let texts = [&mut row.variant, &mut row.detail, &mut row.last_words];
-        texts.into_iter().chain(&mut row.title).for_each(make_safe);
+        texts
+            .into_iter()
+            .chain(&mut row.title)
+            .chain(&mut row.ends)
+            .for_each(make_safe);
         table.serialize(row).map_err(plain)
     })?;
     Ok(table.flush()?)

@@ -327,7 +327,7 @@ fn notes(
     if untold > 0 {
         notes.push(format!(
             "{} failed without leaving the evidence that tells which failure it was; each may be the bug looked for, so the rate may be higher",
-            words::plural(untold, "trial"),
+            words::trials_or_lives(untold, state.plan.load.is_some()),
         ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
@@ -335,7 +335,12 @@ fn notes(
             .last_void
             .as_ref()
             .map_or(String::new(), |why| format!(": {why}"));
-        notes.push(format!("given up: trial after trial said nothing{why}"));
+        let one = if state.plan.load.is_some() {
+            "life"
+        } else {
+            "trial"
+        };
+        notes.push(format!("given up: {one} after {one} said nothing{why}"));
     }
     if let Some(StopCause::CannotMake) = state.stopped {
         notes.push("broken off: the machine could not make what was to be tried".to_owned());

@@ -1,7 +1,7 @@
 //! What the clients of a service saw, in numbers and in words.
 
 use super::{Quantity, words};
-use crate::model::{Amount, Latencies, Load, Owner, Pace, Ready};
+use crate::model::{Amount, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
 use crate::state::{Lives, State};
 use crate::stats::{self, real};
 use schemars::JsonSchema;
@@ -164,12 +164,12 @@ impl LoadTotals {
             return Vec::new();
         }
         let mut all = vec![self.traffic()];
-        let errors = self.ends.iter().filter(|(name, _)| *name != "ok");
-        let errors: Vec<String> = errors
+        let besides = self.ends.iter().filter(|(name, _)| *name != "ok");
+        let besides: Vec<String> = besides
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
-        if !errors.is_empty() {
-            all.push(format!("besides good answers: {}", errors.join(", ")));
+        if !besides.is_empty() {
+            all.push(format!("besides good answers: {}", besides.join(", ")));
         }
         all.extend(self.latency.map(|seen| self.times(&seen)));
         if self.listen_overflows > 0 {
@@ -352,6 +352,79 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
     let mut all: Vec<RequestSeen> = load.requests.iter().enumerate().map(one).collect();
     let p = |kind: &RequestSeen| kind.p_value.unwrap_or(1.0);
     all.sort_by(|a, b| p(a).total_cmp(&p(b)));
+    all
+}
+
+/// Says what became of requests, and how often.
+pub(super) fn ends(ends: &BTreeMap<Ended, u64>) -> Vec<String> {
+    let all = ends.iter();
+    all.map(|(ended, count)| format!("{count} {ended}"))
+        .collect()
+}
+
+/// Says what one life did. `load` names the kinds of requests.
+pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
+    if let Some(trouble) = &seen.trouble {
+        return vec![trouble.clone()];
+    }
+    if seen.stage == Stage::Starting {
+        return vec!["it was not ready yet: nothing was sent".to_owned()];
+    }
+    let who = match load.pace {
+        Pace::Closed { .. } => "client",
+        Pace::Open { .. } => "connection",
+    };
+    let warmed = match seen.warmed {
+        0 => String::new(),
+        warmed => format!("{warmed} answered to warm it up; then "),
+    };
+    let mut all = vec![format!(
+        "{warmed}{}: {} sent, {} answered, {} in {}",
+        words::plural(u64::from(seen.clients), who),
+        seen.sent,
+        seen.served,
+        words::plural(seen.errors(), "error"),
+        words::seconds(seen.elapsed.as_secs_f64()),
+    )];
+    if !seen.ends.is_empty() {
+        all.push(format!(
+            "what became of them: {}",
+            ends(&seen.ends).join(", ")
+        ));
+    }
+    let stage = match seen.stage {
+        Stage::Starting | Stage::WarmUp => "while it was warmed up",
+        Stage::Loading => "under load",
+        Stage::Settling => "in the quiet after the load",
+        Stage::Over => "after all that",
+    };
+    let Some(death) = &seen.death else {
+        return all;
+    };
+    let ended = match death {
+        death if death.stopped => "it was stopped",
+        death if death.hung => "it hung",
+        _ => "it died",
+    };
+    let kinds = load.requests.iter().zip(&death.kinds);
+    let kinds = kinds.filter(|(_, count)| **count > 0 && load.requests.len() > 1);
+    let kinds: Vec<String> = kinds
+        .map(|(kind, count)| format!("{count} {}", kind.name))
+        .collect();
+    let kinds = if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", kinds.join(", "))
+    };
+    let answering = match death.answering {
+        0 => String::new(),
+        answering => format!(", {answering} of them half answered"),
+    };
+    all.push(format!(
+        "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
+        words::plural(seen.served + seen.warmed, "answer"),
+        words::plural(death.in_flight, "request"),
+    ));
     all
 }
 

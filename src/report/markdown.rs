@@ -82,7 +82,9 @@ fn standings(report: &Report) -> Option<&[VariantStanding]> {
 }
 
 fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut head = vec!["trials", "passed", "failed"];
+    let lives = report.variants.iter().any(|one| one.load.is_some());
+    let ran = if lives { "lives" } else { "trials" };
+    let mut head = vec![ran, "passed", "failed"];
     let others = report.variants.iter().any(|variant| variant.other > 0);
     if others {
         head.push("failed otherwise");
@@ -288,7 +290,10 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     if let Some(clean) = variant.clean_runs_to_confirm.filter(|_| !tried) {
         facts.push(format!(
             "A fix will need {} in a row to be believed at {} %",
-            words::plural(clean, "clean trial"),
+            match variant.load {
+                Some(_) => words::plural_of(clean, "clean life", "clean lives"),
+                None => words::plural(clean, "clean trial"),
+            },
             report.confidence,
         ));
     }

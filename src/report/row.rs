@@ -1,6 +1,8 @@
 //! What is said of one trial: its row, and how that follows from what was seen.
 
-use crate::model::{ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Void};
+use crate::model::{
+    ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Stage, Void,
+};
 use crate::policy::Verdict;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -51,6 +53,22 @@ pub struct Row {
     pub stdout_bytes: u64,
     /// Bytes that all of its processes wrote to standard error.
     pub stderr_bytes: u64,
+    /// Of a life of a service under load: how far it came.
+    pub stage: Option<Stage>,
+    /// How many clients it had, or connections.
+    pub clients: Option<u32>,
+    /// Requests that were sent, those that warmed it up not among them.
+    pub requests: Option<u64>,
+    /// Whole answers, whatever they said.
+    pub answers: Option<u64>,
+    /// Requests whose end says that something is wrong while it lives.
+    pub errors: Option<u64>,
+    /// What became of requests, and how often.
+    pub ends: Option<String>,
+    /// Answers before its death, those that warmed it up among them.
+    pub served_before_death: Option<u64>,
+    /// Requests in flight at its death.
+    pub in_flight_at_death: Option<u64>,
     /// The last line that the deciding process wrote, unless it simply exited with 0.
     pub last_words: String,
     /// Where its output is kept, from the run's folder.

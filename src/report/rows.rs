@@ -5,10 +5,11 @@
 //! shown, and says which it was. A trial that was not made up for yet, because the run was broken
 //! off, has no row. What counts is what the [`Report`] counts, though the journal may have grown.
 
+use super::load::ends;
 use super::row::{decisive, judged};
 use super::{Class, ExportError, Report, Row};
 use crate::model::{
-    ActorSeen, Ending, Event, Kind, Observation, Outcome, Plan, Role, Signal, Trial,
+    ActorSeen, Ending, Event, Kind, LoadSeen, Observation, Outcome, Plan, Role, Signal, Trial,
 };
 use crate::oracle;
 use crate::policy::Verdict;
@@ -198,6 +199,8 @@ impl Reader {
         };
         let number = trial.id.0;
         let signature = failure.map(|failure| &failure.signature);
+        let life = seen.load.as_deref();
+        let death = life.and_then(|life| Some((life, life.death.as_ref()?)));
         Some(Row {
             trial: number,
             variant: variant.name.clone(),
@@ -235,6 +238,14 @@ impl Reader {
             leaked_processes: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
             stdout_bytes: seen.actors.iter().map(|actor| actor.written.0).sum(),
             stderr_bytes: seen.actors.iter().map(|actor| actor.written.1).sum(),
+            stage: life.map(|life| life.stage),
+            clients: life.map(|life| life.clients),
+            requests: life.map(|life| life.sent),
+            answers: life.map(|life| life.served),
+            errors: life.map(LoadSeen::errors),
+            ends: life.map(|life| ends(&life.ends).join(", ")),
+            served_before_death: death.map(|(life, _)| life.served + life.warmed),
+            in_flight_at_death: death.map(|(_, death)| death.in_flight),
             last_words: decisive.map(|main| main.last_words).unwrap_or_default(),
             kept: self
                 .kept

@@ -218,11 +218,25 @@ pub fn pace(between: &Mtbf, confidence: f64) -> Option<String> {
     ))
 }
 
+/// Says how many trials; of a service under load, how many lives.
+pub fn trials_or_lives(count: u64, lives: bool) -> String {
+    if lives {
+        plural_of(count, "life", "lives")
+    } else {
+        plural(count, "trial")
+    }
+}
+
 fn rate(variant: &Variant, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
-        return "no trial says anything about the rate".to_owned();
+        let one = if variant.load.is_some() {
+            "life"
+        } else {
+            "trial"
+        };
+        return format!("no {one} says anything about the rate");
     }
     let any_time = match rate.basis {
         Basis::Cp => "",

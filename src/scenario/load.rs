@@ -123,7 +123,7 @@ pub struct Request {
     pub pick: Option<Pick>,
     /// A column of the rows that is the body.
     pub body_column: Option<String>,
-    /// A file with the bytes of the whole request, which are sent as they are.
+    /// A file with the bytes of the whole request, which are sent as they are; `body-files` follow them.
     pub raw: Option<PathBuf>,
     /// The status of an answer must be one of these; below 400, unless told.
     pub status: Vec<u16>,
@@ -215,6 +215,24 @@ impl Scenario {
 
     /// Refuses what means something else for a life, or nothing.
     fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
+        // What an earlier run was given is no word of the user's.
+        if self.timeout.is_some() && self.loaded.is_none() {
+            return Err(refuse(
+                "a limit of time means nothing for the life of a service",
+                &["timeout"],
+                "a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]",
+            ));
+        }
+        let codes = [("ok", self.ok.is_some()), ("skip", self.skip.is_some())];
+        if let Some((field, _)) = codes.iter().find(|(_, said)| *said)
+            && self.loaded.is_none()
+        {
+            return Err(refuse(
+                format!("`{field}` means nothing for the life of a service"),
+                &[field],
+                "no end of a service under load is fine, whatever its exit code",
+            ));
+        }
         if self.copies.is_some_and(|copies| copies.get() > 1) {
             return Err(refuse(
                 "two copies of a service cannot listen at one place",
@@ -456,14 +474,14 @@ impl Request {
             ("method", self.method.is_some()),
             ("path", self.path.is_some()),
             ("headers", !self.headers.is_empty()),
-            ("body", body != Body::None),
+            ("body", !matches!(body, Body::None | Body::Files { .. })),
         ];
         if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
             let what = format!("a request has both its bytes and a `{field}`");
             return Err(refuse(
                 what,
                 &at(field),
-                "give `raw` alone, or leave it out",
+                "give `raw` alone or with `body-files`, or leave it out",
             ));
         }
         let path = self.path.clone().unwrap_or_else(|| "/".to_owned());

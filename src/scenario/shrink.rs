@@ -5,7 +5,8 @@ use crate::model::{
     Amount, Body, Choices, Cut, Cuts, KindOf, Load, Pace, Plan, Question, RequestPlan, Shrink,
     Space, Stop, Subset, Text,
 };
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,10 +88,10 @@ fn kind_of(plan: &RequestPlan) -> KindOf {
     // What is not there is found out where it is sent.
     let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |about| about.len());
     let bodies = match (&plan.raw, &plan.body) {
-        (Some(file), _) => body_of(file).filter(|size| *size > 0).into_iter().collect(),
-        (None, Body::Text(text)) => vec![text.len() as u64],
-        (None, Body::Files { files, .. }) => files.iter().map(size).collect(),
-        (None, Body::None | Body::Column(_)) => Vec::new(),
+        (Some(file), Body::None) => body_of(file).filter(|size| *size > 0).into_iter().collect(),
+        (_, Body::Text(text)) => vec![text.len() as u64],
+        (_, Body::Files { files, .. }) => files.iter().map(size).collect(),
+        (_, Body::None | Body::Column(_)) => Vec::new(),
     };
     KindOf {
         name: plan.name.clone(),
@@ -101,9 +102,13 @@ fn kind_of(plan: &RequestPlan) -> KindOf {
 /// Returns how long the body is of a request that is given as bytes.
 fn body_of(file: &Text) -> Option<u64> {
     const END: &[u8] = b"\r\n\r\n";
-    let bytes = fs::read(Path::new(file.as_os_str())).ok()?;
+    const LONGEST: u64 = 1 << 20;
+    let file = File::open(Path::new(file.as_os_str())).ok()?;
+    let all = file.metadata().ok()?.len();
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
     let head = bytes.windows(END.len()).position(|four| four == END)?;
-    Some((bytes.len() - head - END.len()) as u64)
+    all.checked_sub((head + END.len()) as u64)
 }
 
 #[cfg(test)]

@@ -80,11 +80,6 @@ fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoT
     }
     put(all, "rlimit", (!limits.is_empty()).then_some(limits));
     let rules = &plan.rules;
-    let codes = |codes: &std::collections::BTreeSet<i32>| {
-        Value::Array(codes.iter().map(|code| Value::from(*code)).collect())
-    };
-    put(all, "ok", Some(codes(&rules.ok)));
-    put(all, "skip", Some(codes(&rules.skip)));
     put(all, "fail-if-out", list(&rules.fail_if_out));
     put(all, "ok-if-out", list(&rules.ok_if_out));
     let named = rules.only.iter();
@@ -207,20 +202,20 @@ fn request(plan: &RequestPlan) -> Result<Table, NoText> {
         put(&mut to, "method", Some(plan.method.clone()));
         put(&mut to, "path", Some(plan.path.clone()));
         put(&mut to, "headers", pairs(&plan.headers));
-        match &plan.body {
-            Body::None => {}
-            Body::Text(body) => put(&mut to, "body", Some(body.clone())),
-            Body::Column(column) => put(&mut to, "body-column", Some(column.clone())),
-            Body::Files { files, pick } => {
-                let files = files.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-                put(&mut to, "body-files", list(&files));
-                let pick = match pick {
-                    Pick::Random => "random",
-                    Pick::Cycle => "cycle",
-                    Pick::Once => "once",
-                };
-                put(&mut to, "pick", Some(pick));
-            }
+    }
+    match &plan.body {
+        Body::None => {}
+        Body::Text(body) => put(&mut to, "body", Some(body.clone())),
+        Body::Column(column) => put(&mut to, "body-column", Some(column.clone())),
+        Body::Files { files, pick } => {
+            let files = files.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+            put(&mut to, "body-files", list(&files));
+            let pick = match pick {
+                Pick::Random => "random",
+                Pick::Cycle => "cycle",
+                Pick::Once => "once",
+            };
+            put(&mut to, "pick", Some(pick));
         }
     }
     let expect = &plan.expect;
@@ -296,7 +291,6 @@ mod tests {
 command = ["./app", "a \"b\"\\", "{slot}"]
 cwd = "there"
 env = { A = "1", B = false }
-ok = [0, 3]
 only = ["SIGSEGV", "hang"]
 setup = "make\ntest"
 prepare = "true"

@@ -7,10 +7,11 @@
 //!
 //! The search goes in steps, each where the one before is over:
 //! * **double**: one life at the first level, at twice that, and so on until one fails;
-//! * **narrow**: the life that tells most for its price, until one level holds 1 - delta of the
-//!   probability;
+//! * **narrow**: the life that tells most, until one level holds 1 - delta of the probability. All
+//!   cost alike: a life has so many requests, or takes so long, whatever the level;
 //! * **guard**: the level below it is clean so often that the rate is excluded there, whatever the
-//!   model says, and so often that the two are told apart by their own lives;
+//!   model says, and so often that the two are told apart by their own lives. Lives of both come in
+//!   turn: else a machine that grows calmer meanwhile would look like a threshold;
 //! * **above**, where that is asked for: a level at twice the answer fails, too.
 //!
 //! A failure in the guard is a failure like any other, so the search goes on lower down; unless the
@@ -35,16 +36,18 @@ const ALWAYS: f64 = 0.1;
 const SLOPES: [i32; 3] = [0, 1, 2];
 /// The prior probability that no level fails.
 const NEVER: f64 = 1.0 / 16.0;
-/// Lengths of the blocks that a life is priced by.
+/// Lengths of the blocks that a life is judged by.
 const BLOCKS: usize = 8;
 /// So many failures of a level, before it is compared with the one below by their own lives.
 const FAILURES: u64 = 3;
+/// So many lives of a guard to each of the level that fails.
+const MIXED: u64 = 2;
 /// The share of the error that this comparison may have: a level was chosen because it had failed.
 const APART: f64 = 0.2;
 /// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
 /// it is asked after every life, and what is at stake is the answer itself.
 const RARE: f64 = 0.01;
-/// So many times the lives of a guard, after which two levels that both fail are left as they are.
+/// So many times the lives of a guard, after which two levels are left as they are.
 const PATIENCE: u64 = 10;
 /// Below this much in all, everything is computed anew from logarithms.
 const UNDERFLOW: f64 = 1e-200;
@@ -352,16 +355,15 @@ impl Ramp {
         (gains, fails)
     }
 
-    /// Returns the level whose lives tell most for their price, which is the level itself: so many
-    /// requests are under way at once.
+    /// Returns the level whose lives tell most, each or as a block.
     pub fn choose(&self) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
         for level in self.open() {
             let (gains, _) = self.expected(level);
-            let mut price = self.levels[level];
+            let mut lives = 1.0;
             for gain in gains {
-                let worth = gain / price;
-                price *= 2.0;
+                let worth = gain / lives;
+                lives *= 2.0;
                 let better = best.is_none_or(|(most, _)| worth > most * (1.0 + TIE));
                 if gain > NOTHING && better {
                     best = Some((worth, level));
@@ -414,6 +416,14 @@ impl Ramp {
         Some((below, self.lives[below].runs, needed))
     }
 
+    /// Returns how many lives are missing at least, where nothing but the guard is.
+    pub fn missing(&self, rule: &Rule) -> Option<u64> {
+        let (below, seen, needed) = self.guarding(rule)?;
+        let above = self.open().find(|level| *level > below)?;
+        let mixed = (needed / MIXED).saturating_sub(self.lives[above].runs);
+        Some(needed.saturating_sub(seen) + mixed)
+    }
+
     /// Says what to do next.
     pub fn next(&self, rule: &Rule) -> Next {
         let Some(top) = self.open().next_back() else {
@@ -427,8 +437,7 @@ impl Ramp {
             return self.choose().map_or(Next::Stuck, Next::Try);
         }
         if never {
-            let over = self.is_excluded(top, rule.delta);
-            return if over { Next::Never } else { Next::Try(top) };
+            return self.next_of_none(top, rule.delta);
         }
         let level = *group.levels.end();
         let lives = self.lives[level];
@@ -440,11 +449,16 @@ impl Ramp {
                 return Next::Try(level);
             }
             let seen = self.lives[below];
-            if !self.is_excluded(below, rule.delta) {
-                return Next::Try(below);
-            }
-            if seen.failures == 0 && seen.runs < needed {
-                return Next::Try(below);
+            let clean_for_long = seen.failures == 0 && seen.runs >= needed;
+            if !self.is_excluded(below, rule.delta) || seen.failures == 0 && !clean_for_long {
+                return match seen.runs {
+                    _ if lives.runs * MIXED < seen.runs => Next::Try(level),
+                    // It fails no more, and is not told from the one below any more.
+                    runs if seen.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
+                        Next::Stuck
+                    }
+                    _ => Next::Try(below),
+                };
             }
             if seen.failures > 0 && !self.is_apart(level, below, rule.delta) {
                 let least = if seen.runs < lives.runs { below } else { level };
@@ -462,6 +476,21 @@ impl Ramp {
         match self.above(level).filter(|_| rule.above) {
             Some(above) if !self.holds_from(above, rule.delta) => Next::Try(above),
             _ => Next::From(level),
+        }
+    }
+
+    /// Says what to do next where it is likely that no level fails: the top is tried until the rate
+    /// is excluded there, and the others in turn with it, for a rate may fall as the load grows.
+    fn next_of_none(&self, top: usize, delta: f64) -> Next {
+        if self.is_excluded(top, delta) {
+            return Next::Never;
+        }
+        let others = || self.open().filter(|level| *level < top);
+        let tried: u64 = others().map(|level| self.lives[level].runs).sum();
+        let least = others().min_by_key(|level| self.lives[*level].runs);
+        match least.filter(|_| tried < self.lives[top].runs) {
+            Some(level) => Next::Try(level),
+            None => Next::Try(top),
         }
     }
 
@@ -531,11 +560,37 @@ mod tests {
     }
 
     #[test]
+    fn lives_of_both_levels_come_in_turn() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (_, tried) = finish(&mut ramp, |level, _| level >= 5);
+        assert!(ramp.lives()[5].runs * MIXED >= 28, "{:?}", ramp.lives());
+        let last = &tried[tried.len() - 4..];
+        assert!(last.contains(&4) && last.contains(&5), "{tried:?}");
+    }
+
+    #[test]
+    fn a_machine_that_grows_calmer_is_no_threshold() {
+        for calm_after in 6..10 {
+            let mut ramp = Ramp::new(&LEVELS, 0.1);
+            let all = std::cell::Cell::new(0);
+            let fails = |level, _| {
+                let before = all.replace(all.get() + 1);
+                level >= 5 && before < calm_after
+            };
+            let (over, tried) = finish(&mut ramp, fails);
+            assert!(!matches!(over, Next::From(_)), "{over:?}: {tried:?}");
+            assert!(tried.len() < 1000, "{}", tried.len());
+        }
+    }
+
+    #[test]
     fn where_nothing_fails_the_top_is_tried_until_the_rate_is_excluded() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |_, _| false);
         assert_eq!(over, Next::Never);
         assert!(ramp.lives()[6].runs >= 29, "{:?}", ramp.lives());
+        let others = &ramp.lives()[..6];
+        assert!(others.iter().all(|lives| lives.runs >= 4), "{others:?}");
     }
 
     #[test]

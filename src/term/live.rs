@@ -128,7 +128,12 @@ impl Live {
             let shown = *shown;
             if shown == SHOWN_PER_KIND + 1 {
                 self.line(&format!(
-                    "  ... further `{name}` trials are counted, not shown"
+                    "  ... further `{name}` {} are counted, not shown",
+                    if seen.load.is_some() {
+                        "lives"
+                    } else {
+                        "trials"
+                    }
                 ));
             }
             if shown > SHOWN_PER_KIND {
@@ -246,9 +251,10 @@ impl Sink for Live {
                 });
                 self.ended(state, *trial, &of, seen, outcome);
             }
-            Event::CaptureBegun { .. } => self.line(
-                "  measured; now a few more trials whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
-            ),
+            Event::CaptureBegun { .. } => self.line(&format!(
+                "  measured; now a few more {} whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
+                if state.plan.load.is_some() { "lives" } else { "trials" }
+            )),
             Event::Note { level, text } => {
                 let text = words::sanitize(text);
                 match level {

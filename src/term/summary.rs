@@ -97,7 +97,7 @@ fn tally(variant: &Variant) -> String {
     counts.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
     let ran = variant.trials + variant.other;
     let mut parts = vec![
-        words::plural(ran, "trial"),
+        words::trials_or_lives(ran, variant.load.is_some()),
         format!("{} ok", variant.outcomes.get("pass").copied().unwrap_or(0)),
     ];
     parts.extend(counts.iter().map(|(name, count)| match count {
@@ -169,7 +169,7 @@ fn kinds(out: &mut String, variant: &Variant) {
         let _ = writeln!(
             out,
             "    {processes} left behind in {}{}",
-            words::plural(variant.leaking_trials, "trial"),
+            words::trials_or_lives(variant.leaking_trials, variant.load.is_some()),
             if variant.unkillable_processes > 0 {
                 ""
             } else {
@@ -346,7 +346,10 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
     }
     Some(format!(
         "a fix will need {}: {}",
-        words::plural(clean, "clean trial"),
+        match variant.load {
+            Some(_) => words::plural_of(clean, "clean life", "clean lives"),
+            None => words::plural(clean, "clean trial"),
+        },
         style(words::sanitize(&again)).bold(),
     ))
 }

@@ -20,7 +20,11 @@ pub(super) fn variants(report: &Report) -> String {
     let heads = [
         "",
         "",
-        "trials",
+        if report.variants.iter().any(|one| one.load.is_some()) {
+            "lives"
+        } else {
+            "trials"
+        },
         "failed",
         "rate",
         &confidence,

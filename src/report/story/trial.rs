@@ -1,9 +1,10 @@
 //! The story of one trial: everything that was seen of its failure.
 
+use super::super::load;
 use super::super::words::{plural_of, sanitize};
 use super::lines::Lines;
 use super::{hang_story, story};
-use crate::model::{Autopsy, Limit, Observation, Outcome, Signature, TrialId};
+use crate::model::{Autopsy, Limit, Load, Observation, Outcome, Signature, TrialId};
 use crate::oracle;
 
 /// What is told of a trial.
@@ -16,6 +17,8 @@ pub struct Told<'a> {
     pub seen: &'a Observation,
     /// The limits that it ran under.
     pub limits: &'a [Limit],
+    /// What was asked of it, where it was a life of a service under load.
+    pub load: Option<&'a Load>,
     /// What the cores of its processes say.
     pub stories: &'a [Autopsy],
     /// Another trial that showed the same failure, and says more of it.
@@ -34,10 +37,12 @@ pub fn trial_story(told: &Told<'_>) -> String {
                 "{} passed: there is nothing to explain.",
                 told.trial
             ));
+            lived(told, &mut lines);
             return lines.finish();
         }
         Outcome::Void(void) => {
             lines.line(&format!("{} says nothing: {void}.", told.trial));
+            lived(told, &mut lines);
             return lines.finish();
         }
         Outcome::Fail(failure) | Outcome::Other(failure) => {
@@ -47,6 +52,7 @@ pub fn trial_story(told: &Told<'_>) -> String {
             lines.line(&format!("  {}: {}", failure.kind, failure.kind.words()));
         }
     }
+    lived(told, &mut lines);
     if let Some(killer) = oracle::killer(seen, told.limits) {
         lines.prose("  killed by: ", &killer);
     }
@@ -110,6 +116,16 @@ pub fn trial_story(told: &Told<'_>) -> String {
         ));
     }
     out
+}
+
+/// Says what the service did, where it was put under load.
+fn lived(told: &Told<'_>, lines: &mut Lines) {
+    let Some((seen, load)) = told.seen.load.as_deref().zip(told.load) else {
+        return;
+    };
+    for line in load::life(seen, load) {
+        lines.prose("  ", &sanitize(&line));
+    }
 }
 
 fn known_by(signature: &Signature) -> String {

@@ -2,7 +2,7 @@
 //!
 //! No test asserts a rate: servers here die at a request that is said, or not at all.
 
-use super::support::{PROVOKE, Said, Sandbox};
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -69,7 +69,37 @@ fn a_death_is_told_from_what_its_clients_see() {
     assert_eq!(load["errors"], 0, "{load}");
     let in_flight = load["in_flight_at_death"][0].as_u64().unwrap();
     assert!((1..=16).contains(&in_flight), "{in_flight}");
+    assert_eq!(load["ends"]["died with the service"], in_flight, "{load}");
     assert_eq!(said.code, Some(1));
+
+    // The same of this life alone.
+    let row = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
+    let row: Value = serde_json::from_str(row.lines().next().unwrap()).unwrap();
+    let of = [
+        "stage",
+        "clients",
+        "answers",
+        "served_before_death",
+        "errors",
+    ]
+    .map(|name| &row[name]);
+    assert_eq!(
+        serde_json::json!(of),
+        serde_json::json!(["loading", 16, 499, 499, 0]),
+        "{row}"
+    );
+    assert_eq!(row["in_flight_at_death"], in_flight);
+    assert!(
+        row["ends"].as_str().unwrap().starts_with("499 ok, "),
+        "{row}"
+    );
+    let table = sandbox.provoke(&["report", "last", "--csv"]).stdout;
+    assert!(table.contains(",\"499 ok, "), "{table}");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(told.contains("  16 clients: "), "{told}");
+    assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
+    let death = format!("it died under load, after 499 answers, with {in_flight} request");
+    assert!(told.contains(&death), "{told}");
 }
 
 #[test]
@@ -144,8 +174,9 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
         let all = ends.iter().filter(|(name, _)| name.starts_with(start));
         all.map(|(_, count)| count.as_u64().unwrap()).sum()
     };
-    assert_eq!(of("status 200") + of("not as expected"), 100, "{load}");
-    assert!(of("status 200") > 0 && of("not as expected") > 0, "{load}");
+    let check = "not as expected: expect-body";
+    assert_eq!(of("status 200") + of(check), 100, "{load}");
+    assert!(of("status 200") > 0 && of(check) > 0, "{load}");
     // The journal says the same.
     let again = sandbox.provoke(&["report", "last", "--json=-"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
@@ -322,6 +353,79 @@ fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
         serde_json::json!([99]),
         "{said}"
     );
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let args = ["load", "http://127.0.0.1:1/", "--attach", "2147483647"];
+    insta::assert_snapshot!(sandbox.provoke(&args), @"
+    ------- stderr -------
+    error: there is no process 2147483647 to attach to
+
+    hint: --attach listener takes whoever listens at the URL, whatever its number
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_service_that_is_stopped_does_not_hang() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/classify");
+    let number = port.to_string();
+    let mut service = sandbox
+        .any(&example("dieat"), &["--port", &number, "--at", "1000000"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = Pid::from_child(&service);
+    kill_process(pid, Signal::STOP).unwrap();
+    let number = pid.as_raw_nonzero().to_string();
+    let args = [
+        url.as_str(),
+        "--attach",
+        &number,
+        "-n",
+        "1",
+        "-c",
+        "2",
+        "--hang-after",
+        "1s",
+        "--capture",
+        "off",
+    ];
+    let (report, said) = sandbox.ask("load", &args);
+    service.kill().unwrap();
+    service.wait().unwrap();
+    assert_eq!(only(&report)["outcomes"]["stopped"], 1, "{said}");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        told.contains("it was stopped while it was warmed up"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_file_with_a_limit_of_time_is_refused() {
+    let sandbox = Sandbox::new();
+    let file = "command = ['app']\ntimeout = '60s'\n[load]\nurl = 'http://127.0.0.1:1'\n";
+    sandbox.write("load.toml", file);
+    insta::assert_snapshot!(sandbox.provoke(&["load", "load.toml"]), @"
+    ------- stderr -------
+    error: a limit of time means nothing for the life of a service
+     --> load.toml:2:11
+      |
+    2 | timeout = '60s'
+      |           ^^^^^
+      |
+      = help: a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]
+    [exit status: Some(2)]
+    ");
 }
 
 #[test]
@@ -596,4 +700,107 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
     sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
     let said = sandbox.provoke(&["load", "--shrink", "other"]);
     assert!(said.stderr.contains("puts no service under load"), "{said}");
+}
+
+/// Kills a run of a search after so many lives and resumes it. Returns its answer, which was given
+/// by another run before, and that of the other.
+fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [Value; 2] {
+    let (whole, said) = sandbox.ask("load", &[&["-o", "whole"], args].concat());
+    assert_eq!(whole["verdict"], "found", "{said}");
+    let running = sandbox.start(&[&["load", "-q", "-o", "broken"], args].concat());
+    wait_until("some lives are over", || {
+        let journal = sandbox.path("broken/events.jsonl");
+        let text = std::fs::read_to_string(journal).unwrap_or_default();
+        text.matches("{\"trial_finished\":").count() >= lives
+    });
+    running.signal(rustix::process::Signal::KILL);
+    running.end();
+    wait_until("its service is gone", || {
+        TcpListener::bind(("127.0.0.1", port)).is_ok()
+    });
+    let before = sandbox.provoke(&["report", "broken", "--json=-"]);
+    let before: Value = serde_json::from_str(&before.stdout).unwrap();
+    assert_eq!(before["verdict"], "undecided", "{before}");
+    let said = sandbox.provoke(&["resume", "broken", "-q"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let resumed = sandbox.provoke(&["report", "broken", "--json=-"]);
+    let resumed: Value = serde_json::from_str(&resumed.stdout).unwrap();
+    [resumed, whole].map(|report| report["answer"].clone())
+}
+
+#[test]
+fn a_ramp_that_was_killed_comes_to_the_same_answer() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let url = format!("http://127.0.0.1:{port}/");
+    let number = port.to_string();
+    let server = example("dieat");
+    let load = [
+        &url,
+        "-c",
+        "1,2,3,4",
+        "-b",
+        "x",
+        "--requests",
+        "12",
+        "--detect",
+        "40%",
+        "--seed",
+        "1",
+        "--warm-requests",
+        "0",
+        "--quiet-time",
+        "1ms",
+        "--capture",
+        "off",
+        "--",
+    ];
+    let service = [
+        &server,
+        "--port",
+        &number,
+        "--together",
+        "3",
+        "--work",
+        "100",
+    ];
+    let answers = both_answers(&sandbox, 4, port, &[&load[..], &service].concat());
+    let [resumed, whole] = answers.map(|mut answer| {
+        // How many were answered before is up to the clock.
+        for level in answer["ramp"]["levels"].as_array_mut().unwrap() {
+            level.as_object_mut().unwrap().remove("served_before_death");
+        }
+        answer
+    });
+    assert_eq!(whole["ramp"]["fails_from"], 3);
+    assert_eq!(whole["ramp"]["clean_to"], 2);
+    assert_eq!(resumed, whole);
+}
+
+#[test]
+fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--together', '2', '--work', '200']\n\
+         runs = 2\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 4\nrequests = 8\n\
+         warm-requests = 0\nquiet-time = '1ms'\n\
+         [[request]]\nname = 'calm'\npath = '/a'\n\
+         [[request]]\nname = 'busy'\npath = '/b'\nbody = 'x'\nweight = 9\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+    let (report, said) = sandbox.ask("load", &["-o", "first", "load.toml"]);
+    assert_eq!(only(&report)["failures"], 2, "{said}");
+    let args = ["--shrink", "first", "--seed", "1"];
+    let [resumed, whole] = both_answers(&sandbox, 6, port, &args);
+    let left = &whole["shrink"]["left"];
+    assert_eq!(
+        (&left["clients"], &left["kinds"][0]["name"]),
+        (&2.into(), &"busy".into())
+    );
+    for part in ["sentence", "left", "alone", "tried"] {
+        assert_eq!(resumed["shrink"][part], whole["shrink"][part]);
+    }
 }

@@ -174,7 +174,7 @@ fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
     };
     let seen = drive_it(&load);
     assert_eq!(count(&seen, &Ended::Status(503)), 20);
-    assert_eq!(count(&seen, &Ended::Check("body_regex".to_owned())), 20);
+    assert_eq!(count(&seen, &Ended::Check("expect-body".to_owned())), 20);
     assert_eq!((count(&seen, &Ended::Ok), seen.served), (40, 80));
     assert_eq!(seen.stage, Stage::Over);
 }

@@ -1,12 +1,12 @@
 //! Secure connections, HTTP/2, and sockets in the file system.
 
 use super::{Outside, adds_up, count, drive_it, load};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::service::service_fn;
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use provoke::model::{Ended, Http, LoadSeen, Text};
+use provoke::model::{Body, Ended, Http, LoadSeen, Pick, Ready, Stage, Text};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -24,13 +24,23 @@ fn file(name: &str) -> Text {
     Text::from(Path::new(CERTIFICATES).join(name))
 }
 
+/// Says which body it was.
+fn sum(body: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, body);
+    format!("{digest:?}").replace(':', "-")
+}
+
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let status = if request.uri().path() == "/" {
         200
     } else {
         404
     };
-    let answer = Response::builder().status(status).header("x-kind", "test");
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let answer = Response::builder()
+        .status(status)
+        .header("x-kind", "test")
+        .header("x-body", sum(&body));
     Ok(answer.body(Full::from("hello")).unwrap())
 }
 
@@ -131,6 +141,35 @@ fn a_certificate_that_is_not_trusted_is_said() {
     assert_eq!(drive_it(&load).served, 2);
 }
 
+/// Were it waited for, this would take an hour.
+#[test]
+fn what_no_secure_connection_will_come_of_is_not_waited_for() {
+    let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
+    for (port, insecure, http, words) in [
+        (tls, false, Http::One, "not trusted"),
+        (tls, true, Http::Two, "did not agree on HTTP/2: --http 1.1"),
+        (plain, true, Http::One, "begins with http://"),
+    ] {
+        let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
+        load.target.insecure = insecure;
+        load.target.http = http;
+        load.ready_limit = Duration::from_secs(3600);
+        for ready in [
+            Ready::Connects,
+            Ready::Http {
+                path: "/".to_owned(),
+                status: None,
+            },
+        ] {
+            load.ready = ready;
+            let seen = Outside::new().drive(&load);
+            let trouble = seen.trouble.unwrap();
+            assert!(trouble.contains(words), "{trouble}");
+            assert_eq!((seen.stage, seen.sent), (Stage::Starting, 0));
+        }
+    }
+}
+
 #[test]
 fn streams_share_connections() {
     for secure in [false, true] {
@@ -144,6 +183,34 @@ fn streams_share_connections() {
         let seen = drive_it(&load);
         all_good(&seen);
         assert_eq!(seen.connections, 2);
+    }
+}
+
+#[test]
+fn a_long_body_is_sent_as_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("body");
+    let body = super::what_is_sent::long_body();
+    std::fs::write(&path, &body).unwrap();
+    let sum = sum(&body);
+    for (two, base) in [
+        (true, format!("http://127.0.0.1:{}", serve(None, true))),
+        (
+            false,
+            format!("https://127.0.0.1:{}", serve(Some(acceptor(false)), false)),
+        ),
+    ] {
+        let mut load = load(&base, 2, 3);
+        load.target.insecure = true;
+        load.target.http = if two { Http::TwoPrior } else { Http::One };
+        load.requests[0].method = "POST".to_owned();
+        load.requests[0].body = Body::Files {
+            files: vec![Text::from(path.as_path())],
+            pick: Pick::Cycle,
+        };
+        load.requests[0].expect.headers = vec![("x-body".to_owned(), sum.clone())];
+        let seen = drive_it(&load);
+        assert_eq!(count(&seen, &Ended::Ok), 3, "{:?}", seen.ends);
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a server is sent is what was planned.
 
 use super::server::{Server, Then, ok};
-use super::{drive_it, kind, load};
-use provoke::model::{Amount, Body, Pace, Pick, Text};
+use super::{Outside, drive_it, kind, load};
+use provoke::model::{Amount, Body, Ended, Pace, Pick, Text};
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 #[test]
 fn the_same_seed_sends_the_same_bytes_in_proportion_to_the_weights() {
@@ -115,4 +116,111 @@ fn a_fixed_rate_sends_what_is_due_and_no_more() {
         seen.elapsed
     );
     assert_eq!((seen.from_send.count(), seen.late.count()), (200, 200));
+}
+
+/// More than is held in memory, and no piece of it like the one before.
+pub(super) fn long_body() -> Vec<u8> {
+    let digits = (0_u32..).flat_map(|n| n.to_string().into_bytes());
+    digits.take((16 << 20) + 7).collect()
+}
+
+fn files(path: &Path) -> Body {
+    Body::Files {
+        files: vec![Text::from(path)],
+        pick: Pick::Cycle,
+    }
+}
+
+/// A server that takes this body and no other.
+fn only(body: &[u8]) -> Server {
+    let wanted = body.to_vec();
+    Server::new(move |request| {
+        if request.body == wanted {
+            Then::Say(ok("hello"))
+        } else {
+            Then::Close(Vec::new())
+        }
+    })
+}
+
+#[test]
+fn a_long_body_is_sent_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let body = long_body();
+    let head = format!(
+        "POST /raw HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    fs::write(at("body"), &body).unwrap();
+    fs::write(at("head"), &head).unwrap();
+    fs::write(at("whole"), [head.as_bytes(), &body].concat()).unwrap();
+    let server = only(&body);
+    let mut load = load(&server.base, 2, 3);
+    load.warm_up.requests = 1;
+    load.requests[0].method = "POST".to_owned();
+    load.requests[0].body = files(&at("body"));
+    assert_eq!(drive_it(&load).served, 3);
+    load.requests[0] = kind("raw", 1);
+    load.requests[0].raw = Some(Text::from(at("whole").as_path()));
+    assert_eq!(drive_it(&load).served, 3);
+    load.requests[0].raw = Some(Text::from(at("head").as_path()));
+    load.requests[0].body = files(&at("body"));
+    assert_eq!(drive_it(&load).served, 3);
+}
+
+#[test]
+fn a_file_that_became_shorter_is_our_own_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("body");
+    fs::write(&path, long_body()).unwrap();
+    let cut = path.clone();
+    let server = Server::new(move |_| {
+        fs::File::options()
+            .write(true)
+            .open(&cut)
+            .unwrap()
+            .set_len(1000)
+            .unwrap();
+        Then::Say(ok("hello"))
+    });
+    let mut load = load(&server.base, 1, 2);
+    load.requests[0].method = "POST".to_owned();
+    load.requests[0].body = files(&path);
+    let seen = drive_it(&load);
+    let ours = |ended: &Ended| matches!(ended, Ended::Ok | Ended::Local(_));
+    assert!(seen.ends.keys().all(ours), "{:?}", seen.ends);
+    assert_eq!(seen.served, 1);
+}
+
+#[test]
+fn a_long_body_that_was_in_flight_is_linked_and_can_be_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("body");
+    let body = long_body();
+    fs::write(&path, &body).unwrap();
+    let outside = Outside::new();
+    let death = outside.death.clone();
+    let deadly = Server::new(move |_| {
+        death.send_replace(Some(Instant::now()));
+        Then::Reset(Vec::new())
+    });
+    let mut load = load(&deadly.base, 1, 2);
+    load.requests[0].method = "POST".to_owned();
+    load.requests[0].body = files(&path);
+    let seen = outside.drive(&load);
+    assert_eq!(seen.death.unwrap().in_flight, 1);
+    let evidence = outside.evidence();
+    let line = fs::read_to_string(evidence.join("in-flight.jsonl")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line.trim_end()).unwrap();
+    assert_eq!(line["body_bytes"], body.len());
+    let kept = |name: &str| evidence.join(line[name].as_str().unwrap());
+    assert!(fs::read(kept("request")).unwrap().ends_with(b"\r\n\r\n"));
+    assert_eq!(fs::read(kept("body")).unwrap(), body);
+
+    let server = only(&body);
+    let mut again = super::load(&server.base, 1, 1);
+    again.requests[0].raw = Some(Text::from(kept("request").as_path()));
+    again.requests[0].body = files(&kept("body"));
+    assert_eq!(drive_it(&again).served, 1);
 }

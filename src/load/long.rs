@@ -1,0 +1,149 @@
+//! Bodies that are too long to be held in memory: they are read while they are sent.
+
+use super::check::hex;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use ring::digest::{Context as Digest, SHA256};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// What is read at once.
+const CHUNK: u64 = 256 * 1024;
+
+/// A file, from some byte on.
+#[derive(Clone, Debug)]
+pub(super) struct Long {
+    file: Arc<File>,
+    pub(super) path: PathBuf,
+    /// What comes before is the head of a request that is given as bytes.
+    pub(super) from: u64,
+    pub(super) length: u64,
+}
+
+/// What is sent as a body.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Held(Vec<u8>),
+    Long(Long),
+}
+
+/// The rest of a request behind the bytes that are written first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tail<'a> {
+    Held(&'a [u8]),
+    Long(&'a Long),
+}
+
+impl Long {
+    pub(super) fn open(path: &Path, from: u64) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len().saturating_sub(from);
+        Ok(Self {
+            file: Arc::new(file),
+            path: path.to_owned(),
+            from,
+            length,
+        })
+    }
+
+    /// Reads what follows so many bytes of it, as much as is read at once.
+    pub(super) fn read(&self, after: u64, to: &mut Vec<u8>) -> io::Result<()> {
+        let count = CHUNK.min(self.length.saturating_sub(after));
+        to.resize(usize::try_from(count).unwrap_or_default(), 0);
+        // One that became shorter meanwhile ends too early.
+        self.file.read_exact_at(to, self.from + after)
+    }
+
+    /// Returns its SHA-256, in hexadecimal.
+    pub(super) fn digest(&self) -> io::Result<String> {
+        let (mut digest, mut chunk, mut done) = (Digest::new(&SHA256), Vec::new(), 0);
+        while done < self.length {
+            self.read(done, &mut chunk)?;
+            digest.update(&chunk);
+            done += chunk.len() as u64;
+        }
+        Ok(hex(digest.finish().as_ref()))
+    }
+}
+
+impl Source {
+    pub(super) fn tail(&self) -> Tail<'_> {
+        match self {
+            Self::Held(bytes) => Tail::Held(bytes),
+            Self::Long(long) => Tail::Long(long),
+        }
+    }
+}
+
+impl Tail<'_> {
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Held(bytes) => bytes.len(),
+            Self::Long(long) => usize::try_from(long.length).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// The body of a request of HTTP/2.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sent {
+    held: Bytes,
+    /// With how much of it was sent.
+    long: Option<(Long, u64)>,
+}
+
+impl From<Source> for Sent {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Held(bytes) => Self {
+                held: bytes.into(),
+                long: None,
+            },
+            Source::Long(long) => Self {
+                held: Bytes::new(),
+                long: Some((long, 0)),
+            },
+        }
+    }
+}
+
+impl Sent {
+    fn left(&self) -> u64 {
+        let long = self.long.as_ref();
+        self.held.len() as u64 + long.map_or(0, |(long, sent)| long.length - sent)
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.left() == 0 {
+            return Poll::Ready(None);
+        }
+        let held = std::mem::take(&mut self.held);
+        let Some((long, sent)) = self.long.as_mut().filter(|_| held.is_empty()) else {
+            return Poll::Ready(Some(Ok(Frame::data(held))));
+        };
+        let mut chunk = Vec::new();
+        let read = long.read(*sent, &mut chunk);
+        *sent += chunk.len() as u64;
+        Poll::Ready(Some(read.map(|()| Frame::data(chunk.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left())
+    }
+}
