@@ -98,6 +98,11 @@ impl Examiner {
         self.settings.processor = processor;
     }
 
+    /// Says where the files are that the next one had open, where that is not their place here.
+    pub fn ran_in(&mut self, root: Option<PathBuf>) {
+        self.settings.root = root;
+    }
+
     /// Reads a core.
     pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
         let dump = Dump::open(core)?;
@@ -136,6 +141,34 @@ pub struct Owner {
     pub signal: i32,
     /// The core is not whole.
     pub truncated: bool,
+}
+
+/// Returns the files that a core says its process had mapped.
+pub fn files(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let dump = Dump::open(core)?;
+    let notes = Notes::read(&dump.notes, dump.wide);
+    let files = notes.files.iter().map(|file| PathBuf::from(&file.path));
+    Ok(files.filter(|file| file.is_absolute()).collect())
+}
+
+/// Where the kernel put the name of the program: behind the variables that it was started with.
+const AT_EXECFN: u64 = 31;
+/// Bytes of variables that are looked through.
+const VARIABLES: usize = 256 * 1024;
+
+/// Returns the value that a variable had when the process of a core was started.
+pub fn variable(core: &Path, name: &str) -> Option<String> {
+    let dump = Dump::open(core).ok()?;
+    let end = Notes::read(&dump.notes, dump.wide).told(AT_EXECFN)?;
+    let begin = dump
+        .segment(end)?
+        .start
+        .max(end.saturating_sub(VARIABLES as u64));
+    let mut bytes = vec![0; usize::try_from(end - begin).ok()?];
+    let there = dump.memory(begin, &mut bytes);
+    let mut words = bytes[..there].rsplit(|byte| *byte == 0);
+    let value = words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// Says whose a core is, without looking at any stack.
