@@ -30,6 +30,7 @@ def main():
     parser.add_argument("--engine", default="docker")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--runs", type=int, default=10, help="containers of each in a round")
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=N", help="for an engine that sets more than it may")
     options = parser.parse_args()
     provoke = str(Path(options.provoke).resolve())
     image = f"provoke-bench-{os.getpid()}:1"
@@ -40,8 +41,10 @@ def main():
         subprocess.run(["tar", "-cf", "image.tar", "noop"], cwd=folder, check=True)
         subprocess.run([options.engine, "import", "image.tar", image], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         mounted = ["--volume", f"{folder}:{folder}", "--workdir", str(folder)]
-        plain = [options.engine, "run", "--rm", "--init", "--network=none", *mounted, image, "/noop"]
+        limits = [f"--ulimit={limit}" for limit in options.limit]
+        plain = [options.engine, "run", "--rm", "--init", "--network=none", *limits, *mounted, image, "/noop"]
         ours = [provoke, "run", "-q", "-n", str(options.runs), "--engine", options.engine, "--image", image, "-o", "out"]
+        ours += [f"--rlimit={limit}" for limit in options.limit]
         try:
             ratios = []
             for round_ in range(options.rounds):

@@ -18,7 +18,7 @@
 //! | --- | --- | --- | --- |
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
-//! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, thiserror |
+//! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, serde_json, thiserror |
 //! | `autopsy` | what a core file says | model, sys | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, serde, serde_json |
 //! | `doctor` | what this machine can capture, and what to change | survey, sys | serde, serde_json |

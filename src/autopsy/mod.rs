@@ -103,8 +103,14 @@ impl Examiner {
         }
     }
 
-    /// Says in which folder the next ones ran, and on which processor, where those are not the same for all.
-    pub fn ran(&mut self, folder: &Path, processor: Option<BTreeSet<String>>) {
+    /// Says of the next ones what was `/` for them, in which folder they were started, and on which processor.
+    pub fn ran(
+        &mut self,
+        root: Option<PathBuf>,
+        folder: &Path,
+        processor: Option<BTreeSet<String>>,
+    ) {
+        self.settings.root = root;
         folder.clone_into(&mut self.settings.folder);
         self.settings.processor = processor;
     }
@@ -147,6 +153,34 @@ pub struct Owner {
     pub signal: i32,
     /// The core is not whole.
     pub truncated: bool,
+}
+
+/// Returns the files that a core says its process had mapped.
+pub fn files(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let dump = Dump::open(core)?;
+    let notes = Notes::read(&dump.notes, dump.wide);
+    let files = notes.files.iter().map(|file| PathBuf::from(&file.path));
+    Ok(files.filter(|file| file.is_absolute()).collect())
+}
+
+/// Where the kernel put the name of the program: behind the variables that it was started with.
+const AT_EXECFN: u64 = 31;
+/// Bytes of variables that are looked through.
+const VARIABLES: usize = 256 * 1024;
+
+/// Returns the value that a variable had when the process of a core was started.
+pub fn variable(core: &Path, name: &str) -> Option<String> {
+    let dump = Dump::open(core).ok()?;
+    let end = Notes::read(&dump.notes, dump.wide).told(AT_EXECFN)?;
+    let begin = dump
+        .segment(end)?
+        .start
+        .max(end.saturating_sub(VARIABLES as u64));
+    let mut bytes = vec![0; usize::try_from(end - begin).ok()?];
+    let there = dump.memory(begin, &mut bytes);
+    let mut words = bytes[..there].rsplit(|byte| *byte == 0);
+    let value = words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// Says whose a core is, without looking at any stack.

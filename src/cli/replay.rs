@@ -7,7 +7,7 @@ use crate::exec::{Executor as _, Halt, Local, Made};
 use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Trial};
 use crate::oracle;
 use crate::report::words;
-use crate::slot::{CommandLine, Numbers};
+use crate::slot::{CommandLine, Numbers, words_by_hand};
 use crate::store::{self, Folder, default_root};
 use crate::term;
 use clap::Args;
@@ -180,6 +180,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let scratch = plan.scratch.then(|| Path::new("/tmp"));
     let (numbers, actor) = main_actor(plan, trial, scratch);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
+    let contained = words_by_hand(actor, &numbers, &plan.limits);
     let quoted = |word: &OsStr| {
         let word = word.to_string_lossy();
         shlex::try_quote(&word).map_or_else(|_| word.to_string(), Into::into)
@@ -190,14 +191,20 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     for (name, _) in actor.env.iter().filter(|(_, value)| value.is_none()) {
         words.extend(["-u".to_owned(), quoted(name.as_os_str())]);
     }
-    for (name, value) in process
-        .environment
-        .iter()
-        .filter(|(name, _)| set(name) || ours(name))
-    {
-        words.push(format!("{}={}", quoted(name), quoted(value)));
+    if let Some(contained) = contained {
+        // Its variables are words of its own; without any to remove there is nothing to set up.
+        words.retain(|_| actor.env.iter().any(|(_, value)| value.is_none()));
+        words.extend(contained.iter().map(|word| quoted(word)));
+    } else {
+        for (name, value) in process
+            .environment
+            .iter()
+            .filter(|(name, _)| set(name) || ours(name))
+        {
+            words.push(format!("{}={}", quoted(name), quoted(value)));
+        }
+        words.extend(process.argv.iter().map(|word| quoted(word)));
     }
-    words.extend(process.argv.iter().map(|word| quoted(word)));
     let input = process
         .stdin
         .map_or(OsStr::new("/dev/null"), Path::as_os_str);

@@ -4,9 +4,10 @@
 //! core is overwritten. A core is only taken when what it says itself, its process and
 //! its session, shows that it is of this trial; never by its name or its place.
 
+use super::image::Images;
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
-use crate::model::{ActorSeen, Autopsy, CoreSeen, Ending, Observation, VariantPlan};
+use crate::model::{ActorSeen, Autopsy, CoreSeen, Ending, Observation, Trial, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
@@ -36,6 +37,18 @@ pub(super) struct Collector {
     /// Below it every trial has a folder.
     trials: PathBuf,
     examiner: Mutex<Examiner>,
+    images: Mutex<Images>,
+}
+
+/// What a core does not say itself.
+struct Around<'a> {
+    /// The number that its process had in its container.
+    inside: Option<i32>,
+    /// What was `/` for it.
+    root: Option<PathBuf>,
+    /// Where it was started.
+    folder: &'a Path,
+    processor: Option<&'a BTreeSet<String>>,
 }
 
 impl Collector {
@@ -43,33 +56,42 @@ impl Collector {
         Self {
             trials: trials.to_owned(),
             examiner: Mutex::new(Examiner::new(autopsy::Settings::default())),
+            images: Mutex::new(Images::new(trials)),
         }
     }
 
     /// Takes the cores of a trial that began then, and reads them.
     pub(super) fn collect(
         &self,
-        trial: u64,
+        trial: &Trial,
         variant: &VariantPlan,
         began: SystemTime,
         seen: &mut Observation,
     ) {
-        let folder = self.trials.join(trial.to_string());
+        let folder = self.trials.join(trial.id.0.to_string());
         let Ok(destination) = core_pattern::read() else {
             return;
         };
-        for (core, owner, number) in found(&destination, variant, &folder.join("dir"), began, seen)
-        {
+        let cores = found(
+            &destination,
+            variant,
+            &folder.join("dir"),
+            (began, trial.seed),
+            seen,
+        );
+        for (core, owner, number) in cores {
             if seen.cores.iter().any(|known| known.pid == owner.pid) {
                 let _ = fs::remove_file(core);
                 continue;
             }
+            // A child has no actor of its own, and which of several containers it was in is all one.
+            let mut actors: Vec<_> = seen.actors.iter_mut().collect();
+            actors.sort_by_key(|actor| actor.pid != owner.pid);
+            let mut containers = actors
+                .into_iter()
+                .filter_map(|actor| actor.container.as_mut());
             if number != owner.pid
-                && let Some(container) = seen
-                    .actors
-                    .iter_mut()
-                    .filter(|actor| actor.pid == owner.pid)
-                    .find_map(|actor| actor.container.as_mut())
+                && let Some(container) = containers.next()
                 && !container.numbers.contains(&(number, owner.pid))
             {
                 container.numbers.push((number, owner.pid));
@@ -116,25 +138,34 @@ impl Collector {
 
     /// Reads every core of a trial, and writes down the whole of what they say.
     pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
-        let mains = variant.actors.iter().find(|actor| actor.role.decides());
-        let ran = Ran {
-            folder: mains.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str())),
-            processor: emulated(variant).or_else(host::processor_flags),
-        };
+        let main = variant.actors.iter().find(|actor| actor.role.decides());
+        let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
+        let processor = emulated(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();
         let contained = seen
             .actors
             .iter()
             .filter_map(|actor| actor.container.as_ref());
         let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
+        let own: Vec<(i32, u32)> = seen.actors.iter().map(|it| (it.pid, it.actor)).collect();
+        let around = |core: &CoreSeen| Around {
+            inside: {
+                let mut numbers = numbers.iter();
+                let known = numbers.find(|(_, here)| *here == core.pid);
+                known.map(|(inside, _)| *inside)
+            },
+            root: self.root(core, variant, &own),
+            folder,
+            processor: processor.as_ref(),
+        };
         for core in &mut seen.cores {
-            let inside = numbers.iter().find(|(_, here)| *here == core.pid);
-            let known = inside.map(|(inside, _)| *inside);
-            stories.extend(self.read(core, known, &ran));
+            let around = around(core);
+            stories.extend(self.read(core, around));
         }
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
-                stories.extend(self.read(core, None, &ran));
+                let around = around(core);
+                stories.extend(self.read(core, around));
             }
             for thread in &mut hang.threads {
                 let known = stories.iter().flat_map(|story| &story.threads);
@@ -146,7 +177,8 @@ impl Collector {
         }
         for process in &mut seen.residue.leaked {
             if let Some(core) = &mut process.core {
-                stories.extend(self.read(core, None, &ran));
+                let around = around(core);
+                stories.extend(self.read(core, around));
             }
         }
         if !stories.is_empty()
@@ -157,14 +189,33 @@ impl Collector {
         }
     }
 
-    /// Reads a core, of a process that may have another number in its container.
-    fn read(&self, core: &mut CoreSeen, inside: Option<i32>, ran: &Ran<'_>) -> Option<Autopsy> {
+    /// Returns a folder with the files of the container that a process was in: its own, or of a
+    /// child the first one there was.
+    fn root(
+        &self,
+        core: &CoreSeen,
+        variant: &VariantPlan,
+        actors: &[(i32, u32)],
+    ) -> Option<PathBuf> {
+        let container = |at: u32| variant.actors.get(at as usize)?.container.as_ref();
+        let own = actors.iter().find(|(pid, _)| *pid == core.pid);
+        let container = match own {
+            Some((_, at)) => container(*at),
+            None => actors.iter().find_map(|(_, at)| container(*at)),
+        };
+        let mut images = self.images.lock().expect("no panic");
+        images.root(container?, &variant.name, Path::new(core.file.as_os_str()))
+    }
+
+    /// Reads a core.
+    fn read(&self, core: &mut CoreSeen, around: Around<'_>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
+        let inside = around.inside;
         let read = {
             let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.ran(ran.folder, ran.processor.clone());
+            examiner.ran(around.root, around.folder, around.processor.cloned());
             examiner.examine(Path::new(core.file.as_os_str()))
         };
         match read {
@@ -183,12 +234,6 @@ impl Collector {
             }
         }
     }
-}
-
-/// Where the processes of a trial ran.
-struct Ran<'a> {
-    folder: &'a Path,
-    processor: Option<BTreeSet<String>>,
 }
 
 /// Returns the flags of the processor that a main process runs on, where that is one that
@@ -217,13 +262,35 @@ fn has_dumped(actor: &ActorSeen) -> bool {
     matches!(ended, Some(Ending::Signaled(_, true)))
 }
 
+/// Returns the processes in containers that dumped a core, and were gone before anybody saw which
+/// number they had inside, each with whether the kernel told of it; or the engine alone said that
+/// it died. Of the first process of a container the number may well be known.
+fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
+    if seen.actors.iter().all(|actor| actor.container.is_none()) {
+        return Vec::new();
+    }
+    let actors = seen.actors.iter().filter_map(|actor| {
+        let container = actor.container.as_ref()?;
+        let silent = container.ended.is_none() && container.code > 128;
+        let told = has_dumped(actor);
+        (told || silent).then_some((actor.pid, told))
+    });
+    let others = seen.casualties.iter().filter(|casualty| casualty.core);
+    let others = others.map(|casualty| (casualty.pid, true));
+    let known = |pid: i32| numbers.iter().any(|(_, here)| *here == pid);
+    actors
+        .chain(others)
+        .filter(|(pid, _)| !known(*pid))
+        .collect()
+}
+
 /// Returns the cores that processes of this trial left, with whose they are and the number that
 /// they say themselves.
 fn found(
     destination: &Destination,
     variant: &VariantPlan,
     scratch: &Path,
-    began: SystemTime,
+    (began, seed): (SystemTime, u64),
     seen: &Observation,
 ) -> Vec<(PathBuf, autopsy::Owner, i32)> {
     let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
@@ -235,7 +302,7 @@ fn found(
         .filter_map(|actor| actor.container.as_ref());
     let is_contained = contained.clone().next().is_some();
     let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
-    let dumped = seen.actors.iter().find(|actor| has_dumped(actor));
+    let unnumbered = unnumbered(seen, &numbers);
     let of_this_trial = |owner: &autopsy::Owner| {
         known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
     };
@@ -247,7 +314,7 @@ fn found(
         } => (template, true),
         Destination::Helper { leaves: None, .. } => return Vec::new(),
     };
-    let mut found = Vec::new();
+    let mut found: Vec<(PathBuf, autopsy::Owner, i32)> = Vec::new();
     let copied = scratch.with_file_name("container");
     for path in candidates(template, variant, scratch, began, seen) {
         let path = match packed.then(|| unpacked(&path, &known)).flatten() {
@@ -259,15 +326,29 @@ fn found(
         };
         // A core from a container has the numbers that processes have in there.
         let inside = numbers.iter().find(|(inside, _)| *inside == owner.pid);
-        // Where nobody saw them in time, the one that the kernel dumped is the one that is there.
-        let only = dumped.filter(|_| numbers.is_empty() && found.is_empty());
-        let of_container = path.starts_with(&copied) || inside.is_some() || only.is_some();
-        if (is_contained && of_container || of_this_trial(&owner)) && found.len() < MOST {
-            let here = inside
-                .map(|(_, here)| *here)
-                .or(only.map(|actor| actor.pid));
+        let ours = of_this_trial(&owner);
+        let said = || autopsy::variable(&path, "PROVOKE_SEED");
+        let said = is_contained.then(said).flatten();
+        let is_said = said.as_ref().map(|said| *said == seed.to_string());
+        if is_said == Some(false) && !path.starts_with(&copied) {
+            // Every container has a process of this number, and other lanes may work in this folder.
+            continue;
+        }
+        // Of whom nobody saw the number in time, the core is one that nobody else has.
+        let mut left = unnumbered.iter().filter(|_| !ours);
+        let left = left.find(|(pid, told)| {
+            let sure = *told || is_said == Some(true) || path.starts_with(&copied);
+            sure && found.iter().all(|(_, owner, _)| owner.pid != *pid)
+        });
+        let left = left.map(|(pid, _)| pid);
+        let of_container = path.starts_with(&copied) || inside.is_some() || left.is_some();
+        if (is_contained && of_container || ours) && found.len() < MOST {
             let before = owner.pid;
-            owner.pid = here.unwrap_or(before);
+            owner.pid = inside
+                .map(|(_, here)| here)
+                .or(left)
+                .copied()
+                .unwrap_or(before);
             found.push((path, owner, before));
         }
     }
@@ -369,6 +450,7 @@ mod tests {
         let mut shell = Command::new("sh");
         let mut shell = shell
             .args(["-c", line])
+            .env("PROVOKE_SEED", "7")
             .current_dir(folder)
             .spawn()
             .unwrap();
@@ -411,6 +493,9 @@ mod tests {
         fs::create_dir_all(&cores).unwrap();
         let began = SystemTime::now();
         let (pid, core) = dead(&cwd);
+        let seed = autopsy::variable(&core, "PROVOKE_SEED");
+        assert_eq!(seed.as_deref(), Some("7"), "whose it is, it says itself");
+        assert_eq!(autopsy::variable(&core, "PROVOKE_SEE"), None);
         let saw = |pid| Observation {
             actors: vec![ActorSeen {
                 pid,
@@ -439,7 +524,8 @@ mod tests {
             fs::copy(&core, place.path().join("kept")).unwrap();
             fs::rename(&core, &there).unwrap();
             let destination = core_pattern::parse(setting, uses_pid);
-            let found = |seen: &Observation| found(&destination, &variant(&cwd), &cwd, began, seen);
+            let found =
+                |seen: &Observation| found(&destination, &variant(&cwd), &cwd, (began, 0), seen);
             let mine = found(&saw(pid));
             assert_eq!(mine.len(), 1, "{setting}");
             assert_eq!((&mine[0].0, mine[0].1.pid), (&there, pid));

@@ -305,13 +305,13 @@ impl Shared {
         mut seen: Observation,
     ) -> Observation {
         let dumped = self.dumps(trial);
-        let (id, recipe) = (trial.id.0, self.recipe(trial.variant));
+        let (trial, recipe) = (trial.clone(), self.recipe(trial.variant));
         let looked = self.aside(move |shared| {
             let variant = &recipe.variant;
             if dumped {
-                shared.collector.collect(id, variant, began, &mut seen);
+                shared.collector.collect(&trial, variant, began, &mut seen);
             }
-            shared.collector.examine(id, variant, &mut seen);
+            shared.collector.examine(trial.id.0, variant, &mut seen);
             seen
         });
         // Only a bug of ours can fail this; the trial is lost, and no more.

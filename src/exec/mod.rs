@@ -4,6 +4,7 @@ mod around;
 mod attached;
 mod evidence;
 mod fake;
+mod image;
 mod lane;
 mod life;
 mod local;

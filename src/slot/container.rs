@@ -8,7 +8,7 @@ use super::Slot;
 use super::command::Numbers;
 use super::process::Process;
 use super::wire::Recipe;
-use crate::model::{ActorPlan, ContainerSeen, Ending, Text, Trial};
+use crate::model::{ActorPlan, ContainerSeen, Ending, Limit, Text, Trial};
 use crate::sys::core_pattern::{self, Template};
 use crate::sys::engine::{self, Engine, State};
 use crate::sys::{host, process};
@@ -40,16 +40,10 @@ pub(super) struct Start<'a> {
     pub(super) trial: u64,
     pub(super) copy: u32,
     pub(super) at: u32,
-    pub(super) limits: &'a [(String, Option<u64>)],
+    /// Set in the container: the engine's client is not meant.
+    pub(super) limits: &'a [Limit],
     /// How large a core may become; nothing where none is wanted.
     pub(super) cores: Option<u64>,
-}
-
-/// Returns the limits of processes by their names, for an engine to set: its client is not meant.
-pub(super) fn limits(recipe: &Recipe) -> Vec<(String, Option<u64>)> {
-    let all = recipe.limits.iter();
-    all.map(|limit| (limit.resource.to_string(), limit.value))
-        .collect()
 }
 
 /// Returns the container for an actor, and the words that start it.
@@ -78,16 +72,43 @@ pub(super) fn words(
     add(&["--label", &format!("provoke.pid={}", engine::mark(parent))]);
     add(&["--label", &format!("provoke.slot={}", std::process::id())]);
     add(&["--label", &format!("provoke.run={}", run.display())]);
-    add(&["--network", &plan.network]);
-    if actor.stdin.is_some() {
-        add(&["--interactive"]);
-    }
     match start.cores {
         Some(size) => add(&["--ulimit", &format!("core={}", amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    for (name, value) in start.limits {
-        add(&["--ulimit", &format!("{name}={}", amount(*value))]);
+    all.extend(what(actor, numbers, start.limits));
+    let held = Held {
+        engine,
+        name,
+        program: None,
+        first: None,
+    };
+    Ok((held, all))
+}
+
+/// Returns the words by which a person starts the same container, which goes when it ends.
+pub fn words_by_hand(
+    actor: &ActorPlan,
+    numbers: &Numbers,
+    limits: &[Limit],
+) -> Option<Vec<OsString>> {
+    let engine = &actor.container.as_ref()?.engine;
+    let words = [engine, "run", "--rm", "--init", "--pull=never"];
+    let words = words.into_iter().map(OsString::from);
+    Some(words.chain(what(actor, numbers, limits)).collect())
+}
+
+/// Returns what a container is: the words from its surroundings to the command in it.
+fn what(actor: &ActorPlan, numbers: &Numbers, limits: &[Limit]) -> Vec<OsString> {
+    let plan = actor.container.as_ref().expect("asked for only then");
+    let mut all: Vec<OsString> = Vec::new();
+    let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+    add(&["--network", &plan.network]);
+    if actor.stdin.is_some() {
+        add(&["--interactive"]);
+    }
+    for Limit { resource, value } in limits {
+        add(&["--ulimit", &format!("{resource}={}", amount(*value))]);
     }
     if let Some(port) = &plan.port {
         let port = numbers.fill(port);
@@ -134,13 +155,7 @@ pub(super) fn words(
             .iter()
             .map(|word| numbers.fill(word).into_owned()),
     );
-    let held = Held {
-        engine,
-        name,
-        program: None,
-        first: None,
-    };
-    Ok((held, all))
+    all
 }
 
 /// Returns what is set, or removed, in the environment of a container.
@@ -283,7 +298,8 @@ impl Process {
             return;
         }
         let said = self.err.capture.end(4096);
-        let init = |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("catatonit:");
+        let init =
+            |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("ERROR (catatonit:");
         let unfound = said.lines().find(init);
         let Some(state) = state else {
             let words = said
@@ -297,7 +313,7 @@ impl Process {
         };
         self.seen.ending = if !state.error.is_empty() || state.status == "created" {
             Ending::NotStarted(format!("the container did not start: {}", state.error))
-        } else if let (126 | 127, Some(words)) = (state.code, unfound) {
+        } else if let (1 | 126 | 127, Some(words)) = (state.code, unfound) {
             Ending::NotStarted(format!("in the container: {words}"))
         } else {
             Ending::Exited(state.code)

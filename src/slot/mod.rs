@@ -25,9 +25,11 @@ pub mod wire;
 mod witness;
 
 pub use command::{CommandLine, Numbers};
+pub use container::words_by_hand;
 
 use crate::model::{
-    ActorPlan, CoreSize, Ending, HookSeen, Leaks, Observation, Role, Text, Trial, VariantId,
+    ActorPlan, CoreSize, Ending, HookSeen, KernelLine, Leaks, Observation, Role, Text, Trial,
+    VariantId,
 };
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::process::Identity;
@@ -310,6 +312,18 @@ impl Slot {
             .chain(supervise::pids(&processes))
             .collect();
         (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
+        for process in &mut processes {
+            if let Some(container) = &mut process.seen.container {
+                // Not every engine tells. The kernel names the group that was full, or at least the
+                // process.
+                let full = |line: &KernelLine| {
+                    line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
+                        || line.text.starts_with("Memory cgroup out of memory:")
+                            && line.pid == process.seen.pid
+                };
+                container.oom |= seen.kernel.iter().any(full);
+            }
+        }
         seen.cores = self.tracer.end();
         for process in &mut processes {
             for stream in [&mut process.out, &mut process.err] {
@@ -343,7 +357,6 @@ impl Slot {
         dumps: bool,
     ) -> Vec<Process> {
         let mut processes = Vec::new();
-        let inside = container::limits(recipe);
         let mut limits = limits(recipe);
         if recipe.trace {
             limits.retain(|(resource, _)| Some(*resource) != limits::number("core"));
@@ -371,7 +384,7 @@ impl Slot {
                         trial: trial.id.0,
                         copy,
                         at,
-                        limits: &inside,
+                        limits: &recipe.limits,
                         cores: dumps.then_some(recipe.cores.limit),
                     });
                     let mut process = Process::start(&mut self.spawner, actor, &around);

@@ -117,18 +117,14 @@ impl Witness {
             return;
         }
         let until = Instant::now() + PATIENCE;
-        self.note();
-        let mut events = std::mem::take(&mut self.heard);
-        events.extend(self.events());
         loop {
-            self.account = account(&events, actors, std::process::id().cast_signed());
+            self.listen();
+            self.account = account(&self.heard, actors, std::process::id().cast_signed());
             let left = until.saturating_duration_since(Instant::now());
             if !self.account.unfinished || left.is_zero() {
-                self.heard = events;
                 return;
             }
             self.wait(left);
-            events.extend(self.events());
         }
     }
 
@@ -142,15 +138,20 @@ impl Witness {
 
     /// Takes down where those are at home that were told of, before they are gone.
     pub(super) fn note(&mut self) {
-        if !self.contained || !self.listening {
-            return;
+        if self.contained && self.listening {
+            self.listen();
         }
+    }
+
+    /// Takes in what was told meanwhile.
+    fn listen(&mut self) {
         let news: Vec<Event> = self.events().collect();
-        for event in &news {
-            if self
-                .homes
-                .get(&event.pid)
-                .is_none_or(|home| home.inside.is_none())
+        for event in news.iter().filter(|_| self.contained) {
+            if is_inside(event)
+                && self
+                    .homes
+                    .get(&event.pid)
+                    .is_none_or(|home| home.inside.is_none())
                 && let Some(home) = home(event)
             {
                 self.homes.insert(event.pid, home);
@@ -165,25 +166,20 @@ impl Witness {
     }
 
     /// Returns the processes of a container that were told of: those that were seen in it, their
-    /// children, and their parents but for who watches from outside, of whom nothing is told.
+    /// children, and their parents but for who watches from outside.
     fn members(&self, container: &str) -> BTreeSet<i32> {
+        let inside = || self.heard.iter().filter(|event| is_inside(event));
         let seen = self.homes.iter();
         let seen = seen.filter(|(_, home)| home.container == container);
         let mut all: BTreeSet<i32> = seen.map(|(pid, _)| *pid).collect();
         loop {
             let before = all.len();
-            let events = self.heard.iter();
-            let parents: BTreeSet<i32> = events
+            let parents: BTreeSet<i32> = inside()
                 .filter(|event| all.contains(&event.pid))
                 .map(|event| event.parent)
                 .collect();
             let near = |event: &&Event| all.contains(&event.parent) || parents.contains(&event.pid);
-            let more: Vec<i32> = self
-                .heard
-                .iter()
-                .filter(near)
-                .map(|event| event.pid)
-                .collect();
+            let more: Vec<i32> = inside().filter(near).map(|event| event.pid).collect();
             all.extend(more);
             if all.len() == before {
                 return all;
@@ -221,7 +217,9 @@ impl Witness {
         if let What::Ended(status) = program.what {
             seen.ended = Some(match status {
                 Status::Exited(code) => Ending::Exited(code),
-                Status::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
+                Status::Signaled(signal, _) => {
+                    Ending::Signaled(Signal(signal), has_dumped(&self.heard, program.pid))
+                }
             });
         }
     }
@@ -232,8 +230,7 @@ impl Witness {
             return false;
         }
         let before = self.heard.len();
-        let news: Vec<_> = self.events().collect();
-        self.heard.extend(news);
+        self.listen();
         let crash = |signal: Option<Signal>| {
             signal.is_none_or(|signal| signal.is_crash() || signal == Signal::KILL)
         };
@@ -258,13 +255,14 @@ impl Witness {
             let told = account(&self.heard, &all, slot).threads;
             let dead = |event: &&Event| roots.contains(&event.pid) && !actors.contains(&event.pid);
             for event in self.heard.iter().filter(dead) {
-                if let What::Ended(Status::Signaled(signal, core)) = event.what
+                if let What::Ended(Status::Signaled(signal, _)) = event.what
                     && self
                         .account
                         .casualties
                         .iter()
                         .all(|one| one.pid != event.pid)
                 {
+                    let core = has_dumped(&self.heard, event.pid);
                     let dead = casualty(event.pid, Some(signal), core);
                     self.account.casualties.push(dead);
                 }
@@ -297,6 +295,12 @@ impl Witness {
     }
 }
 
+/// False for what we started, and for what was left to us: such is who watches over a container where
+/// there is no daemon, and it ends with the code of the container.
+fn is_inside(event: &Event) -> bool {
+    event.parent != std::process::id().cast_signed()
+}
+
 /// Returns where a process is at home that has ended, or is about to; also where it is gone by now.
 fn home(event: &Event) -> Option<Home> {
     let own = engine::container_of(event.pid);
@@ -316,6 +320,12 @@ fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
         signal: signal.map(Signal),
         core,
     }
+}
+
+/// True where the core of a process was dumped: only the thread that did it ends with that word.
+fn has_dumped(events: &[Event], pid: i32) -> bool {
+    let mut of_it = events.iter().filter(|event| event.pid == pid);
+    of_it.any(|event| matches!(event.what, What::Ended(Status::Signaled(_, true))))
 }
 
 /// Picks what is of a trial: what has one of its own processes for a parent, or the slot,
@@ -344,8 +354,8 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
         match event.what {
             What::Crashes => crashed.push(event.pid),
             // Every thread of a process dies of the same signal.
-            What::Ended(Status::Signaled(signal, core)) if !known(&account.casualties) => {
-                let dead = casualty(event.pid, Some(signal), core);
+            What::Ended(Status::Signaled(signal, _)) if !known(&account.casualties) => {
+                let dead = casualty(event.pid, Some(signal), has_dumped(events, event.pid));
                 account.casualties.push(dead);
             }
             What::Ended(_) => {}
@@ -484,8 +494,18 @@ mod tests {
             assert_eq!(in_container(homes, code()).ended, Some(Ending::Exited(139)));
         }
         assert_eq!(in_container(&[], died()).ended, None);
+        // Who watches from outside may be told of too.
+        let slot = std::process::id().cast_signed();
+        let watched = [died(), vec![ended(SHIM, slot, Status::Exited(139))]].concat();
+        assert_eq!(in_container(&[(21, false)], watched).ended, segv);
         let alone = vec![ended(20, SHIM, SEGV)];
         assert_eq!(in_container(&[(20, true)], alone).ended, segv);
+        // Of its threads the one that dumps says so, and it may be the last.
+        let mut thread = ended(21, 20, SEGV);
+        thread.tid = 22;
+        let dumps = ended(21, 20, Status::Signaled(11, true));
+        let dumped = in_container(&[(20, true)], [vec![thread, dumps], died()].concat()).ended;
+        assert_eq!(dumped, Some(Ending::Signaled(Signal::SEGV, true)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::command::{LAUNCHERS, is_one_of};
 use super::influence::influence;
 use super::shell::{Pipeline, Then, outline};
 use super::{Around, mains_of};
-use crate::model::{Level, Plan, Text};
+use crate::model::{Capture, Level, Plan, Text};
 use std::path::Path;
 
 const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"];
@@ -46,6 +46,11 @@ pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
         all.extend(hidden(&actor.command).map(|text| (Level::Warning, text)));
         all.extend(observed(&actor.command).map(|text| (Level::Warning, text)));
+    }
+    let mut mains = plan.variants.iter().flat_map(mains_of);
+    if plan.capture == Capture::Trace && mains.any(|(_, main)| main.container.is_some()) {
+        let text = "`--capture trace` follows no program into a container, and nothing is known of where it crashed: `--capture on` takes its cores";
+        all.push((Level::Warning, text.to_owned()));
     }
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
         for name in Around::of(plan, actor).env.keys() {

@@ -57,6 +57,13 @@ impl Engine {
 
     /// Returns the state of a container; nothing where there is none of this name, or no answer.
     pub fn state(&self, name: &str) -> Option<State> {
+        let said = self.daemon("GET", &format!("/containers/{name}/json"));
+        let said = said.ok().filter(|(status, _)| *status == 200);
+        said.and_then(|(_, body)| told(&body))
+            .or_else(|| self.state_by_client(name))
+    }
+
+    fn state_by_client(&self, name: &str) -> Option<State> {
         const FORMAT: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Pid}} {{.State.Error}}";
         let said = self.ask(&["container", "inspect", "--format", FORMAT, name]);
         parse(&said.ok()?)
@@ -64,9 +71,30 @@ impl Engine {
 
     /// Kills a container if need be, and removes it with the volumes that have no name.
     pub fn remove_one(&self, name: &str) -> bool {
-        // To start a client only for this takes a tenth as long as a short trial.
-        let asked = !self.podman && delete(name).unwrap_or(false);
-        asked || self.remove(&[name])
+        let asked = self.daemon("DELETE", &format!("/containers/{name}?force=1&v=1"));
+        asked.is_ok_and(|(status, _)| status == 204) || self.remove(&[name])
+    }
+
+    /// Asks the daemon of Docker itself, where it listens at its usual place: to start a client for
+    /// a question takes a tenth as long as a short trial. One that a context of the client names
+    /// may not know the container, or it is asked by its client. Returns the status and the answer.
+    fn daemon(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        if self.podman || std::env::var_os("DOCKER_HOST").is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let mut line = UnixStream::connect(SOCKET)?;
+        line.set_read_timeout(Some(PATIENCE))?;
+        // By this version an answer is not cut into pieces, and ends with the connection.
+        let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
+        line.write_all(wanted.as_bytes())?;
+        let mut said = Vec::new();
+        line.take(WORDS as u64).read_to_end(&mut said)?;
+        let head = said.windows(4).position(|four| four == b"\r\n\r\n");
+        let head = head.ok_or(io::ErrorKind::InvalidData)?;
+        let status = String::from_utf8_lossy(&said[..head]);
+        let status = status.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((status, said.split_off(head + 4)))
     }
 
     /// Kills containers if need be, and removes them with the volumes that have no name.
@@ -80,6 +108,16 @@ impl Engine {
         self.ask(&words).is_ok()
     }
 
+    /// Makes a container of an image that is never started, for the sake of its files.
+    pub fn create(&self, name: &str, mark: &str, image: &str) -> bool {
+        let mark = format!("provoke.pid={mark}");
+        let named = ["create", "--pull=never", "--name", name];
+        let labels = ["--label", "provoke=1", "--label", &mark];
+        // An image need not say what runs in it.
+        let words = [&named[..], &labels, &["--network=none", image, "none"]];
+        self.ask(&words.concat()).is_ok()
+    }
+
     /// Returns the files that a container added to what its image holds.
     pub fn added(&self, name: &str) -> Vec<String> {
         let said = self.ask(&["diff", name]).unwrap_or_default();
@@ -87,10 +125,12 @@ impl Engine {
         files.map(str::to_owned).collect()
     }
 
-    /// Copies a file out of a container.
+    /// Copies a file out of a container; of a link, what it leads to.
     pub fn copy(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
-        let to = to.to_string_lossy();
-        self.ask(&["cp", &format!("{name}:{file}"), &to]).map(drop)
+        let (from, to) = (format!("{name}:{file}"), to.to_string_lossy());
+        let follows = if self.podman { &[][..] } else { &["-L"] };
+        self.ask(&[&["cp"], follows, &[&from, &to]].concat())
+            .map(drop)
     }
 
     /// Returns the containers that provokes of this machine started, with whose they are: by the
@@ -131,22 +171,6 @@ impl Engine {
     }
 }
 
-/// Asks the daemon itself, where it listens at its usual place. Another that a context of the client
-/// names does not know the container, or it is asked by its client.
-fn delete(name: &str) -> io::Result<bool> {
-    if std::env::var_os("DOCKER_HOST").is_some() {
-        return Ok(false);
-    }
-    let mut line = UnixStream::connect(SOCKET)?;
-    line.set_read_timeout(Some(PATIENCE))?;
-    let wanted = format!("DELETE /containers/{name}?force=1&v=1 HTTP/1.0\r\nHost: docker\r\n\r\n");
-    line.write_all(wanted.as_bytes())?;
-    let mut said = Vec::new();
-    line.take(WORDS as u64).read_to_end(&mut said)?;
-    let status = said.split(|byte| *byte == b' ').nth(1);
-    Ok(status == Some(b"204"))
-}
-
 /// Returns what tells a process from every other, also from those of another machine or of another
 /// numbering that use the same engine.
 pub fn mark(pid: i32) -> String {
@@ -185,6 +209,21 @@ fn parse(said: &str) -> Option<State> {
         oom: words.next()? == "true",
         pid: words.next()?.parse().ok().filter(|pid| *pid > 0),
         error: words.next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Reads what the daemon says of a container.
+fn told(body: &[u8]) -> Option<State> {
+    let all: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let state = &all["State"];
+    let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
+    Some(State {
+        id: all["Id"].as_str()?.to_owned(),
+        status: state["Status"].as_str()?.to_owned(),
+        code: number("ExitCode")?,
+        oom: state["OOMKilled"].as_bool()?,
+        pid: number("Pid").filter(|pid| *pid > 0),
+        error: state["Error"].as_str().unwrap_or_default().to_owned(),
     })
 }
 
@@ -241,6 +280,13 @@ mod tests {
             (true, "exited", "")
         );
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn the_daemon_says_the_same() {
+        let body = r#"{"Id":"4f","State":{"Status":"exited","ExitCode":137,"OOMKilled":true,"Pid":0,"Error":""},"Name":"/x"}"#;
+        assert_eq!(told(body.as_bytes()), parse("4f exited 137 true 0 \n"));
+        assert_eq!(told(b"{\"message\":\"No such container: x\"}"), None);
     }
 
     #[test]

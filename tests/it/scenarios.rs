@@ -95,6 +95,21 @@ const UNUSED_IMPORT: &[Scene] = &[
     ),
 ];
 
+const IN_CONTAINERS: &[Scene] = &[
+    scene(
+        "model-api/docker.toml",
+        &[],
+        0,
+        &[r"threshold: between 9 and 1[0-2]"],
+    ),
+    scene(
+        "unused-import/docker.toml",
+        &["-j", "2", "-q", "--style", "ticks"],
+        0,
+        &[r"exit code 139 \(SIGSEGV", r"3/30 failed: 10 %"],
+    ),
+];
+
 const LEAKED_DAEMONS: &[Scene] = &[scene(
     "leaked-daemons/scenario.toml",
     &[],
@@ -246,6 +261,8 @@ stories! {
     leaked_daemons = LEAKED_DAEMONS;
     #[ignore = "needs the machine for itself: clients must meet"]
     model_api = MODEL_API;
+    #[ignore = "needs docker or podman"]
+    in_containers = IN_CONTAINERS;
     #[ignore = "takes half a minute"]
     leaked_daemons_pool = LEAKED_DAEMONS_POOL;
     #[ignore = "installs packages"]

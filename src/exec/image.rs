@@ -1,0 +1,74 @@
+//! The files of images: a core says which ones its program had open, and what it ran is not on this
+//! machine as a rule, or is another build of it.
+
+use crate::autopsy;
+use crate::model::Container;
+use crate::sys::engine::{self, Engine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// Files that are copied for a core.
+const MOST: usize = 200;
+
+/// Folders that hold what was asked for of images; they go with it.
+pub(super) struct Images {
+    folder: PathBuf,
+    /// The number of each, and what was asked for of it.
+    known: BTreeMap<(String, String), (usize, BTreeSet<PathBuf>)>,
+}
+
+impl Images {
+    pub(super) fn new(trials: &Path) -> Self {
+        Self {
+            folder: trials.join("images"),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Returns a folder that has the files which a core names at their places, as they are in the
+    /// image, or on this machine where the image has none: those come from a folder of ours.
+    pub(super) fn root(
+        &mut self,
+        container: &Container,
+        variant: &str,
+        core: &Path,
+    ) -> Option<PathBuf> {
+        let engine = Engine::find(&container.engine)?;
+        let image = container
+            .image
+            .filled(&[("{variant}", variant)])
+            .to_string();
+        let files = autopsy::files(core).ok()?;
+        let next = self.known.len();
+        let which = (container.engine.clone(), image.clone());
+        let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));
+        let root = self.folder.join(number.to_string());
+        let fresh = files.into_iter().take(MOST);
+        let fresh: Vec<PathBuf> = fresh.filter(|file| known.insert(file.clone())).collect();
+        if !fresh.is_empty() {
+            let me = std::process::id().cast_signed();
+            let name = format!("provoke-files-{me}-{number}");
+            let there = engine.create(&name, &engine::mark(me), &image);
+            for file in fresh {
+                let to = root.join(file.strip_prefix("/").unwrap_or(&file));
+                let _ = to.parent().map(fs::create_dir_all);
+                let copied = there && engine.copy(&name, &file.to_string_lossy(), &to).is_ok();
+                if !copied && file.exists() {
+                    let _ = symlink(&file, &to);
+                }
+            }
+            if there {
+                engine.remove_one(&name);
+            }
+        }
+        Some(root)
+    }
+}
+
+impl Drop for Images {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
