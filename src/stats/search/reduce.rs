@@ -6,6 +6,10 @@
 //! those found suffice alone. What was learnt of the rates goes on from stage to stage. Stage s may be wrong
 //! with probability delta/(s(s+1)), which sums to delta however many there are.
 //!
+//! Once the last thing is likely it is also tried with nothing before it, in turns with the prefix that ends before
+//! it. The next stage would ask for that anyway, and where nothing else is needed it fails soon, which spares most of
+//! the clean runs: what fails holds all that is needed, where failures are told apart.
+//!
 //! All this supposes that more things on never hide the failure. The end check does not: what was
 //! found must fail alone, and must be clean without any one of its parts by the exact rule of
 //! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
@@ -32,6 +36,14 @@ use super::stop::{Stop, Verdict};
 
 /// The sizes of the set that the prior reckons with.
 const SIZES: u32 = 8;
+
+/// How likely the last thing must be before it is tried without those before it: earlier, more of these runs
+/// are in vain.
+const LIKELY: f64 = 0.8;
+
+/// How many failures it is given to do so: where it needs none of those before it, it has failed by then in seven of
+/// eight searches.
+const TRIES: f64 = 2.0;
 
 /// Other orders that are tried in a row without a gain.
 const ORDERS: u64 = 3;
@@ -222,32 +234,58 @@ impl Reduction {
         match self.phase {
             Phase::Over => Vec::new(),
             Phase::Checking => self.checks(in_flight, free),
-            Phase::Searching if free == 1 && in_flight.is_empty() => {
-                let query = self.search.choose(&self.stop(), &Costs::RUNS);
-                query
-                    .iter()
-                    .map(|query| self.prefix(query.version))
+            Phase::Searching => {
+                let alone = self.alone().filter(|set| !in_flight.contains(set));
+                let free = free - usize::from(alone.is_some());
+                alone
+                    .into_iter()
+                    .chain(self.prefixes(in_flight, free, seed))
                     .collect()
             }
-            Phase::Searching => {
-                let lengths: Vec<usize> = in_flight
-                    .iter()
-                    .filter_map(|set| self.length(set))
-                    .collect();
+        }
+    }
+
+    /// Returns the prefixes that tell most.
+    fn prefixes(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
+        let lengths = match free {
+            0 => Vec::new(),
+            1 if in_flight.is_empty() => {
+                let query = self.search.choose(&self.stop(), &Costs::RUNS);
+                query.iter().map(|query| query.version).collect()
+            }
+            _ => {
+                let lengths = in_flight.iter().filter_map(|set| self.length(set));
                 let slots = Slots {
                     free,
-                    in_flight: &lengths,
+                    in_flight: &lengths.collect::<Vec<_>>(),
                     built: &[],
                     builds: usize::MAX,
                     seed,
                 };
-                let lengths = self.search.choose_batch(&self.stop(), &slots);
-                lengths
-                    .into_iter()
-                    .map(|length| self.prefix(length))
-                    .collect()
+                self.search.choose_batch(&self.stop(), &slots)
             }
+        };
+        let prefixes = lengths.into_iter().map(|length| self.prefix(length));
+        prefixes.collect()
+    }
+
+    /// Returns what was found together with the likeliest last thing, if it is time to see whether that is all.
+    fn alone(&self) -> Option<Vec<usize>> {
+        let likeliest = self.search.likeliest();
+        if !self.clean || likeliest.first < 2 || likeliest.mass < LIKELY {
+            return None;
         }
+        let found = self.found.iter().flatten();
+        let last = &self.order[likeliest.first - 1..likeliest.last];
+        let mut set: Vec<usize> = found.chain(last).copied().collect();
+        set.sort_unstable();
+        let (alone, before) = (
+            self.count(&set),
+            self.count(&self.prefix(likeliest.first - 1)),
+        );
+        let (rate, _, _) = self.search.rate(self.delta);
+        let in_turn = alone.runs <= before.runs && real(alone.runs) * rate < TRIES;
+        (alone.failures == 0 && in_turn && !self.untestable.contains(&set)).then_some(set)
     }
 
     /// Takes a run into account.
@@ -259,6 +297,15 @@ impl Reduction {
             Phase::Searching => {
                 if let Some(length) = self.length(set) {
                     self.search.observe(length, failed);
+                    self.advance();
+                } else if failed
+                    && self.clean
+                    && self.prefix(0).iter().all(|thing| set.contains(thing))
+                {
+                    // It holds the last thing that is needed.
+                    let thing = |last: usize| self.order.get(last.checked_sub(1)?);
+                    let holds = |last| thing(last).is_none_or(|thing| set.contains(thing));
+                    self.search.retain(holds);
                     self.advance();
                 }
             }
@@ -312,6 +359,11 @@ impl Reduction {
     fn begin_stage(&mut self, first: bool) {
         let prior = hypotheses(self.order.len(), first);
         self.search = Bisection::with(Grid::of(self.cells.clone()), &prior);
+        if !first {
+            // Those runs told nothing of the rates yet.
+            let alone = self.count(&self.prefix(0));
+            self.search.observe_many(0, alone.failures, alone.runs);
+        }
         for length in 0..=self.order.len() {
             if self.untestable.contains(&self.prefix(length)) {
                 self.search.untestable(length);
