@@ -87,10 +87,14 @@ impl State {
 
     /// Takes a trial into account that says whether a variant runs at all, whatever comes of it.
     pub(super) fn screen(&mut self, variant: VariantId, ran: bool) {
+        self.screened(variant, |screen, set| screen.observe(set, ran));
+    }
+
+    fn screened(&mut self, variant: VariantId, tell: impl Fn(&mut Screen, &[usize])) {
         if let (Some(Choice::Set(subset)), Some(screen)) =
             (&self.plan.variant(variant).choice, &mut self.screen)
         {
-            screen.observe(&indices(subset), ran);
+            tell(screen, &indices(subset));
         }
         if let (Some(screen), Some(asked), None) =
             (&self.screen, self.plan.question.search(), &self.reduction)
@@ -168,7 +172,7 @@ impl State {
                 let set = self.free_of(indices(subset));
                 match &mut self.reduction {
                     Some(reduction) => reduction.untestable(&set),
-                    None => self.screen(variant, false),
+                    None => self.screened(variant, Screen::untestable),
                 }
             }
             Some(Choice::Cut(_)) | None => {}

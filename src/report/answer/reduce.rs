@@ -142,6 +142,18 @@ impl Reduction {
             ),
             Verdict::Found => self.say_found(),
             _ if self.needed.is_empty() => "not known yet what is needed".to_owned(),
+            _ if state
+                .reduction
+                .as_ref()
+                .is_some_and(search::Reduction::is_over) =>
+            {
+                format!(
+                    "not known: {}, by the trials of some sets, but that alone failed {}, everything together {}; that may be settled where failures are told apart (--only)",
+                    self.what_is_needed(),
+                    self.alone.in_words(),
+                    self.everything.in_words()
+                )
+            }
             _ => format!("not known yet: {} so far", self.what_is_needed()),
         }
     }

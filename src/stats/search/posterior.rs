@@ -370,6 +370,22 @@ impl Bisection {
         self.untestable.insert(version);
     }
 
+    /// Excludes all hypotheses but these, unless nothing is possible then.
+    pub(super) fn retain(&mut self, kept: impl Fn(usize) -> bool) {
+        let mut other = self.clone();
+        let mut sum = 0.0;
+        for c in 0..=self.newest + 1 {
+            if kept(c) {
+                sum += self.weight(&(c..c + 1));
+            }
+            other.before[c + 1] = sum;
+        }
+        if !other.impossible() {
+            other.normalise();
+            *self = other;
+        }
+    }
+
     /// A failure of the newest version is what the search is for.
     fn exclude_none(&mut self, version: usize, failed: bool) {
         if version == self.newest && failed {

@@ -6,6 +6,10 @@
 //! those found suffice alone. What was learnt of the rates goes on from stage to stage. Stage s may be wrong
 //! with probability delta/(s(s+1)), which sums to delta however many there are.
 //!
+//! Once the last thing is likely it is also tried with nothing before it, in turns with the prefix that ends before
+//! it. The next stage would ask for that anyway, and where nothing else is needed it fails soon, which spares most of
+//! the clean runs: what fails holds all that is needed, where failures are told apart.
+//!
 //! All this supposes that more things on never hide the failure. The end check does not: what was
 //! found must fail alone, and must be clean without any one of its parts by the exact rule of
 //! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
@@ -32,6 +36,21 @@ use super::stop::{Stop, Verdict};
 
 /// The sizes of the set that the prior reckons with.
 const SIZES: u32 = 8;
+
+/// How likely the last thing must be before it is tried without those before it: earlier, more of these runs
+/// are in vain.
+const LIKELY: f64 = 0.8;
+
+/// How many failures it is given to do so: where it needs none of those before it, it has failed by then in seven of
+/// eight searches.
+const TRIES: f64 = 2.0;
+
+/// A set that has failed so often in the end check, and is neither good nor bad by then, fails at a rate in between.
+const MANY: u64 = 100;
+
+/// How often the search goes back to everything. If that does not help either, what was found fails at another
+/// rate than everything, which the check is to say.
+const BACKS: u64 = 2;
 
 /// Other orders that are tried in a row without a gain.
 const ORDERS: u64 = 3;
@@ -110,11 +129,15 @@ enum Phase {
 /// A search for the smallest set of things that keeps a failure.
 #[derive(Debug, Clone)]
 pub struct Reduction {
-    things: usize,
+    /// All things, the most suspicious first, and in ascending order.
+    all: Vec<usize>,
+    everything: Vec<usize>,
     clean: bool,
     delta: f64,
     baseline: Count,
     cells: Vec<Cell>,
+    /// The cells as they were before the first run.
+    unseen: Vec<Cell>,
     /// The things not decided yet, the most suspicious first.
     order: Vec<usize>,
     found: Vec<Vec<usize>>,
@@ -125,6 +148,8 @@ pub struct Reduction {
     untestable: Vec<Vec<usize>>,
     phase: Phase,
     restarts: usize,
+    /// How often it was found that something left out is needed.
+    backs: u64,
     /// What is known already while another order is tried.
     settled: Option<Vec<Vec<usize>>>,
     /// Other orders tried, and how many of them in a row without a gain.
@@ -146,36 +171,38 @@ impl Reduction {
             already_bad: 0.0,
             none: 0.0,
         };
-        let grid = Grid::new(&model);
-        let mut search = Bisection::with(grid, &hypotheses(order.len(), !order.is_empty()));
-        search.observe_many(order.len(), baseline.failures, baseline.runs);
-        let mut all = order.clone();
-        all.sort_unstable();
+        let cells = Grid::new(&model).cells().to_vec();
+        let things = order.len();
+        let mut everything = order.clone();
+        everything.sort_unstable();
         let mut new = Self {
-            things: order.len(),
+            all: order.clone(),
+            counts: BTreeMap::from([(everything.clone(), baseline)]),
+            everything,
             clean,
             delta,
             baseline,
-            cells: weighted(&search),
+            search: Bisection::with(Grid::of(cells.clone()), &hypotheses(things, false, 0.0)),
+            unseen: cells.clone(),
+            cells,
             order,
             found: Vec::new(),
             stage: 1,
-            search,
-            counts: BTreeMap::from([(all, baseline)]),
             untestable: Vec::new(),
             phase: Phase::Searching,
             restarts: 0,
+            backs: 0,
             settled: None,
             orders: 0,
             in_vain: 0,
             failures: cheapest_baseline(delta),
             wanted: ((Count::default(), 0), None),
         };
-        if new.things == 0 {
+        if things == 0 {
             new.begin_check();
         } else {
             // Of a single thing it is known already.
-            new.advance();
+            new.begin_anew(new.order.clone());
         }
         new
     }
@@ -185,8 +212,11 @@ impl Reduction {
         Stop::literally(self.delta / (stage * (stage + 1.0)))
     }
 
-    /// Returns the set of what was found and the first so many of the rest.
+    /// Returns the set of what was found and the first so many of the rest; one more is everything.
     fn prefix(&self, length: usize) -> Vec<usize> {
+        if length > self.order.len() {
+            return self.everything.clone();
+        }
         let found = self.found.iter().flatten();
         let mut set: Vec<usize> = found.chain(&self.order[..length]).copied().collect();
         set.sort_unstable();
@@ -203,6 +233,9 @@ impl Reduction {
 
     /// Returns the length of the prefix that a set is, in this stage.
     fn length(&self, set: &[usize]) -> Option<usize> {
+        if set == self.everything {
+            return Some(self.search.newest());
+        }
         let found: usize = self.found.iter().map(Vec::len).sum();
         let length = set.len().checked_sub(found)?;
         (length <= self.order.len() && self.prefix(length) == set).then_some(length)
@@ -222,32 +255,58 @@ impl Reduction {
         match self.phase {
             Phase::Over => Vec::new(),
             Phase::Checking => self.checks(in_flight, free),
-            Phase::Searching if free == 1 && in_flight.is_empty() => {
-                let query = self.search.choose(&self.stop(), &Costs::RUNS);
-                query
-                    .iter()
-                    .map(|query| self.prefix(query.version))
+            Phase::Searching => {
+                let alone = self.alone().filter(|set| !in_flight.contains(set));
+                let free = free - usize::from(alone.is_some());
+                alone
+                    .into_iter()
+                    .chain(self.prefixes(in_flight, free, seed))
                     .collect()
             }
-            Phase::Searching => {
-                let lengths: Vec<usize> = in_flight
-                    .iter()
-                    .filter_map(|set| self.length(set))
-                    .collect();
+        }
+    }
+
+    /// Returns the prefixes that tell most.
+    fn prefixes(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
+        let lengths = match free {
+            0 => Vec::new(),
+            1 if in_flight.is_empty() => {
+                let query = self.search.choose(&self.stop(), &Costs::RUNS);
+                query.iter().map(|query| query.version).collect()
+            }
+            _ => {
+                let lengths = in_flight.iter().filter_map(|set| self.length(set));
                 let slots = Slots {
                     free,
-                    in_flight: &lengths,
+                    in_flight: &lengths.collect::<Vec<_>>(),
                     built: &[],
                     builds: usize::MAX,
                     seed,
                 };
-                let lengths = self.search.choose_batch(&self.stop(), &slots);
-                lengths
-                    .into_iter()
-                    .map(|length| self.prefix(length))
-                    .collect()
+                self.search.choose_batch(&self.stop(), &slots)
             }
+        };
+        let prefixes = lengths.into_iter().map(|length| self.prefix(length));
+        prefixes.collect()
+    }
+
+    /// Returns what was found together with the likeliest last thing, if it is time to see whether that is all.
+    fn alone(&self) -> Option<Vec<usize>> {
+        let likeliest = self.search.likeliest();
+        if !self.clean || likeliest.first < 2 || likeliest.mass < LIKELY {
+            return None;
         }
+        let found = self.found.iter().flatten();
+        let last = &self.order[likeliest.first - 1..likeliest.last];
+        let mut set: Vec<usize> = found.chain(last).copied().collect();
+        set.sort_unstable();
+        let (alone, before) = (
+            self.count(&set),
+            self.count(&self.prefix(likeliest.first - 1)),
+        );
+        let (rate, _, _) = self.search.rate(self.delta);
+        let in_turn = alone.runs <= before.runs && real(alone.runs) * rate < TRIES;
+        (alone.failures == 0 && in_turn && !self.untestable.contains(&set)).then_some(set)
     }
 
     /// Takes a run into account.
@@ -259,6 +318,15 @@ impl Reduction {
             Phase::Searching => {
                 if let Some(length) = self.length(set) {
                     self.search.observe(length, failed);
+                    self.advance();
+                } else if failed
+                    && self.clean
+                    && self.prefix(0).iter().all(|thing| set.contains(thing))
+                {
+                    // It holds the last thing that is needed.
+                    let thing = |last: usize| self.order.get(last.checked_sub(1)?);
+                    let holds = |last| thing(last).is_none_or(|thing| set.contains(thing));
+                    self.search.retain(holds);
                     self.advance();
                 }
             }
@@ -297,21 +365,76 @@ impl Reduction {
                 }
                 Verdict::Open(_) => return,
             };
+            if group.first > self.order.len() {
+                self.go_back();
+                return;
+            }
+            let masses = self.search.posterior();
+            let left_out = masses[group.last + 1..].iter().sum();
             let first = group.first.max(1) - 1;
             self.found.push(self.order[first..group.last].to_vec());
             self.order.truncate(first);
             self.stage += 1;
             self.cells = weighted(&self.search);
-            self.begin_stage(self.stage == 1);
-            if self.order.is_empty() {
+            self.begin_stage(false, left_out);
+            if self.order.is_empty() && self.search.newest() == 0 {
                 self.begin_check();
             }
         }
     }
 
-    fn begin_stage(&mut self, first: bool) {
-        let prior = hypotheses(self.order.len(), first);
+    /// Searches once more, among these things, with all that is known of their prefixes.
+    fn begin_anew(&mut self, order: Vec<usize>) {
+        let left_out = if order.len() < self.all.len() {
+            self.delta
+        } else {
+            0.0
+        };
+        self.found.clear();
+        self.order = order;
+        self.cells.clone_from(&self.unseen);
+        self.phase = Phase::Searching;
+        self.begin_stage(true, left_out);
+        let longest = self.order.len();
+        self.learn(longest, &self.prefix(longest));
+        if longest < self.all.len() {
+            self.learn(self.search.newest(), &self.everything.clone());
+        }
+        self.advance();
+    }
+
+    /// Takes into account what is known of a set, as the prefix of this length.
+    fn learn(&mut self, length: usize, set: &[usize]) {
+        let known = self.count(set);
+        self.search.observe_many(length, known.failures, known.runs);
+    }
+
+    /// Something that was left out is needed after all.
+    fn go_back(&mut self) {
+        if self.backs == BACKS {
+            if self.phase == Phase::Checking {
+                self.phase = Phase::Over;
+                return;
+            }
+            if self.found.is_empty() {
+                self.found = self.order.drain(..).map(|thing| vec![thing]).collect();
+            }
+            return self.begin_check();
+        }
+        self.backs += 1;
+        self.stage += 1;
+        self.begin_anew(self.all.clone());
+    }
+
+    /// Begins a stage; that something which was left out is needed has this probability.
+    fn begin_stage(&mut self, first: bool, left_out: f64) {
+        let left_out = if self.clean { 0.0 } else { left_out };
+        let prior = hypotheses(self.order.len(), first, left_out);
         self.search = Bisection::with(Grid::of(self.cells.clone()), &prior);
+        // The longest was tried before, too, and is in the cells.
+        for length in 0..self.order.len() {
+            self.learn(length, &self.prefix(length));
+        }
         for length in 0..=self.order.len() {
             if self.untestable.contains(&self.prefix(length)) {
                 self.search.untestable(length);
@@ -355,7 +478,7 @@ impl Reduction {
             let more = if count.failures == 0 {
                 needed?.saturating_sub(count.runs)
             } else {
-                u64::from(self.improbable(count, true) > self.level())
+                u64::from(count.failures < MANY && self.improbable(count, true) > self.level())
             };
             // How often nothing fails is only told from the rate of the thing if that is as well known.
             let thing = self.found.len() == 1 && !self.untestable.contains(&whole);
@@ -442,6 +565,11 @@ impl Reduction {
     fn check(&mut self) {
         let alone = self.count(&self.prefix(0));
         self.wanted = ((alone, self.found.len()), self.clean_runs());
+        let baseline = self.baseline;
+        let lost = clean_runs_needed(baseline.failures, baseline.runs, self.level());
+        if alone.failures == 0 && lost.is_some_and(|lost| alone.runs >= lost) {
+            return self.go_back();
+        }
         let needless =
             (0..self.found.len()).find(|&group| self.is_needless(self.count(&self.without(group))));
         match needless {
@@ -451,14 +579,12 @@ impl Reduction {
                 self.order.clear();
                 self.phase = Phase::Over;
             }
-            Some(group) if self.restarts < self.things => {
+            Some(group) if self.restarts < self.all.len() => {
                 let last = self.found.remove(group);
-                self.order = self.found.drain(..).flatten().chain(last).collect();
+                let order = self.found.drain(..).flatten().chain(last).collect();
                 self.restarts += 1;
                 self.stage += 1;
-                self.phase = Phase::Searching;
-                self.begin_stage(true);
-                self.advance();
+                self.begin_anew(order);
             }
             _ if self.missing().is_empty() => self.end(),
             _ => {}
@@ -480,14 +606,12 @@ impl Reduction {
             return;
         }
         self.orders += 1;
-        self.order = self.found.concat();
+        let mut order = self.found.concat();
         let place = |thing: &usize| drawn(0, self.orders, *thing as u64);
-        self.order.sort_by(|a, b| place(a).total_cmp(&place(b)));
+        order.sort_by(|a, b| place(a).total_cmp(&place(b)));
         self.settled = Some(std::mem::take(&mut self.found));
         self.stage += 1;
-        self.phase = Phase::Searching;
-        self.begin_stage(true);
-        self.advance();
+        self.begin_anew(order);
     }
 
     /// Returns the search as it was before it went to look for a better answer.
@@ -556,9 +680,15 @@ fn unsettled(found: &[Vec<usize>]) -> (usize, usize) {
     (things, things - found.len())
 }
 
-/// Returns the prior of a stage as that of a bisection: nothing is for "no prefix fails".
-fn hypotheses(remaining: usize, first: bool) -> Vec<f64> {
+/// Returns the prior of a stage as that of a bisection: nothing is for "not even everything fails". With a share for
+/// what was left out, everything is one more place, after the longest prefix.
+fn hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
     let mut prior = stage_prior(remaining, first);
+    let total: f64 = prior.iter().sum();
+    for prior in &mut prior {
+        *prior *= (1.0 - left_out) / total;
+    }
+    prior.extend((left_out > 0.0).then_some(left_out));
     prior.push(0.0);
     prior
 }
@@ -650,6 +780,49 @@ mod tests {
     fn another_order_takes_a_group_apart() {
         let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
         assert_eq!(search.answer().needed, [vec![3]]);
+    }
+
+    #[test]
+    fn the_likeliest_thing_is_tried_alone_before_all_else_is_excluded() {
+        let baseline = Count {
+            failures: 5,
+            runs: 50,
+        };
+        let mut search = Reduction::new((0..8).collect(), true, baseline, 0.05);
+        search.observe(&[0, 1, 2, 3, 4, 5], true);
+        let mut runs = 0;
+        while search.next() != Some(vec![5]) {
+            search.observe(&search.next().unwrap(), false);
+            runs += 1;
+        }
+        assert!(!search.is_found() && runs < 50, "{runs}");
+        search.observe(&[5], true);
+        assert!(search.is_found());
+        assert_eq!(search.answer().needed, [vec![5]]);
+    }
+
+    #[test]
+    fn a_search_that_a_background_has_misled_goes_back() {
+        let baseline = Count {
+            failures: 5,
+            runs: 10,
+        };
+        let misled = |seed: &u64| {
+            let mut search = Reduction::new((0..4).collect(), false, baseline, 0.05);
+            for run in 0.. {
+                let Some(set) = search.next() else {
+                    break;
+                };
+                assert!(run < 3000, "{seed}: no end");
+                // At first it fails without thing 3 as well.
+                let bad = set.contains(&1) && (set.contains(&3) || run < 8);
+                let rate = if bad { 0.5 } else { 0.05 };
+                search.observe(&set, drawn(*seed, run, 1) < rate);
+            }
+            sorted(&search) != [1, 3]
+        };
+        let misled = (0..100).filter(misled).count();
+        assert!(misled <= 6, "{misled} of 100");
     }
 
     /// Returns in how many of 300 end checks a single thing is found to be needless, where it fails at rate .5
