@@ -32,7 +32,7 @@ pub fn partings(parted: &Parted) -> String {
         return out;
     }
     let _ = writeln!(out, "  {}", style("it fails only where").bold());
-    for alike in parted.by.chunk_by(|a, b| is_told_with(a, b)) {
+    for alike in parted.by.chunk_by(is_told_with) {
         let names: Vec<String> = alike.iter().map(|one| words::sanitize(&one.name)).collect();
         let _ = writeln!(
             out,
