@@ -2,6 +2,8 @@
 //!
 //!     cargo run --example journal -- provoke-out/last
 
+#![expect(clippy::print_stdout, reason = "an example says what it found")]
+
 use provoke::model::{Event, Outcome};
 use provoke::policy;
 use provoke::store::{self, Folder, default_root};

@@ -5,6 +5,8 @@
 //!
 //!     cargo run --example policy
 
+#![expect(clippy::print_stdout, reason = "an example says what it found")]
+
 use provoke::driver::{Driver, drive};
 use provoke::exec::Fake;
 use provoke::model::{
