@@ -243,11 +243,11 @@ const SEARCH: &str = r#"
         return _mm256_extract_epi32(sum, 0);
     }
 "#;
-const SEARCHER: &str = r#"
+const SEARCHER: &str = r"
     int search(const int *p);
     int data[16];
     int main(void) { return search(data); }
-"#;
+";
 
 #[test]
 fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
