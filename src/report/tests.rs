@@ -411,7 +411,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     - Not counted: 1 not started, 1 prepare failed, 1 skipped
     - Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
     - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - One failure in 333 ms of trial time: 10800 an hour (95 % interval 3963 .. 23507)
+    - One failure in 333 ms of trial time: 10800 an hour (95 % interval 3960 .. 23500)
     - Left behind and killed: 3 processes of 1 trial
     - A fix will need 4 clean trials in a row to be believed at 95 %
     - Why the trials ended: the planned number of trials is reached
@@ -631,7 +631,7 @@ fn several_variants_are_told_apart() {
     - `plain`: Why the trials ended: the planned number of trials is reached
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure in 500 ms of trial time: 7200 an hour (95 % interval 182 .. 40116)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure in 500 ms of trial time: 7200 an hour (95 % interval 182 .. 40100)
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: A fix will need 38 clean trials in a row to be believed at 95 %
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: the planned number of trials is reached
 
