@@ -7,7 +7,7 @@ use crate::sys::engine::{self, Engine};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Files that are copied for a core.
 const MOST: usize = 200;
@@ -45,7 +45,8 @@ impl Images {
         let which = (container.engine.clone(), image.clone());
         let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));
         let root = self.folder.join(number.to_string());
-        let fresh = files.into_iter().take(MOST);
+        // What a core says may be meant to lead out of the folder.
+        let fresh = files.into_iter().filter(|file| is_plain(file)).take(MOST);
         let fresh: Vec<PathBuf> = fresh.filter(|file| known.insert(file.clone())).collect();
         if !fresh.is_empty() {
             let me = std::process::id().cast_signed();
@@ -55,8 +56,12 @@ impl Images {
                 let to = root.join(file.strip_prefix("/").unwrap_or(&file));
                 let _ = to.parent().map(fs::create_dir_all);
                 let copied = there && engine.copy(&name, &file.to_string_lossy(), &to).is_ok();
-                if !copied && file.exists() {
-                    let _ = symlink(&file, &to);
+                if !copied || !is_file(&to) {
+                    // Folders and links of the image are not for us: the next file may lie below them.
+                    let _ = fs::remove_dir_all(&to);
+                    if file.is_file() {
+                        let _ = symlink(&file, &to);
+                    }
                 }
             }
             if there {
@@ -67,8 +72,39 @@ impl Images {
     }
 }
 
+/// True for a path that leads down from `/` all the way.
+fn is_plain(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.next() == Some(Component::RootDir)
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// True for a file itself, and not for a link to one.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+}
+
 impl Drop for Images {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_out_of_the_folder_is_no_plain_one() {
+        for (path, plain) in [
+            ("/app", true),
+            ("/usr/lib/x.so", true),
+            ("/../etc/passwd", false),
+            ("/usr/../../etc/passwd", false),
+            ("app", false),
+            ("", false),
+        ] {
+            assert_eq!(is_plain(Path::new(path)), plain, "{path}");
+        }
     }
 }
