@@ -51,17 +51,15 @@ pub(super) struct Blow {
 /// not, for there was nobody to take it. What was sent again counts as it was when it broke, whoever
 /// answered it then: of several processes, only one may have died of it.
 pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
-    let broke = |event: &Event| {
-        let broken = match event.end {
-            code::RESET | code::CLOSED_EARLY => true,
-            code::REFUSED | code::DIED => event.again,
-            _ => false,
-        };
-        broken
-            .then_some(event.done)
-            .filter(|done| *done + AROUND_DEATH >= died)
+    // A client may have come to see only after the death what broke before it.
+    let broke_then = |event: &Event| {
+        let at = event.done.min(died);
+        (at + AROUND_DEATH >= died).then_some(at)
     };
-    let broke_then = |event: &Event| Some(event.done).filter(|done| done + AROUND_DEATH >= died);
+    let broke = |event: &Event| {
+        let is_broken = matches!(event.end, code::RESET | code::CLOSED_EARLY);
+        is_broken.then(|| broke_then(event)).flatten()
+    };
     let mut breaks: Vec<u64> = events.iter().filter_map(broke).collect();
     breaks.extend(agains.iter().filter_map(broke_then));
     breaks.sort_unstable();
@@ -72,17 +70,18 @@ pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
         }
         burst = at;
     }
+    // A client whose connection broke has told what it had in flight, whatever it sent since to another process.
     let mut found: BTreeMap<u32, Event> = BTreeMap::new();
-    for event in events {
-        let open = matches!(event.end, code::DIED | code::IN_FLIGHT) && !event.again;
-        let counts = open || broke(event).is_some_and(|at| at >= burst);
-        let too_late = event.fresh && event.sent > burst.min(died);
-        if counts && !too_late {
+    for event in agains {
+        if broke_then(event).is_some_and(|at| at >= burst) {
             found.entry(event.client).or_insert(*event);
         }
     }
-    for event in agains {
-        if broke_then(event).is_some_and(|at| at >= burst) {
+    for event in events {
+        let open = matches!(event.end, code::DIED | code::IN_FLIGHT) && !event.again;
+        let counts = open || broke(event).is_some_and(|at| at >= burst);
+        let too_late = event.sent > died || event.fresh && event.sent > burst;
+        if counts && !too_late {
             found.entry(event.client).or_insert(*event);
         }
     }
@@ -335,7 +334,8 @@ mod tests {
             },
             event(5, died - 100, died - 50, code::REFUSED),
         ];
-        let found = blow(&events, &[], died);
+        let broke_first = event(3, died - 550, died - 485, code::IN_FLIGHT);
+        let found = blow(&events, &[broke_first], died);
         assert_eq!(found.at, died - 500);
         let found = found.in_flight;
         let found: Vec<(u32, u64)> = found
@@ -349,6 +349,40 @@ mod tests {
             (4, died - 540),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_a_client_saw_break_only_after_the_death_was_in_flight() {
+        let died = 10 * SECOND;
+        // Sent again after that, and given up when the client heard of it, long after the death.
+        let given_up = Event {
+            again: true,
+            fresh: true,
+            ..event(1, died + 10, died + SECOND / 2, code::DIED)
+        };
+        let broke_first = event(1, died - 700, died + 5, code::IN_FLIGHT);
+        let late = event(2, died - 600, died + SECOND / 3, code::RESET);
+        let found = blow(&[late, given_up], &[broke_first], died).in_flight;
+        let found: Vec<u32> = found.iter().map(|event| event.client).collect();
+        assert_eq!(found, [1, 2]);
+    }
+
+    #[test]
+    fn what_another_process_answered_was_in_flight_and_what_its_client_sent_since_was_not() {
+        let died = 10 * SECOND;
+        let events = [
+            event(1, died - 700, died - 600, code::OK),
+            event(1, died - 500, 0, code::DIED),
+            event(2, died - 550, 0, code::DIED),
+            event(3, died + 1, 0, code::DIED),
+        ];
+        let broke_first = event(1, died - 700, died - 650, code::IN_FLIGHT);
+        let found = blow(&events, &[broke_first], died).in_flight;
+        let found: Vec<(u32, u64)> = found
+            .iter()
+            .map(|event| (event.client, event.sent))
+            .collect();
+        assert_eq!(found, [(1, died - 700), (2, died - 550)]);
     }
 
     #[test]

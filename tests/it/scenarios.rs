@@ -47,7 +47,7 @@ const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
 // A race, so it is run until it shows.
 const CHECKPOINT_RACE: &[Scene] = &[scene(
     "checkpoint-race/scenario.toml",
-    &["--max-fail", "1", "--runs", "400"],
+    &["--max-fail", "2", "--runs", "400"],
     0,
     &[r"SIG(ABRT|SEGV)", "an hour"],
 )];
