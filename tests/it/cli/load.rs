@@ -2,27 +2,15 @@
 //!
 //! No test asserts a rate: servers here die at a request that is said, or not at all.
 
-use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use super::support::{PROVOKE, Said, Sandbox, example, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 
 /// A port that was free a moment ago. Tests run side by side, each with its own.
 pub(super) fn port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
-}
-
-/// Returns a server of `examples/`, which is built with the tests.
-fn example(name: &str) -> String {
-    let path: PathBuf = Path::new(PROVOKE).with_file_name("examples").join(name);
-    assert!(
-        path.is_file(),
-        "`cargo build --examples` makes {}",
-        path.display()
-    );
-    path.display().to_string()
 }
 
 pub(super) fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]) -> (Value, Said) {

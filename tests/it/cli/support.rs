@@ -238,6 +238,17 @@ impl Said {
     }
 }
 
+/// Returns a program of `examples/`, which is built with the tests.
+pub(super) fn example(name: &str) -> String {
+    let path: PathBuf = Path::new(PROVOKE).with_file_name("examples").join(name);
+    assert!(
+        path.is_file(),
+        "`cargo build --examples` makes {}",
+        path.display()
+    );
+    path.display().to_string()
+}
+
 /// Waits until something is so.
 pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();

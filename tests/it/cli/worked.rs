@@ -1,6 +1,6 @@
-//! The worked example of `docs/first-crash.md`, as it stands there.
+//! The worked example of `docs/first-crash.md`, as it stands there, and those of the library.
 
-use super::support::Sandbox;
+use super::support::{PROVOKE, Sandbox, example};
 use std::path::Path;
 
 #[test]
@@ -96,5 +96,29 @@ fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
             .stdout
             .contains("FIXED at 95 %: 57 clean trials against 3/34"),
         "{confirm}"
+    );
+}
+
+#[test]
+fn the_library_has_executors_policies_and_journals_of_ones_own() {
+    let sandbox = Sandbox::new();
+    let said = |name: &str, args: &[&str]| {
+        let ended = sandbox.any(&example(name), args).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stdout).unwrap()
+    };
+    // Whether its threads met is luck.
+    assert!(said("executor", &[]).contains("/500 failed: "));
+    assert_eq!(
+        said("policy", &[]),
+        "10 of 61 failed; the longest series of passes was 12\n"
+    );
+    sandbox.provoke(&[
+        "run", "-n", "7", "--", PROVOKE, "victim", "exit", "--rate", "100%",
+    ]);
+    let told = said("journal", &["last"]);
+    assert!(
+        told.contains("     7  ") && told.contains("exit 1"),
+        "{told}"
     );
 }
