@@ -26,22 +26,20 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let shown = failure(rules, variant, seen).into_iter();
     // Whatever else became of it, a trial may have written or left behind what is looked for.
     let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
-    let mut failures = kinds.map(|kind| {
+    let failures = kinds.map(|kind| {
         let signature = signature(&kind, variant, seen);
         Box::new(Failure { kind, signature })
     });
-    let Some(failure) = failures.next() else {
-        return Outcome::Pass;
-    };
+    let mut failures: Vec<Box<Failure>> = failures.collect();
     let is_the_bug = |failure: &Failure| {
         rules.only.is_empty() || rules.only.iter().any(|only| only.covers(failure))
     };
-    if is_the_bug(&failure) {
-        return Outcome::Fail(failure);
+    if let Some(bug) = failures.iter().position(|failure| is_the_bug(failure)) {
+        return Outcome::Fail(failures.swap_remove(bug));
     }
-    if let Some(besides) = failures.find(|failure| is_the_bug(failure)) {
-        return Outcome::Fail(besides);
-    }
+    let Some(failure) = failures.into_iter().next() else {
+        return Outcome::Pass;
+    };
     // A name that rests on the stack is not found where there is none: that says nothing.
     let by_name = |only: &Only| matches!(only, Only::Signature(_));
     let has_stack = failure.signature.depth == Depth::Stack;

@@ -2,7 +2,7 @@
 //!
 //! No test asserts a rate: servers here die at a request that is said, or not at all.
 
-use super::support::{PROVOKE, Said, Sandbox, example, wait_until};
+use super::support::{Said, Sandbox, example, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
