@@ -1,5 +1,5 @@
 # Makes an image of this machine's Python without any registry: the interpreter, its library, and the shared
-# libraries of both, each at its place. Says what is missing.
+# libraries of both, each at its place; and one upon it for each release that is named. Says what is missing.
 set -e
 command -v python3 >/dev/null || { echo 'missing: Python 3 (apt-get install python3)'; exit 1; }
 engine=docker
@@ -21,3 +21,7 @@ tar -C build/image -cf build/image.tar usr/local/bin/python3
 # The one before would stay without a name.
 "$engine" image rm -f provoke-unused-import:1 >/dev/null 2>&1 || true
 "$engine" import build/image.tar provoke-unused-import:1
+for release; do
+    printf 'FROM provoke-unused-import:1\nENV TORCH_RELEASE=%s\n' "$release" |
+        "$engine" build --quiet --tag "provoke-unused-import:$release" - >/dev/null
+done

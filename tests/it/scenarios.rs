@@ -82,6 +82,12 @@ const UNUSED_IMPORT: &[Scene] = &[
         &[r"3/30 failed: 10 %"],
     ),
     scene(
+        "unused-import/versions.toml",
+        &["-j", "2", "--conf", "99.9"],
+        0,
+        &[r"1\.11 is the first that fails"],
+    ),
+    scene(
         "unused-import/confirm.toml",
         &["-j", "2"],
         0,
@@ -109,6 +115,13 @@ const IN_CONTAINERS: &[Scene] = &[
         &[r"exit code 139 \(SIGSEGV", r"3/30 failed: 10 %"],
     ),
 ];
+
+const VERSIONS_IN_CONTAINERS: &[Scene] = &[scene(
+    "unused-import/docker-versions.toml",
+    &["-j", "2", "--conf", "99.9"],
+    0,
+    &[r"1\.11 is the first that fails"],
+)];
 
 const LEAKED_DAEMONS: &[Scene] = &[scene(
     "leaked-daemons/scenario.toml",
@@ -263,6 +276,8 @@ stories! {
     model_api = MODEL_API;
     #[ignore = "needs docker or podman"]
     in_containers = IN_CONTAINERS;
+    #[ignore = "needs docker or podman"]
+    versions_in_containers = VERSIONS_IN_CONTAINERS;
     #[ignore = "takes half a minute"]
     leaked_daemons_pool = LEAKED_DAEMONS_POOL;
     #[ignore = "installs packages"]

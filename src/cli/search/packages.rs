@@ -62,7 +62,8 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         return Err(refuse("image", format!("`{said}` names no tags"), hint));
     };
     let engine = engine::engine(scenario.engine.as_deref()).map_err(Trouble::refusal)?;
-    for tag in tags.split(',') {
+    // What `setup` is to make need not be there yet.
+    for tag in tags.split(',').filter(|_| scenario.setup.is_none()) {
         engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::refusal)?;
     }
     let place = |tag: &str| Place {
