@@ -31,6 +31,8 @@ pub(super) struct Bundle<'a> {
     pub(super) phase: &'a Phase,
     pub(super) began: u64,
     pub(super) died: u64,
+    /// When the death broke connections.
+    pub(super) struck: u64,
     pub(super) in_flight: &'a [Event],
     /// All that are known, in the order in which they were sent.
     pub(super) events: &'a [Event],
@@ -114,9 +116,16 @@ impl Bundle<'_> {
         }
         lines.flush()?;
         let mut lines = BufWriter::new(File::create(folder.join("window.jsonl"))?);
+        let flew: BTreeSet<(u32, u64)> = self
+            .in_flight
+            .iter()
+            .map(|event| (event.client, event.n))
+            .collect();
         let ended = self.events.iter().filter(|event| {
-            let known = self.in_flight.contains(event);
-            event.end != code::IN_FLIGHT && !known && event.sent + WINDOW >= self.died
+            // What was sent after the blow and not answered never reached it.
+            let reached = event.sent < self.struck || event.status > 0;
+            let is_new = event.end != code::IN_FLIGHT && !flew.contains(&(event.client, event.n));
+            is_new && reached && event.sent + WINDOW >= self.died
         });
         let ended: Vec<&Event> = ended.collect();
         let ended = &ended[ended.len().saturating_sub(MOST_BEFORE)..];

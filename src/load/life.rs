@@ -347,7 +347,7 @@ fn end(
         }
         count(seen, &ran, kinds);
     }
-    if let (Some(died), Some(Blow { in_flight, .. })) = (died, blow) {
+    if let (Some(died), Some(Blow { in_flight, at })) = (died, blow) {
         let mut by_kind = vec![0; kinds];
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
@@ -365,6 +365,7 @@ fn end(
             phase,
             began: ran.began,
             died,
+            struck: at,
             in_flight: &in_flight,
             events: &events,
         };
