@@ -1,7 +1,8 @@
 //! Beside what was in flight at a death: a scenario that sends it again.
 
 use crate::model::{
-    Amount, Body, Event, Load, LoadSeen, Pace, Pick, Plan, RequestPlan, Text, TrialId, VariantId,
+    Amount, Body, Ended, Event, Load, LoadSeen, Pace, Pick, Plan, RequestPlan, Text, TrialId,
+    VariantId,
 };
 use crate::scenario::under_load;
 use crate::state::{Sink, State};
@@ -70,6 +71,7 @@ fn replay(
     if requests.is_empty() {
         return None;
     }
+    let count = |ended: &Ended| seen.ends.get(ended).copied().unwrap_or(0);
     let load = Load {
         requests,
         rows: None,
@@ -79,9 +81,9 @@ fn replay(
             },
             open @ Pace::Open { .. } => open,
         },
-        amount: match seen.sent {
+        amount: match seen.sent.saturating_sub(count(&Ended::Unreached)) {
             0 => planned.amount,
-            sent => Amount::Requests(sent),
+            reached => Amount::Requests(reached),
         },
         ..planned
     };
