@@ -652,8 +652,13 @@ fn what_is_checked_in_can_be_planned() {
             if scenario.baseline.take().is_some() {
                 scenario.assume_rate = Some(Rate(100_000));
             }
-            if scenario.pip.is_some() {
+            let tags = scenario
+                .image
+                .as_ref()
+                .is_some_and(|image| image.contains(','));
+            if scenario.pip.is_some() || tags {
                 (scenario.pip, scenario.requirements) = (None, None);
+                scenario.image.take_if(|_| tags);
                 scenario.over = ["1.0", "2.0"].map(str::to_owned).to_vec();
             }
         });
