@@ -244,9 +244,14 @@ fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Cas
             signal,
             witness: Witness::Engine { code },
         },
-        Some(_) if is_signal && dead.iter().all(|one| one.signal != Some(signal)) => {
-            Kind::Exit { code }
-        }
+        // What was seen is the end of the little init above the program, which repeats how that ended.
+        Some(_) if is_signal => match dead.iter().find(|one| one.signal == Some(signal)) {
+            Some(Casualty { core, .. }) => Kind::Signal {
+                signal,
+                witness: Witness::Inside { code, core: *core },
+            },
+            None => Kind::Exit { code },
+        },
         _ => read(code, last_words),
     }
 }
