@@ -32,7 +32,7 @@
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
 //! | `load` | puts HTTP load on a service, and records what became of it | model, sys | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | tokio, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |

@@ -3,6 +3,7 @@
 mod making;
 
 use super::around::Watch;
+use super::door::Doors;
 use super::evidence::Collector;
 use super::lane::Slot;
 use super::life::Lives;
@@ -53,6 +54,8 @@ struct Shared {
     /// Of services under load.
     lives: Option<Lives>,
     around: Watch,
+    /// Where it is watched what trials have an engine make.
+    doors: Option<Doors>,
     /// Held by a trial that may dump a core, where all cores have one name and would
     /// overwrite each other.
     one_dump: Option<Mutex<()>>,
@@ -65,6 +68,8 @@ impl Local {
     /// Makes an executor for a plan. Below `trials` each trial has its folder.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
+        let doors = plan.watch_engine.then(|| Doors::open(plan.jobs, trials));
+        let doors = doors.transpose()?;
         let common = Recipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
@@ -80,6 +85,7 @@ impl Local {
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
+            door: doors.as_ref().map(Doors::known),
             patterns: oracle::patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 Ready::Log(line) => Some(line.clone()),
@@ -102,6 +108,7 @@ impl Local {
                 live: Arc::default(),
             }),
             around: Watch::default(),
+            doors,
             one_dump: core_pattern::overwrites().then(Mutex::default),
             pids: Register::default(),
             complaints: Register::default(),
@@ -217,6 +224,9 @@ impl Executor for Local {
                 Ok(seen) => seen,
                 Err(error) => {
                     let lost = shared.lose(&mut lane, &error);
+                    if let Some(doors) = &shared.doors {
+                        doors.tidy(trial.lane);
+                    }
                     Observation {
                         lost: Some(lost),
                         ..Observation::default()
@@ -364,6 +374,9 @@ impl Shared {
         }
         let slot = self.up(lane, &trial.lane.0.to_string())?;
         slot.learn(trial.variant, &recipe).await?;
+        if let Some(doors) = &self.doors {
+            doors.enter(trial);
+        }
         let seen = match &self.lives {
             Some(lives) => lives.run(slot, trial, &recipe.variant, halt).await?,
             None => slot.run(trial, halt).await?,

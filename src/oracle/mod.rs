@@ -161,8 +161,7 @@ fn written(rules: &Rules, seen: &Observation) -> Option<Kind> {
 }
 
 fn left(rules: &Rules, seen: &Observation) -> Option<Kind> {
-    let leaked = !seen.residue.leaked.is_empty();
-    (leaked && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
+    (seen.residue.is_leak() && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
 }
 
 /// True where the output matched one of these rules.

@@ -278,10 +278,9 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     }
     let pace = words::pace(&variant.time_between_failures, report.confidence);
     facts.extend(pace.map(|pace| capital(&pace)));
-    if variant.leaked_processes > 0 {
+    if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
-            "Left behind and killed: {} of {}",
-            words::plural_of(variant.leaked_processes, "process", "processes"),
+            "Left behind and ended: {left} of {}",
             words::plural(variant.leaking_trials, "trial"),
         ));
     }

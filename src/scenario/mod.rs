@@ -224,6 +224,8 @@ pub struct Scenario {
     pub only: Vec<OnlyRule>,
     /// What a process that stays behind means.
     pub leaks: Option<Leaks>,
+    /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed.
+    pub watch_engine: Option<bool>,
     /// `fail` if the failure is what you hope for: it turns the exit code.
     pub expect: Option<Expectation>,
     /// The failure rate that is allowed: the exit code says whether the interval is below it.

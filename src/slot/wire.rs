@@ -67,6 +67,17 @@ pub enum Reply {
     Complaint(String),
 }
 
+/// The way to an engine's daemon on which what trials make is marked as theirs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Door {
+    /// Below this folder there is a socket for each lane.
+    pub folder: Text,
+    /// The engine's own.
+    pub engine: Text,
+    /// Whose trials they are, see [`crate::sys::engine::mark`].
+    pub mark: String,
+}
+
 /// Everything that a slot must know to run trials of one variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recipe {
@@ -102,6 +113,8 @@ pub struct Recipe {
     pub children: bool,
     /// Whether anybody wants to know what was left behind.
     pub leaks: Leaks,
+    /// How trials reach the engine of containers, where what they make there is watched.
+    pub door: Option<Door>,
     /// Regular expressions to look for in each line of output.
     pub patterns: Vec<String>,
     /// One more, which tells that a service is ready.

@@ -47,6 +47,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         timeout: Timeout::Auto,
         grace: Duration::ZERO,
         settle: Duration::ZERO,
+        watch_engine: false,
         rules: Rules::default(),
         stop: Stop::default(),
         jobs: 1,

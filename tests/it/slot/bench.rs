@@ -132,6 +132,7 @@ impl Bench {
             grace: self.grace,
             settle: self.settle,
             leaks: Leaks::Fail,
+            door: None,
             patterns: Vec::new(),
         };
         let trial = Trial {

@@ -1,17 +1,18 @@
-//! Container engines, by their command line: what both of them understand alike.
+//! Container engines, by their command line: what both of them understand alike. [`daemon`] is the
+//! one of Docker, asked directly.
+
+pub mod daemon;
 
 use super::{process, spawn, tool};
+use daemon::Daemon;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// An engine that is busy still answers within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where the daemon of Docker listens, unless told.
-const SOCKET: &str = "/var/run/docker.sock";
 /// Bytes of an answer.
 const WORDS: usize = 1 << 20;
 
@@ -20,6 +21,8 @@ const WORDS: usize = 1 << 20;
 pub struct Engine {
     program: PathBuf,
     podman: bool,
+    /// To start a client for a question takes a tenth as long as a short trial.
+    daemon: Option<Daemon>,
 }
 
 /// What an engine says of a container.
@@ -44,9 +47,11 @@ impl Engine {
     pub fn find(name: &str) -> Option<Self> {
         let path = std::env::var_os("PATH");
         let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
+        let podman = name == "podman";
         Some(Self {
-            podman: name == "podman",
+            podman,
             program,
+            daemon: Daemon::usual().filter(|_| !podman),
         })
     }
 
@@ -57,10 +62,10 @@ impl Engine {
 
     /// Returns the state of a container; nothing where there is none of this name, or no answer.
     pub fn state(&self, name: &str) -> Option<State> {
-        let said = self.daemon("GET", &format!("/containers/{name}/json"));
-        let said = said.ok().filter(|(status, _)| *status == 200);
-        said.and_then(|(_, body)| told(&body))
-            .or_else(|| self.state_by_client(name))
+        // One that a context of the client names may know what this one does not.
+        let daemon = self.daemon.as_ref();
+        let said = daemon.and_then(|daemon| daemon.state(name));
+        said.or_else(|| self.state_by_client(name))
     }
 
     fn state_by_client(&self, name: &str) -> Option<State> {
@@ -71,30 +76,8 @@ impl Engine {
 
     /// Kills a container if need be, and removes it with the volumes that have no name.
     pub fn remove_one(&self, name: &str) -> bool {
-        let asked = self.daemon("DELETE", &format!("/containers/{name}?force=1&v=1"));
-        asked.is_ok_and(|(status, _)| status == 204) || self.remove(&[name])
-    }
-
-    /// Asks the daemon of Docker itself, where it listens at its usual place: to start a client for
-    /// a question takes a tenth as long as a short trial. One that a context of the client names
-    /// may not know the container, or it is asked by its client. Returns the status and the answer.
-    fn daemon(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        if self.podman || std::env::var_os("DOCKER_HOST").is_some() {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let mut line = UnixStream::connect(SOCKET)?;
-        line.set_read_timeout(Some(PATIENCE))?;
-        // By this version an answer is not cut into pieces, and ends with the connection.
-        let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
-        line.write_all(wanted.as_bytes())?;
-        let mut said = Vec::new();
-        line.take(WORDS as u64).read_to_end(&mut said)?;
-        let head = said.windows(4).position(|four| four == b"\r\n\r\n");
-        let head = head.ok_or(io::ErrorKind::InvalidData)?;
-        let status = String::from_utf8_lossy(&said[..head]);
-        let status = status.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let status = status.ok_or(io::ErrorKind::InvalidData)?;
-        Ok((status, said.split_off(head + 4)))
+        let daemon = self.daemon.as_ref();
+        daemon.is_some_and(|daemon| daemon.remove_container(name)) || self.remove(&[name])
     }
 
     /// Kills containers if need be, and removes them with the volumes that have no name.
@@ -212,21 +195,6 @@ fn parse(said: &str) -> Option<State> {
     })
 }
 
-/// Reads what the daemon says of a container.
-fn told(body: &[u8]) -> Option<State> {
-    let all: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let state = &all["State"];
-    let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
-    Some(State {
-        id: all["Id"].as_str()?.to_owned(),
-        status: state["Status"].as_str()?.to_owned(),
-        code: number("ExitCode")?,
-        oom: state["OOMKilled"].as_bool()?,
-        pid: number("Pid").filter(|pid| *pid > 0),
-        error: state["Error"].as_str().unwrap_or_default().to_owned(),
-    })
-}
-
 /// Returns the number of the container that a process is in.
 pub fn container_of(pid: i32) -> Option<String> {
     number_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
@@ -285,8 +253,10 @@ mod tests {
     #[test]
     fn the_daemon_says_the_same() {
         let body = r#"{"Id":"4f","State":{"Status":"exited","ExitCode":137,"OOMKilled":true,"Pid":0,"Error":""},"Name":"/x"}"#;
-        assert_eq!(told(body.as_bytes()), parse("4f exited 137 true 0 \n"));
-        assert_eq!(told(b"{\"message\":\"No such container: x\"}"), None);
+        let said = daemon::state(&serde_json::from_str(body).unwrap());
+        assert_eq!(said, parse("4f exited 137 true 0 \n"));
+        let none = serde_json::json!({ "message": "No such container: x" });
+        assert_eq!(daemon::state(&none), None);
     }
 
     #[test]
