@@ -1,7 +1,7 @@
 //! The story of one trial: everything that was seen of its failure.
 
 use super::super::load;
-use super::super::words::{left_behind, sanitize};
+use super::super::words::{left_behind, plural, sanitize};
 use super::lines::Lines;
 use super::{hang_story, story};
 use crate::model::{
@@ -151,10 +151,10 @@ fn left(seen: &Observation) -> String {
         lines.prose(
             &format!("  {} ", process.pid),
             &sanitize(&format!(
-                "{}: {} MiB, {} threads, in {waiting}, {:.1} s old",
+                "{}: {} MiB, {}, in {waiting}, {:.1} s old",
                 command.join(" "),
                 process.rss_kib.div_ceil(1024),
-                process.threads,
+                plural(process.threads, "thread"),
                 process.age.as_secs_f64(),
             )),
         );
