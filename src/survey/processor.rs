@@ -44,9 +44,9 @@ pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
     for (name, main) in mains.take(MAINS) {
         let around = Around::of(plan, main);
         let seen = match Emulator::among(&main.command) {
+            // What is in an image is not to be seen from here; it may be for another architecture.
+            _ if main.container.is_some() => None,
             None => processor::seen(),
-            // What is in an image is not to be seen from here.
-            Some(_) if main.container.is_some() => None,
             // Behind a script it may be started otherwise than it stands there.
             Some(_) => {
                 let prefix = prefix(&around, &main.command);
