@@ -16,6 +16,7 @@ mod junit;
 mod load;
 mod log;
 mod markdown;
+pub mod partings;
 mod row;
 mod rows;
 pub mod story;
