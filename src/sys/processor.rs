@@ -114,9 +114,10 @@ mod tests {
         let named = host::field_of(&text, "model name").unwrap();
         assert_eq!(model, named.trim());
         let known = host::processor_flags().unwrap();
+        // The kernel may hide one that is there; it makes none up.
         for (name, _) in FLAGS {
             let there = flags.iter().any(|flag| flag == name);
-            assert_eq!(there, known.contains(name), "{name}");
+            assert!(there || !known.contains(name), "{name}");
         }
     }
 }
