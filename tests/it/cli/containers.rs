@@ -1,8 +1,10 @@
 //! Trials in containers, by the engine of this machine.
 
-use super::support::{Sandbox, send, wait_until};
+use super::support::{Sandbox, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
+use std::fs::File;
+use std::io;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -73,6 +75,8 @@ struct Images {
     sandbox: Sandbox,
     engine: &'static str,
     name: String,
+    /// Held until the end.
+    _turn: File,
 }
 
 impl Images {
@@ -82,7 +86,16 @@ impl Images {
         Self::of("docker")
     }
 
+    /// The same, while no other test uses an engine: each run removes what runs left that are gone.
+    fn alone() -> Option<Self> {
+        Self::within(turn(File::lock), "docker")
+    }
+
     fn of(engine: &'static str) -> Option<Self> {
+        Self::within(turn(File::lock_shared), engine)
+    }
+
+    fn within(turn: File, engine: &'static str) -> Option<Self> {
         let answers = Command::new(engine).arg("version").output();
         if !answers.is_ok_and(|said| said.status.success()) {
             skipped(&format!("no {engine} answers on this machine"));
@@ -103,6 +116,7 @@ impl Images {
             sandbox,
             engine,
             name,
+            _turn: turn,
         })
     }
 
@@ -152,6 +166,14 @@ impl Drop for Images {
             let _ = remove.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
     }
+}
+
+/// Waits for its turn among the tests that use an engine, in whatever process they run.
+fn turn(lock: fn(&File) -> io::Result<()>) -> File {
+    let file = std::env::temp_dir().join("provoke-tests-with-an-engine");
+    let file = File::create(file).unwrap();
+    lock(&file).unwrap();
+    file
 }
 
 #[expect(clippy::print_stderr, reason = "who skips a test says so")]
@@ -351,29 +373,20 @@ fn a_provoke_that_is_killed_leaves_no_container() {
 
 #[test]
 fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
-    let Some(images) = Images::new() else { return };
+    let Some(images) = Images::alone() else { return };
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
     ]);
     wait_until("a container", || !images.left().is_empty());
-    let slots = running.children();
-    // What is stopped does not hear that provoke is gone.
-    for slot in &slots {
-        send(*slot, Signal::STOP);
-    }
-    running.signal(Signal::KILL);
-    for slot in slots {
-        send(slot, Signal::KILL);
-    }
-    drop(running);
+    running.die_with_slots();
     assert!(!images.left().is_empty(), "nobody is there to remove it");
     assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
 }
 
 #[test]
 fn what_a_killed_run_left_is_swept_when_it_goes_on() {
-    let Some(images) = Images::new() else { return };
+    let Some(images) = Images::alone() else { return };
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run",
@@ -389,15 +402,7 @@ fn what_a_killed_run_left_is_swept_when_it_goes_on() {
         "go",
     ]);
     wait_until("a container", || !images.left().is_empty());
-    let slots = running.children();
-    for slot in &slots {
-        send(*slot, Signal::STOP);
-    }
-    running.signal(Signal::KILL);
-    for slot in slots {
-        send(slot, Signal::KILL);
-    }
-    drop(running);
+    running.die_with_slots();
     assert!(!images.left().is_empty(), "nobody is there to remove it");
     images.sandbox.write("go", "");
     let said = images.sandbox.provoke(&["resume", "last"]);
@@ -554,7 +559,7 @@ fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
 
 #[test]
 fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
-    let Some(images) = Images::new() else { return };
+    let Some(images) = Images::alone() else { return };
     let image = format!("{}:good", images.name);
     let name = images.name.clone();
     let line = format!(
@@ -569,16 +574,7 @@ fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
     }
     let running = images.sandbox.start(&all);
     wait_until("a container", || !images.left().is_empty());
-    let slots = running.children();
-    // What is stopped does not hear that provoke is gone.
-    for slot in &slots {
-        send(*slot, Signal::STOP);
-    }
-    running.signal(Signal::KILL);
-    for slot in slots {
-        send(slot, Signal::KILL);
-    }
-    drop(running);
+    running.die_with_slots();
     assert!(!images.objects().is_empty(), "nobody is there to remove it");
     let said = images
         .sandbox

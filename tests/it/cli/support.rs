@@ -40,6 +40,19 @@ impl Running {
             .collect()
     }
 
+    /// Kills it together with its slots, so that nobody is left to clean up.
+    pub(super) fn die_with_slots(self) {
+        let slots = self.children();
+        // What is stopped does not hear that provoke is gone.
+        for slot in &slots {
+            send(*slot, Signal::STOP);
+        }
+        self.signal(Signal::KILL);
+        for slot in slots {
+            send(slot, Signal::KILL);
+        }
+    }
+
     /// Waits until it has said this on standard error.
     pub(super) fn wait_for(&self, words: &str) {
         let said = || fs::read_to_string(self.folder.join("started.err")).unwrap_or_default();
