@@ -56,6 +56,8 @@ pub(super) fn words(
     let plan = actor.container.as_ref().expect("asked for only then");
     let engine = Engine::find(&plan.engine)
         .ok_or_else(|| format!("there is no `{}` in PATH", plan.engine))?;
+    let service = recipe.service.as_ref().map(Text::as_os_str);
+    let engine = engine.at(service.map(Path::new));
     let run = recipe
         .evidence
         .as_ref()

@@ -102,6 +102,8 @@ pub struct Recipe {
     pub children: bool,
     /// Whether anybody wants to know what was left behind.
     pub leaks: Leaks,
+    /// Where the service of the engine listens that provoke started.
+    pub service: Option<Text>,
     /// Regular expressions to look for in each line of output.
     pub patterns: Vec<String>,
     /// One more, which tells that a service is ready.

@@ -1,5 +1,7 @@
 //! Container engines, by their command line: what both of them understand alike.
 
+pub mod service;
+
 use super::{process, spawn, tool};
 use std::ffi::OsStr;
 use std::fs;
@@ -20,6 +22,9 @@ const WORDS: usize = 1 << 20;
 pub struct Engine {
     program: PathBuf,
     podman: bool,
+    /// Where a daemon listens: to start a client for a question takes a tenth as long as a short
+    /// trial.
+    socket: Option<PathBuf>,
 }
 
 /// What an engine says of a container.
@@ -44,10 +49,20 @@ impl Engine {
     pub fn find(name: &str) -> Option<Self> {
         let path = std::env::var_os("PATH");
         let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
+        let podman = name == "podman";
+        let usual = !podman && std::env::var_os("DOCKER_HOST").is_none();
         Some(Self {
-            podman: name == "podman",
+            podman,
             program,
+            socket: usual.then(|| SOCKET.into()),
         })
+    }
+
+    /// Has it asked at this socket, where there is one.
+    #[must_use]
+    pub fn at(self, socket: Option<&Path>) -> Self {
+        let socket = socket.map(Path::to_owned).or(self.socket);
+        Self { socket, ..self }
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<String> {
@@ -71,18 +86,19 @@ impl Engine {
 
     /// Kills a container if need be, and removes it with the volumes that have no name.
     pub fn remove_one(&self, name: &str) -> bool {
+        if self.podman {
+            // Its service would ask politely first, and wait.
+            let _ = self.daemon("POST", &format!("/containers/{name}/kill"));
+        }
         let asked = self.daemon("DELETE", &format!("/containers/{name}?force=1&v=1"));
         asked.is_ok_and(|(status, _)| status == 204) || self.remove(&[name])
     }
 
-    /// Asks the daemon of Docker itself, where it listens at its usual place: to start a client for
-    /// a question takes a tenth as long as a short trial. One that a context of the client names
-    /// may not know the container, or it is asked by its client. Returns the status and the answer.
+    /// Asks the daemon itself. One that a context of the client names may not know the container, or
+    /// it is asked by its client. Returns the status and the answer.
     fn daemon(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        if self.podman || std::env::var_os("DOCKER_HOST").is_some() {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let mut line = UnixStream::connect(SOCKET)?;
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let mut line = UnixStream::connect(socket)?;
         line.set_read_timeout(Some(PATIENCE))?;
         // By this version an answer is not cut into pieces, and ends with the connection.
         let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
