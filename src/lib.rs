@@ -20,7 +20,7 @@
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, serde_json, thiserror |
 //! | `autopsy` | what a core file says | model, sys | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
-//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, serde, serde_json |
+//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
 //! | `doctor` | what this machine can capture, and what to change | survey, sys | serde, serde_json |
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
@@ -32,10 +32,10 @@
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
 //! | `load` | puts HTTP load on a service, and records what became of it | model, sys | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | tokio, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
+//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif, shlex |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde, serde_json, tokio, jiff, shlex |

@@ -75,6 +75,9 @@ pub(super) struct Flags {
     /// What a process that outlives its trial means [default: fail]
     #[arg(long, value_name = "off|report|fail", value_parser = leaks, help_heading = JUDGE)]
     leaks: Option<Leaks>,
+    /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed
+    #[arg(long, help_heading = JUDGE)]
+    watch_engine: bool,
     /// A child that crashed is no failure of a trial whose main process ended well
     #[arg(long, help_heading = JUDGE)]
     ignore_child_crashes: bool,
@@ -304,6 +307,10 @@ impl Flags {
         add(&mut scenario.ok_if_out, self.ok_if_out);
         add(&mut scenario.only, self.only);
         set(&mut scenario.leaks, self.leaks);
+        set(
+            &mut scenario.watch_engine,
+            self.watch_engine.then_some(true),
+        );
         set(&mut scenario.leak_grace, self.leak_grace);
         set(&mut scenario.expect, self.expect);
         set(&mut scenario.max_rate, self.max_rate);

@@ -3,8 +3,8 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
+use crate::report;
 use crate::state::State;
-use crate::stats;
 use crate::store::{self, Folder, default_root};
 use crate::survey::{Compared, Difference, Group, Parted, Run, Side, differences, partings};
 use crate::term;
@@ -90,7 +90,7 @@ impl Diff {
             } else {
                 Vec::new()
             },
-            chance: stats::fisher(failing, failing, 0, others).greater,
+            chance: report::partings::chance(failing, others),
             runs,
         };
         let text = if self.json {

@@ -4,6 +4,7 @@ use super::error::CliError;
 use crate::model::{ActorPlan, Container, Plan, Text};
 use crate::scenario::Refusal;
 use crate::sys::engine::Engine;
+use crate::sys::engine::daemon::Daemon;
 use crate::term;
 use std::process::Command;
 
@@ -147,18 +148,42 @@ pub(super) fn unheeded(plan: &Plan) -> Option<String> {
 
 /// Removes what provokes left that were killed together with their slots.
 pub(super) fn sweep(plan: &Plan) {
-    let Some(engine) = containers(plan)
-        .next()
-        .and_then(|one| Engine::find(&one.engine))
-    else {
-        return;
-    };
-    match engine.sweep(None) {
+    let engine = containers(plan).next();
+    let engine = engine.and_then(|one| Engine::find(&one.engine));
+    let daemon = Daemon::usual().filter(|_| plan.watch_engine);
+    let said = |left: usize, one: &str, many: &str| match left {
         0 => {}
-        1 => term::say("note: a container that an earlier run left was removed"),
-        left => term::say(&format!(
-            "note: {left} containers that earlier runs left were removed"
+        1 => term::say(&format!("note: {one} that an earlier run left was removed")),
+        _ => term::say(&format!(
+            "note: {left} {many} that earlier runs left were removed"
         )),
+    };
+    if let Some(daemon) = daemon {
+        let many = "containers, volumes or networks";
+        said(daemon.sweep(), "a container, volume or network", many);
+    }
+    if let Some(engine) = engine {
+        said(engine.sweep(None), "a container", "containers");
+    }
+}
+
+/// Checks that there is an engine that can be watched.
+pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
+    if !plan.watch_engine {
+        return Ok(());
+    }
+    let trouble = |why: &str| {
+        let error = anyhow::anyhow!("there is no engine of containers to watch: {why}");
+        CliError::could_not(error).hinted(
+            "start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH",
+        )
+    };
+    let daemon = Daemon::usual().ok_or_else(|| trouble("DOCKER_HOST names no socket"))?;
+    let at = daemon.socket().display();
+    match daemon.answers() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(trouble(&format!("what listens at `{at}` is none"))),
+        Err(error) => Err(trouble(&format!("nothing answers at `{at}`: {error}"))),
     }
 }
 

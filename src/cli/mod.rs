@@ -24,6 +24,7 @@ mod search;
 mod shrink;
 mod signals;
 
+use crate::survey::processor;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use error::CliError;
 use exit::Exit;
@@ -77,6 +78,9 @@ enum Command {
     },
     /// Print the manual page
     Man,
+    /// Print which processor this program sees; under an emulator, the one that it shows
+    #[command(hide = true, name = processor::COMMAND)]
+    Processor,
 }
 
 /// Runs the program.
@@ -133,6 +137,7 @@ fn dispatch(command: Command) -> ExitCode {
                 .map_err(CliError::could_not)
                 .and_then(|()| tell(&out))
         }
+        Command::Processor => tell(processor::seen().unwrap_or_default().as_bytes()),
     };
     match done {
         Ok(exit) => exit.into(),

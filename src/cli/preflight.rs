@@ -14,6 +14,7 @@ const DESCRIPTORS: u64 = 32;
 /// Says before the start which limit would bind, and what no life of a service could do.
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     loadable(plan)?;
+    engine::watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let most: u64 = plan
         .variants

@@ -9,6 +9,7 @@ use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
 use crate::model::{ActorSeen, Autopsy, CoreSeen, Ending, Observation, Trial, VariantPlan};
 use crate::sys::core_pattern::{self, Destination, Template};
+use crate::sys::emulator::Emulator;
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
 use std::fs;
@@ -251,16 +252,8 @@ impl Collector {
 fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mains = variant.actors.iter();
     let mains = mains.filter(|actor| actor.role.decides());
-    let words = mains.flat_map(|actor| actor.command.windows(3));
-    let mut models = words.filter_map(|words| {
-        let [program, flag, model] = words else {
-            return None;
-        };
-        let program = program.to_string();
-        let name = Path::new(&program).file_name()?.to_str()?;
-        (name.starts_with("qemu-") && flag.to_string() == "-cpu").then(|| model.to_string())
-    });
-    flags_of_model(&models.next()?)
+    let mut models = mains.filter_map(|actor| Emulator::among(&actor.command)?.model);
+    flags_of_model(models.next()?.to_str()?)
 }
 
 /// Frames of a hung thread that the journal keeps.

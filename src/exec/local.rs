@@ -3,6 +3,7 @@
 mod making;
 
 use super::around::Watch;
+use super::door::Doors;
 use super::evidence::Collector;
 use super::lane::Slot;
 use super::life::Lives;
@@ -54,6 +55,8 @@ struct Shared {
     /// Of services under load.
     lives: Option<Lives>,
     around: Watch,
+    /// Where it is watched what trials have an engine make.
+    doors: Option<Doors>,
     /// Held by a trial that may dump a core, where all cores have one name and would
     /// overwrite each other.
     one_dump: Option<Mutex<()>>,
@@ -69,6 +72,8 @@ impl Local {
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = service(plan, trials);
+        let doors = plan.watch_engine.then(|| Doors::open(plan.jobs, trials));
+        let doors = doors.transpose()?;
         let common = Recipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
@@ -85,6 +90,7 @@ impl Local {
             settle: plan.settle,
             leaks: plan.rules.leaks,
             service: service.as_ref().map(|one| one.socket().as_os_str().into()),
+            door: doors.as_ref().map(Doors::known),
             patterns: oracle::patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 Ready::Log(line) => Some(line.clone()),
@@ -107,6 +113,7 @@ impl Local {
                 live: Arc::default(),
             }),
             around: Watch::default(),
+            doors,
             one_dump: core_pattern::overwrites().then(Mutex::default),
             pids: Register::new(service.iter().map(Service::pid).collect()),
             service: Register::new(service),
@@ -224,6 +231,9 @@ impl Executor for Local {
                 Ok(seen) => seen,
                 Err(error) => {
                     let lost = shared.lose(&mut lane, &error);
+                    if let Some(doors) = &shared.doors {
+                        doors.tidy(trial.lane);
+                    }
                     Observation {
                         lost: Some(lost),
                         ..Observation::default()
@@ -381,6 +391,9 @@ impl Shared {
         }
         let slot = self.up(lane, &trial.lane.0.to_string())?;
         slot.learn(trial.variant, &recipe).await?;
+        if let Some(doors) = &self.doors {
+            doors.enter(trial);
+        }
         let seen = match &self.lives {
             Some(lives) => lives.run(slot, trial, &recipe.variant, halt).await?,
             None => slot.run(trial, halt).await?,

@@ -2,6 +2,7 @@
 
 mod around;
 mod attached;
+mod door;
 mod evidence;
 mod fake;
 mod image;

@@ -2,9 +2,10 @@
 //! evidence.
 
 use super::check::hex;
+use super::event::{Event, code};
 use super::long::{Long, Source, Tail};
 use super::phase::Phase;
-use super::record::{AROUND_DEATH, Event, code};
+use super::record::AROUND_DEATH;
 use super::request::{Choice, Requests};
 use crate::model::Load;
 use ring::digest::{SHA256, digest};

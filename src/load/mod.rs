@@ -13,6 +13,7 @@ mod bundle;
 mod check;
 mod client;
 mod connect;
+mod event;
 mod http2;
 mod life;
 mod long;

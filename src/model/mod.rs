@@ -34,7 +34,9 @@ pub use load::{
     Amount, Answer, Body, Connections, Death, Ended, Http, Latencies, Load, LoadSeen, Owner, Pace,
     Part, Pick, Ready, RequestPlan, Stage, Target, WarmUp,
 };
-pub use observation::{ActorSeen, Around, Ending, HookSeen, Observation, ProcessSeen, Residue};
+pub use observation::{
+    ActorSeen, Around, Ending, HookSeen, ObjectSeen, ObjectSort, Observation, ProcessSeen, Residue,
+};
 pub use outcome::{Failure, Kind, Outcome, Void, Witness};
 pub use piece::{Piece, Pieces, Shell};
 pub use plan::{

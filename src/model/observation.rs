@@ -185,6 +185,64 @@ pub struct Residue {
     /// Processes that could not be killed.
     #[serde(skip_serializing_if = "is_default")]
     pub unkillable: Vec<ProcessSeen>,
+    /// What it had an engine of containers make, and what outlived the grace there, where that is
+    /// watched.
+    #[serde(skip_serializing_if = "is_default")]
+    pub objects: Vec<ObjectSeen>,
+}
+
+impl Residue {
+    /// Returns how many processes were left behind.
+    pub fn processes(&self) -> u64 {
+        self.leaked.len() as u64 + self.unlisted
+    }
+
+    /// True where something was left behind.
+    pub fn is_leak(&self) -> bool {
+        !self.leaked.is_empty() || !self.objects.is_empty()
+    }
+}
+
+/// Something that an engine of containers keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectSeen {
+    /// What it is.
+    pub sort: ObjectSort,
+    /// Its name.
+    pub name: String,
+    /// The image of a container.
+    #[serde(skip_serializing_if = "is_default")]
+    pub image: String,
+    /// Of a container: `running`, `exited` ...
+    #[serde(skip_serializing_if = "is_default")]
+    pub status: String,
+}
+
+/// What an engine of containers keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectSort {
+    /// A container.
+    #[default]
+    Container,
+    /// A volume.
+    Volume,
+    /// A network.
+    Network,
+}
+
+impl fmt::Display for ObjectSeen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unnamed =
+            self.name.len() == 64 && self.name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match self.sort {
+            ObjectSort::Container => write!(f, "container of {}", self.image),
+            ObjectSort::Volume if unnamed => f.write_str("volume without a name"),
+            ObjectSort::Volume => write!(f, "volume {}", self.name),
+            ObjectSort::Network => write!(f, "network {}", self.name),
+        }
+    }
 }
 
 /// A process as `/proc` showed it.

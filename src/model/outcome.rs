@@ -173,7 +173,7 @@ impl Kind {
             Self::Hang { stopped: true } => {
                 "was stopped at the deadline: it waited for a terminal, or got SIGSTOP".to_owned()
             }
-            Self::Leak => "left processes behind".to_owned(),
+            Self::Leak => "left something behind".to_owned(),
             Self::Oom { masked: false } => "killed by the kernel: out of memory".to_owned(),
             Self::Oom { masked: true } => {
                 "the kernel killed a child of it: out of memory".to_owned()

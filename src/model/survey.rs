@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 /// Facts about where trials ran that may make a difference, each under a dotted name such
 /// as `kernel.release` or `library.libc.so.6`. Flat, so that it is simple to store and two
 /// of them are simple to compare. Where several commands are run, `program[NAME].path` is
-/// that of the command NAME, and is there only where it is another one than the first's.
+/// that of the command NAME, and is there only where it is another one than the first's. Where one
+/// runs under an emulator, `cpu[NAME].flags` is what the processor has that the command NAME sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Survey(pub BTreeMap<String, String>);

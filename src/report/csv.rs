@@ -11,7 +11,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 32] = [
+pub(super) const COLUMNS: [&str; 33] = [
     "trial",
     "variant",
     "lane",
@@ -31,6 +31,7 @@ pub(super) const COLUMNS: [&str; 32] = [
     "cpu_seconds",
     "max_rss_kib",
     "leaked_processes",
+    "leaked_objects",
     "stdout_bytes",
     "stderr_bytes",
     "stage",

@@ -7,11 +7,14 @@
 use super::answer::VariantStanding;
 use super::{Answer, KindSeen, LoadTotals, Report, Variant, bars, words};
 use crate::model::Depth;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
 /// Parts of a list of trials that are shown.
 const LISTED: usize = 10;
+/// Facts in which variants differ that are shown.
+const FACTS: usize = 20;
 
 /// Writes the report.
 pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -44,6 +47,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     kinds(report, several, out)?;
     signatures(report, several, out)?;
     served(report, several, out)?;
+    differing(report, out)?;
     let mut lines = Vec::new();
     for variant in &report.variants {
         let of = if several {
@@ -251,6 +255,36 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
     writeln!(out)
 }
 
+/// In what the variants of a comparison differ, besides what was varied.
+fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some(Answer::Compare(answer)) = &report.answer else {
+        return Ok(());
+    };
+    if answer.facts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "| fact | value | variants |\n| --- | --- | --- |")?;
+    for fact in answer.facts.iter().take(FACTS) {
+        let mut alike: BTreeMap<&Option<String>, Vec<String>> = BTreeMap::new();
+        for (variant, value) in &fact.values {
+            alike.entry(value).or_default().push(code(variant));
+        }
+        for (value, variants) in alike {
+            let value = value.as_deref().filter(|value| !value.is_empty());
+            let value = value.map_or("–".to_owned(), code);
+            let variants = variants.join(", ");
+            writeln!(out, "| {} | {value} | {variants} |", code(&fact.name))?;
+        }
+    }
+    writeln!(out)?;
+    let more = answer.facts.len().saturating_sub(FACTS);
+    if more > 0 {
+        let more = words::plural(more as u64, "more fact");
+        writeln!(out, "And {more}: the JSON report has them all.\n")?;
+    }
+    Ok(())
+}
+
 /// What else is known of a variant.
 fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     let mut facts = Vec::new();
@@ -278,10 +312,9 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     }
     let pace = words::pace(&variant.time_between_failures, report.confidence);
     facts.extend(pace.map(|pace| capital(&pace)));
-    if variant.leaked_processes > 0 {
+    if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
-            "Left behind and killed: {} of {}",
-            words::plural_of(variant.leaked_processes, "process", "processes"),
+            "Left behind and ended: {left} of {}",
             words::plural(variant.leaking_trials, "trial"),
         ));
     }

@@ -16,6 +16,7 @@ mod junit;
 mod load;
 mod log;
 mod markdown;
+pub mod partings;
 mod row;
 mod rows;
 pub mod story;
@@ -130,10 +131,12 @@ pub struct Variant {
     pub durations: BTreeMap<&'static str, Durations>,
     /// The failure rate on the axis of time.
     pub time_between_failures: Mtbf,
-    /// Trials that left processes behind, whatever their outcome.
+    /// Trials that left something behind, whatever their outcome.
     pub leaking_trials: u64,
     /// Processes that were left behind and killed.
     pub leaked_processes: u64,
+    /// Containers, volumes and networks that were left behind and removed, where that is watched.
+    pub leaked_objects: u64,
     /// Processes that could not be killed, and may still live.
     pub unkillable_processes: u64,
     /// Trials whose descendants outlived the main process for a moment only.

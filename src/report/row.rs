@@ -49,6 +49,8 @@ pub struct Row {
     pub max_rss_kib: u64,
     /// Processes that it left behind.
     pub leaked_processes: u64,
+    /// Containers, volumes and networks that it left behind, where that is watched.
+    pub leaked_objects: u64,
     /// Bytes that all of its processes wrote to standard output.
     pub stdout_bytes: u64,
     /// Bytes that all of its processes wrote to standard error.
@@ -164,7 +166,11 @@ fn known_by(kind: &Kind, class: Class, seen: &Observation) -> (String, Class, St
             .iter()
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
-        Kind::Leak => seen.residue.leaked.first().map(command),
+        Kind::Leak => {
+            let objects = seen.residue.objects.iter().map(ToString::to_string);
+            let mut all = seen.residue.leaked.iter().map(command).chain(objects);
+            all.next()
+        }
         _ => kind.label(),
     };
     (kind.name(), class, detail.unwrap_or_default())

@@ -235,7 +235,8 @@ impl Reader {
                 .map(|actor| actor.max_rss)
                 .max()
                 .unwrap_or(0),
-            leaked_processes: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
+            leaked_processes: seen.residue.processes(),
+            leaked_objects: seen.residue.objects.len() as u64,
             stdout_bytes: seen.actors.iter().map(|actor| actor.written.0).sum(),
             stderr_bytes: seen.actors.iter().map(|actor| actor.written.1).sum(),
             stage: life.map(|life| life.stage),

@@ -346,10 +346,10 @@ fn every_ending_has_its_row() {
     13 | 1 | void | after_decision | interrupted |  |  |  | 0
     ");
     insta::assert_snapshot!(csv.lines().take(4).collect::<Vec<_>>().join("\n"), @"
-    trial,variant,lane,seed,attempt,started,seconds,outcome,class,signature,title,depth,detail,exit_code,signal,core_dumped,cpu_seconds,max_rss_kib,leaked_processes,stdout_bytes,stderr_bytes,stage,clients,requests,answers,errors,ends,served_before_death,in_flight_at_death,last_words,kept,verdict
-    1,,0,4521804886826094,1,2025-11-21T06:00:00.750Z,0.25,pass,pass,,,,,0,,,0.125,2400,0,10,20,,,,,,,,,,,failing
-    2,,1,3525721143549213,1,2025-11-21T06:00:01.750Z,0.25,SIGSEGV,fail,00002393,SIGSEGV,status,core dumped,,SIGSEGV,true,0.125,2400,0,10,20,,,,,,,,,terminate called,trials/2,failing
-    3,,0,2957332059282051,1,2025-11-21T06:00:02.750Z,0.25,void,void,,,,skipped,125,,,0.125,2400,0,10,20,,,,,,,,,no such device,,failing
+    trial,variant,lane,seed,attempt,started,seconds,outcome,class,signature,title,depth,detail,exit_code,signal,core_dumped,cpu_seconds,max_rss_kib,leaked_processes,leaked_objects,stdout_bytes,stderr_bytes,stage,clients,requests,answers,errors,ends,served_before_death,in_flight_at_death,last_words,kept,verdict
+    1,,0,4521804886826094,1,2025-11-21T06:00:00.750Z,0.25,pass,pass,,,,,0,,,0.125,2400,0,0,10,20,,,,,,,,,,,failing
+    2,,1,3525721143549213,1,2025-11-21T06:00:01.750Z,0.25,SIGSEGV,fail,00002393,SIGSEGV,status,core dumped,,SIGSEGV,true,0.125,2400,0,0,10,20,,,,,,,,,terminate called,trials/2,failing
+    3,,0,2957332059282051,1,2025-11-21T06:00:02.750Z,0.25,void,void,,,,skipped,125,,,0.125,2400,0,0,10,20,,,,,,,,,no such device,,failing
     ");
 }
 
@@ -357,7 +357,7 @@ fn every_ending_has_its_row() {
 fn a_line_of_json_has_the_columns_of_the_table() {
     let run = zoo();
     let lines = run.export(Format::Jsonl);
-    insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","lane":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","signature":"00002393","title":"SIGSEGV","depth":"status","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"stdout_bytes":10,"stderr_bytes":20,"stage":null,"clients":null,"requests":null,"answers":null,"errors":null,"ends":null,"served_before_death":null,"in_flight_at_death":null,"last_words":"terminate called","kept":"trials/2","verdict":"failing"}"#);
+    insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","lane":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","signature":"00002393","title":"SIGSEGV","depth":"status","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"leaked_objects":0,"stdout_bytes":10,"stderr_bytes":20,"stage":null,"clients":null,"requests":null,"answers":null,"errors":null,"ends":null,"served_before_death":null,"in_flight_at_death":null,"last_words":"terminate called","kept":"trials/2","verdict":"failing"}"#);
     let csv = run.export(Format::Csv);
     assert_eq!(lines.lines().count() + 1, csv.lines().count());
     for line in lines.lines() {
@@ -403,7 +403,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 2 |
     | **SIGSEGV**: segmentation fault: touched memory it may not touch | read from exit 139 | 1 | 4 |
     | **hang**: did not end in time |  | 1 | 6 |
-    | **leak**: left processes behind |  | 1 | 7 |
+    | **leak**: left something behind |  | 1 | 7 |
     | **oom**: killed by the kernel: out of memory |  | 1 | 9 |
     | **output**: its output matched a failure rule |  | 1 | 8 |
     | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
@@ -412,7 +412,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     - Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
     - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
     - One failure in 333 ms of trial time: 10800 an hour (95 % interval 3960 .. 23500)
-    - Left behind and killed: 3 processes of 1 trial
+    - Left behind and ended: 3 processes of 1 trial
     - A fix will need 4 clean trials in a row to be believed at 95 %
     - Why the trials ended: the planned number of trials is reached
     - Ended after the decision and not counted: 1 trial
@@ -470,7 +470,7 @@ fn junit_has_a_case_for_every_trial() {
     one again: provoke replay 20251121-060000-a1b2#6</failure>
             </testcase>
             <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750+00:00" time="0.250">
-                <failure message="left processes behind: sleep 1000" type="leak">one again: provoke replay 20251121-060000-a1b2#7</failure>
+                <failure message="left something behind: sleep 1000" type="leak">one again: provoke replay 20251121-060000-a1b2#7</failure>
             </testcase>
             <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750+00:00" time="0.250">
                 <failure message="its output matched a failure rule: WARNING: data race" type="output">one again: provoke replay 20251121-060000-a1b2#8</failure>

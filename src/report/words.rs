@@ -89,6 +89,20 @@ pub fn plural_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// Returns what was left behind; nothing where nothing was.
+pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
+    let processes = (processes > 0).then(|| plural_of(processes, "process", "processes"));
+    let objects = (objects > 0).then(|| {
+        plural_of(
+            objects,
+            "container, volume or network",
+            "containers, volumes or networks",
+        )
+    });
+    let all: Vec<String> = processes.into_iter().chain(objects).collect();
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
 /// Returns a time in seconds as people say it: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn seconds(time: f64) -> String {
     let ms = time * 1e3;

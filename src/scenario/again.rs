@@ -74,6 +74,7 @@ impl Scenario {
                 .map(|only| OnlyRule(*only))
                 .collect(),
             leaks: Some(plan.rules.leaks),
+            watch_engine: plan.watch_engine.then_some(true),
             ignore_child_crashes: plan.rules.ignore_child_crashes.then_some(true),
             keep: Some(plan.keep),
             keep_per_sig: Some(plan.keep_per_sig),

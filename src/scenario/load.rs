@@ -1,14 +1,12 @@
 //! HTTP load, as a scenario says it, made into that of a plan.
 
 use super::plan::{Refusal, refuse};
-use super::{Amount, Clients, Frequency, ReadyWhen, Scenario, Span};
+use super::{Clients, Frequency, ReadyWhen, Request, Scenario, Span};
 use crate::model::{
-    self, Body, Connections, Http, Owner, Pace, Pick, Ready, RequestPlan, Target, Text,
-    VariantPlan, WarmUp,
+    self, Connections, Http, Owner, Pace, Ready, RequestPlan, Target, Text, VariantPlan, WarmUp,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,44 +97,6 @@ pub struct Load {
     pub detect: Option<super::Rate>,
     /// Try every level between the first and the last, not only some of them.
     pub exact: Option<bool>,
-}
-
-/// A kind of request. Its path, headers and body may hold `{row.NAME}`, `{seq}`, `{rand}` and `{env.NAME}`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Request {
-    /// Its name in reports; its method and path, unless told.
-    pub name: Option<String>,
-    /// How often it is sent, in proportion to the others.
-    pub weight: Option<NonZeroU32>,
-    /// `GET`, unless there is a body; `POST` then.
-    pub method: Option<String>,
-    /// What follows the URL's host.
-    pub path: Option<String>,
-    /// Headers to send.
-    pub headers: BTreeMap<String, String>,
-    /// The body, as text.
-    pub body: Option<String>,
-    /// Files, one of which is the body; the last part of a path may hold `*`.
-    pub body_files: Vec<String>,
-    /// Which of the files is next.
-    pub pick: Option<Pick>,
-    /// A column of the rows that is the body.
-    pub body_column: Option<String>,
-    /// A file with the bytes of the whole request, which are sent as they are; `body-files` follow them.
-    pub raw: Option<PathBuf>,
-    /// The status of an answer must be one of these; below 400, unless told.
-    pub status: Vec<u16>,
-    /// Headers of an answer, and regular expressions that their values match.
-    pub expect_headers: BTreeMap<String, String>,
-    /// A regular expression that the body of an answer matches.
-    pub expect_body: Option<String>,
-    /// The SHA-256 of the body of an answer, in hexadecimal.
-    pub expect_sha256: Option<String>,
-    /// Places in the JSON of an answer, such as `/items/0/class`, and what stands there; `*` for anything.
-    pub expect_json: BTreeMap<String, String>,
-    /// The body of an answer is not longer.
-    pub max_bytes: Option<Amount>,
 }
 
 /// Who is loaded, where provoke does not start the service.
@@ -448,121 +408,10 @@ impl Load {
     }
 }
 
-impl Request {
-    fn plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Refusal> {
-        let index = index.to_string();
-        let at = |field| ["request", index.as_str(), field];
-        let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
-            (None, [], None) => Body::None,
-            (Some(text), [], None) => Body::Text(text.clone()),
-            (None, [], Some(column)) => Body::Column(column.clone()),
-            (None, patterns, None) => Body::Files {
-                files: files(patterns, base, &at("body-files"))?,
-                pick: self.pick.unwrap_or_default(),
-            },
-            _ => {
-                let what = "a request has more than one body";
-                let hint = "give one of `body`, `body-files` and `body-column`";
-                return Err(refuse(what, &at("body"), hint));
-            }
-        };
-        if self.pick.is_some() && self.body_files.is_empty() {
-            let what = "`pick` says which of several files is next, and there are none";
-            return Err(refuse(what, &at("pick"), "give `body-files`"));
-        }
-        let written = [
-            ("method", self.method.is_some()),
-            ("path", self.path.is_some()),
-            ("headers", !self.headers.is_empty()),
-            ("body", !matches!(body, Body::None | Body::Files { .. })),
-        ];
-        if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
-            let what = format!("a request has both its bytes and a `{field}`");
-            return Err(refuse(
-                what,
-                &at(field),
-                "give `raw` alone or with `body-files`, or leave it out",
-            ));
-        }
-        let path = self.path.clone().unwrap_or_else(|| "/".to_owned());
-        let fallback = if body == Body::None { "GET" } else { "POST" };
-        let method = self.method.clone().unwrap_or_else(|| fallback.to_owned());
-        let pairs = |map: &BTreeMap<String, String>| {
-            let pairs = map
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone()));
-            pairs.collect::<Vec<_>>()
-        };
-        let anything = |value: &String| (value != "*").then(|| Text::from(value.as_str()));
-        let json = self.expect_json.iter();
-        Ok(RequestPlan {
-            name: self.name.clone().unwrap_or_else(|| match &self.raw {
-                Some(file) => file.display().to_string(),
-                None => format!("{method} {path}"),
-            }),
-            weight: self.weight.map_or(1, NonZeroU32::get),
-            method,
-            path,
-            headers: pairs(&self.headers),
-            body,
-            raw: self
-                .raw
-                .as_ref()
-                .map(|file| Text::from(base.join(file).as_path())),
-            expect: model::Answer {
-                status: self.status.clone(),
-                headers: pairs(&self.expect_headers),
-                body_regex: self.expect_body.clone(),
-                body_sha256: self.expect_sha256.clone(),
-                json: json
-                    .map(|(at, value)| (at.clone(), anything(value)))
-                    .collect(),
-                max_bytes: self.max_bytes.and_then(|amount| amount.0),
-            },
-        })
-    }
-}
-
 /// Returns what follows host and port.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("", |at| &rest[at..])
-}
-
-/// Returns the files that patterns stand for, in the order of their names.
-fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
-    let mut all = Vec::new();
-    for pattern in patterns {
-        let path = base.join(pattern);
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or("");
-        let Some((start, end)) = name.split_once('*') else {
-            all.push(Text::from(path.as_path()));
-            continue;
-        };
-        let folder = path.parent().unwrap_or(base);
-        let entries = std::fs::read_dir(folder).map_err(|error| {
-            let what = format!("cannot list `{}`: {error}", folder.display());
-            refuse(what, at, "give the path of a folder that is there")
-        })?;
-        let named = entries.flatten().map(|entry| entry.path());
-        let fits = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let long = |name: &&str| name.len() >= start.len() + end.len();
-            let name = name.filter(long);
-            name.is_some_and(|name| name.starts_with(start) && name.ends_with(end))
-        };
-        let mut found: Vec<PathBuf> = named.filter(fits).collect();
-        if found.is_empty() {
-            let what = format!("no file is called like `{pattern}`");
-            return Err(refuse(what, at, "look at the folder and the ending"));
-        }
-        found.sort();
-        all.extend(found.iter().map(|path| Text::from(path.as_path())));
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod matrix;
 mod plan;
 mod question;
 mod read;
+mod request;
 mod schema;
 mod search;
 mod shape;
@@ -25,9 +26,10 @@ mod write;
 pub use again::NoText;
 pub use complaint::Complaint;
 pub use file::{complain, load, plan_file};
-pub use load::{Attach, Load, Request};
+pub use load::{Attach, Load};
 pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
+pub use request::Request;
 pub use schema::schema;
 pub use search::Searched;
 pub use shrink::shrink;
@@ -224,6 +226,8 @@ pub struct Scenario {
     pub only: Vec<OnlyRule>,
     /// What a process that stays behind means.
     pub leaks: Option<Leaks>,
+    /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed.
+    pub watch_engine: Option<bool>,
     /// `fail` if the failure is what you hope for: it turns the exit code.
     pub expect: Option<Expectation>,
     /// The failure rate that is allowed: the exit code says whether the interval is below it.

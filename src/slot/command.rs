@@ -23,6 +23,10 @@ pub struct CommandLine<'a> {
 pub struct Numbers {
     values: Vec<(&'static str, &'static str, OsString)>,
     scratch: Option<PathBuf>,
+    /// The socket by which the trial reaches the engine of containers, where that is watched; and
+    /// as clients are told.
+    door: Option<PathBuf>,
+    engine: Option<OsString>,
 }
 
 impl Numbers {
@@ -43,6 +47,7 @@ impl Numbers {
         Self {
             values,
             scratch: scratch.map(Path::to_owned),
+            ..Self::default()
         }
     }
 
@@ -54,7 +59,7 @@ impl Numbers {
     pub(super) fn of_variant(variant: &str) -> Self {
         Self {
             values: vec![("{variant}", "PROVOKE_VARIANT", variant.into())],
-            scratch: None,
+            ..Self::default()
         }
     }
 
@@ -68,6 +73,25 @@ impl Numbers {
             .map(|(mark, _, value)| (*mark, value))
             .collect();
         Cow::Owned(text.filled(&marks).as_os_str().to_owned())
+    }
+
+    /// Has the trial reach the engine of containers by this socket.
+    pub(super) fn through(self, door: Option<PathBuf>) -> Self {
+        let named = |door: &PathBuf| {
+            [OsStr::new("unix://"), door.as_os_str()]
+                .into_iter()
+                .collect()
+        };
+        Self {
+            engine: door.as_ref().map(named),
+            door,
+            ..self
+        }
+    }
+
+    /// Returns that socket.
+    pub(super) fn door(&self) -> Option<&Path> {
+        self.door.as_deref()
     }
 
     /// Returns our variables; one that has no value here is removed, so that a provoke
@@ -102,7 +126,9 @@ impl<'a> CommandLine<'a> {
         let own = actor.env.iter();
         let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
         let ours = numbers.variables();
-        for (name, value) in ours.chain(own) {
+        let engine = numbers.engine.as_deref();
+        let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));
+        for (name, value) in ours.chain(engine).chain(own) {
             all.retain(|(known, _)| *known != name);
             all.extend(value.map(|value| (name, value)));
         }

@@ -137,6 +137,10 @@ fn what(actor: &ActorPlan, numbers: &Numbers, limits: &[Limit]) -> Vec<OsString>
     if let Some(scratch) = numbers.scratch() {
         all.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
     }
+    if let Some(door) = numbers.door() {
+        let inside = OsStr::new(":/var/run/docker.sock");
+        all.extend(["--volume".into(), joined(&[door.as_os_str(), inside])]);
+    }
     if plan.enters {
         all.extend(["--workdir".into(), cwd.to_owned()]);
     }

@@ -7,7 +7,8 @@
 //! ended or was killed, it kills everything below it and ends.
 //!
 //! [`wire`] is what it is told and what it answers, `supervise` the life of a
-//! trial, `tree` what it leaves behind, `capture` what it says. `hang` and `snapshots`
+//! trial, `tree` what it leaves behind, `objects` what it leaves in an engine of containers,
+//! `capture` what it says. `hang` and `snapshots`
 //! look into a trial that does not end, `witness` asks the kernel who crashed, and `trace`
 //! follows a trial from fault to fault.
 
@@ -16,6 +17,7 @@ mod command;
 mod container;
 mod control;
 mod hang;
+mod objects;
 mod process;
 mod snapshots;
 mod supervise;
@@ -126,6 +128,7 @@ pub fn main(name: &str) -> io::Result<()> {
     slot.control.send(&Reply::Ready { group });
     slot.serve();
     tree::kill(&mut slot.given_up);
+    slot.close_doors();
     slot.forget();
     Ok(())
 }
@@ -197,9 +200,14 @@ impl Slot {
         });
         self.scratch.clone_from(&scratch);
         let numbers = Numbers::new(trial, &known.0.variant.name, scratch.as_deref());
+        let numbers = numbers.through(objects::door(&known.0, trial));
         let mut seen = Observation::default();
+        // What was told to end had no time to tidy up.
+        let mut forced = true;
         match self.prepare(&known.0, &numbers, scratch.as_deref()) {
-            Hooked::Done => self.execute(trial, &known.0, &known.1, &numbers, &mut seen),
+            Hooked::Done => {
+                forced = self.execute(trial, &known.0, &known.1, &numbers, &mut seen);
+            }
             Hooked::Failed(hook) => seen.prepare = Some(hook),
             Hooked::Interrupted => seen.interrupted = true,
         }
@@ -210,6 +218,8 @@ impl Slot {
                 .extend(tree::kill(&mut self.given_up));
         }
         self.background.clear();
+        let wait = !forced && known.0.leaks != Leaks::Off;
+        self.tidy_engine(trial, &known.0, wait.then_some(known.0.settle), &mut seen);
         seen.oom_kills = self.new_oom_kills();
         self.recipes.insert(trial.variant, known);
         seen
@@ -237,7 +247,7 @@ impl Slot {
         }
     }
 
-    /// Runs the processes of a trial, and the hook after it.
+    /// Runs the processes of a trial, and the hook after it. True where it was told to end.
     fn execute(
         &mut self,
         trial: &Trial,
@@ -245,7 +255,7 @@ impl Slot {
         patterns: &RegexSet,
         numbers: &Numbers,
         seen: &mut Observation,
-    ) {
+    ) -> bool {
         let host_kills_before = host_kills_if(self.group.is_none());
         let snapshots = Snapshots {
             folder: recipe
@@ -349,6 +359,7 @@ impl Slot {
             seen.oom_kills_on_host = kills.map(|(before, after)| after.saturating_sub(before));
         }
         self.last = processes;
+        how.forced
     }
 
     fn start(

@@ -207,6 +207,12 @@ impl Slot {
         Settled::Yes
     }
 
+    /// Lets so much time pass, unless it is told to stop; then false.
+    pub(super) fn rests(&mut self, time: Duration) -> bool {
+        let told = self.wait(&mut [], &RegexSet::empty(), Instant::now() + time);
+        !matches!(told, Some(Told::Stop(_)))
+    }
+
     /// Reaps what has ended of the tree; true when something of it is left.
     pub(super) fn anything_lives(&mut self) -> bool {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);

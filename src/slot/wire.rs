@@ -67,6 +67,17 @@ pub enum Reply {
     Complaint(String),
 }
 
+/// The way to an engine's daemon on which what trials make is marked as theirs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Door {
+    /// Below this folder there is a socket for each lane.
+    pub folder: Text,
+    /// The engine's own.
+    pub engine: Text,
+    /// Whose trials they are, see [`crate::sys::engine::mark`].
+    pub mark: String,
+}
+
 /// Everything that a slot must know to run trials of one variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recipe {
@@ -104,6 +115,8 @@ pub struct Recipe {
     pub leaks: Leaks,
     /// Where the service of the engine listens that provoke started.
     pub service: Option<Text>,
+    /// How trials reach the engine of containers, where what they make there is watched.
+    pub door: Option<Door>,
     /// Regular expressions to look for in each line of output.
     pub patterns: Vec<String>,
     /// One more, which tells that a service is ready.

@@ -199,7 +199,8 @@ enum Open {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) elapsed: Duration,
-    pub(crate) leaked: u64,
+    /// Processes, and objects of an engine, that were left behind.
+    pub(crate) leaked: (u64, u64),
     pub(crate) unkillable: u64,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
@@ -722,7 +723,7 @@ impl Ended {
         Self {
             outcome,
             elapsed: seen.elapsed,
-            leaked: seen.residue.leaked.len() as u64 + seen.residue.unlisted,
+            leaked: (seen.residue.processes(), seen.residue.objects.len() as u64),
             unkillable: seen.residue.unkillable.len() as u64,
             settled: !seen.residue.settled.is_zero(),
             helper_ended_early,

@@ -10,6 +10,17 @@ use std::time::Duration;
 /// So many failures are known by their place: no question needs more.
 const EARLY: usize = 32;
 
+/// What trials left behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaks {
+    /// Trials that left anything.
+    pub trials: u64,
+    /// Processes.
+    pub processes: u64,
+    /// Containers, volumes and networks.
+    pub objects: u64,
+}
+
 /// Counts of one variant.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -27,8 +38,8 @@ pub struct Tally {
     pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
     /// Failures by what they are.
     pub groups: BTreeMap<SignatureId, Group>,
-    /// Trials, whatever their outcome, that left processes behind; and how many of those.
-    pub leaks: (u64, u64),
+    /// What was left behind, whatever the outcome.
+    pub leaks: Leaks,
     /// Processes that could not be killed, and may still live.
     pub unkillable: u64,
     /// Trials whose descendants outlived the main process, but not the grace.
@@ -116,9 +127,10 @@ impl Tally {
         }
         self.settled += u64::from(ended.settled);
         self.helpers_ended_early += u64::from(ended.helper_ended_early);
-        if ended.leaked > 0 {
-            self.leaks = (self.leaks.0 + 1, self.leaks.1 + ended.leaked);
-        }
+        let (processes, objects) = ended.leaked;
+        self.leaks.trials += u64::from(processes + objects > 0);
+        self.leaks.processes += processes;
+        self.leaks.objects += objects;
         if let Some(load) = &ended.load {
             self.lives.add(load);
         }

@@ -5,12 +5,15 @@ use super::build::{LARGEST_OF_LIBRARIES, build_of, hash, size, version_of_libc};
 use super::loader::{self, Library};
 use super::{Around, cargo, caution, node, python, shell};
 use crate::model::{Survey, Text};
+use crate::sys::emulator::Emulator;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+/// What stands behind the name of a program that is not there, or not yet.
+pub(super) const NOT_FOUND: &str = " (not found)";
 /// Interpreters of interpreters are followed so far.
 const DEEP: usize = 4;
 /// Programs that only start another one, which is among their arguments.
@@ -33,7 +36,7 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         return all;
     };
     let Some(program) = around.find(name.as_os_str()) else {
-        all.set("program.path", format!("{name} (not found)"));
+        all.set("program.path", format!("{name}{NOT_FOUND}"));
         return all;
     };
     let mut chain = chain(around, &program);
@@ -43,6 +46,11 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         let launched = self::chain(around, &launched.file);
         identify_all(&mut all, "program.launched", &launched);
         chain.extend(launched);
+    } else if let Some(emulator) = emulator(command) {
+        // Its libraries are not those of what it runs.
+        let name = &command[emulator.program];
+        all.set("program.launched.path", format!("{name}{NOT_FOUND}"));
+        return all;
     }
     let (arguments, cwd) = match &launched {
         Some(launched) => (&launched.arguments[..], launched.cwd.as_path()),
@@ -103,10 +111,17 @@ struct Launched {
     cwd: PathBuf,
 }
 
-/// Returns what a launcher or the line of a shell starts.
+/// Returns what a launcher, an emulator or the line of a shell starts.
 fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
     if let Some(line) = caution::line(command) {
         return first_in(around, &line.text);
+    }
+    if let Some(emulator) = emulator(command) {
+        return Some(Launched {
+            file: around.find(command[emulator.program].as_os_str())?,
+            arguments: command[emulator.program + 1..].to_vec(),
+            cwd: around.cwd.to_owned(),
+        });
     }
     if !is_one_of(program, &LAUNCHERS) {
         return None;
@@ -121,6 +136,13 @@ fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Lau
             cwd: around.cwd.to_owned(),
         })
     })
+}
+
+/// Returns the emulator that a command starts, itself or by a launcher.
+pub(super) fn emulator(command: &[Text]) -> Option<Emulator<'_>> {
+    let found = Emulator::among(command)?;
+    let first = Path::new(command[0].as_os_str());
+    (found.at == 0 || is_one_of(first, &LAUNCHERS)).then_some(found)
 }
 
 /// Returns the first program in a line for the shell that does more than to prepare.

@@ -222,7 +222,8 @@ impl Difference {
     }
 
     fn explained(mut self) -> Self {
-        if self.name == "cpu.flags" {
+        // Also `cpu[NAME].flags`, of a variant under an emulator.
+        if self.group == Group::Processor && self.name.rsplit('.').next() == Some("flags") {
             self.only_what_differs();
         } else if matches!(self.group, Group::Variable) {
             self.note = super::influence(&self.name).map(str::to_owned);

@@ -4,8 +4,9 @@
 //! is known to matter: processor, kernel, limits, the exact build of the program and of
 //! every library it loads, the packages of its language. [`differences`] compares two, [`partings`] many.
 //!
-//! Nothing is started for it, and the trials are not touched: everything is read from
-//! files, no more of them than a bound allows.
+//! But for an emulator, nothing is started for it, and the trials are not touched: everything is
+//! read from files, no more of them than a bound allows. Which processor an emulator shows, only
+//! a program under it can tell: once before the trials, this one is run so, for each that differs.
 
 mod build;
 mod cargo;
@@ -18,10 +19,12 @@ mod loader;
 mod machine;
 mod node;
 mod parting;
+pub mod processor;
 mod python;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod variants;
 mod weight;
 
 pub use caution::cautions;
@@ -31,6 +34,7 @@ pub use influence::influence;
 pub use loader::{Library, libraries};
 pub use machine::container;
 pub use parting::{Parted, Parting, partings};
+pub use variants::{Differing, differing, partings_of_variants};
 pub use weight::Group;
 
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
@@ -102,6 +106,9 @@ pub fn survey(plan: &Plan) -> Survey {
         return all;
     };
     place_of(&Around::of(plan, first), &mut all);
+    if let Ok(ourselves) = std::env::current_exe() {
+        processor::survey(plan, &ourselves, &mut all);
+    }
     for (name, actor) in mains().take(MAINS) {
         if let Some(container) = &actor.container {
             let key = if name.is_empty() {

@@ -1,18 +1,19 @@
-//! What parts the runs that failed from those that did not, where there are many.
+//! What parts those that fail from those that do not, where there are many: runs, or variants of one.
 
 use super::difference::{Run, Side, facts};
 use super::weight::{Group, is_secret, is_used};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A fact that all runs that failed share, and none of the others; or the other way round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A fact that all that fail share, and none of the others; or the other way round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parting {
     /// What it is about.
     pub group: Group,
     /// Its name.
     pub name: String,
-    /// What it was where a run failed; null where there was no such thing.
+    /// What it was where it failed; null where there was no such thing.
     pub failing: BTreeSet<Option<String>>,
     /// What it was in the others.
     pub others: BTreeSet<Option<String>>,
@@ -41,15 +42,20 @@ impl Parted {
     }
 }
 
-type Facts = BTreeMap<(Group, String), String>;
+pub(super) type Facts = BTreeMap<(Group, String), String>;
 
-/// Returns what parts those that failed from the others, the most suspicious first.
+/// Returns what parts the runs that failed from the others, the most suspicious first.
 pub fn partings(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
     let surveyed = runs.iter().all(|(side, _)| !side.survey.0.is_empty());
     let all: Vec<(Facts, bool)> = runs
         .iter()
         .map(|(side, failed)| (flags_apart(facts(*side, surveyed)), *failed))
         .collect();
+    parted(&all)
+}
+
+/// Returns what parts those that failed from the others by their facts.
+pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
     let names: BTreeSet<&(Group, String)> =
         all.iter().flat_map(|(facts, _)| facts.keys()).collect();
     let values = |key: &(Group, String), of: bool| -> BTreeSet<Option<String>> {
@@ -98,7 +104,7 @@ fn parting(
 }
 
 /// Makes each flag of the processor a fact of its own.
-fn flags_apart(mut facts: Facts) -> Facts {
+pub(super) fn flags_apart(mut facts: Facts) -> Facts {
     let flags = facts.remove(&(Group::Processor, "cpu.flags".to_owned()));
     for flag in flags.unwrap_or_default().split_whitespace() {
         facts.insert((Group::Processor, flag.to_owned()), "there".to_owned());

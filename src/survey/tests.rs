@@ -3,7 +3,7 @@
 use super::{Group, Side, differences, survey};
 use crate::model::{
     ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role, Rules, Stop,
-    Survey, Text, Timeout, VariantPlan,
+    Survey, Text, Timeout, VariantId, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -47,6 +47,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         timeout: Timeout::Auto,
         grace: Duration::ZERO,
         settle: Duration::ZERO,
+        watch_engine: false,
         rules: Rules::default(),
         stop: Stop::default(),
         jobs: 1,
@@ -276,6 +277,126 @@ fn other_commands_are_recorded_where_they_are_others() {
     );
 }
 
+/// A place with something that stands for an emulator: it writes down what it was asked.
+#[cfg(target_arch = "x86_64")]
+fn with_emulator() -> Place {
+    let place = Place::new();
+    let script = "#!/bin/sh\n\
+                  echo \"$*${LEFT-}\" >> \"${0%/*}/asked\"\n\
+                  [ \"$2\" != wrong ] || exit 1\n\
+                  printf 'model name\\t: a %s\\nflags\\t\\t: aes avx\\n' \"$2\"\n";
+    place.program("qemu-x86_64", script);
+    place
+}
+
+/// Returns what is known of the processors of commands, and what the emulator was asked for it.
+#[cfg(target_arch = "x86_64")]
+fn emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
+    let place = with_emulator();
+    let mut plan = plan(place.0.path(), commands);
+    plan.environment[0].1 = place.0.path().into();
+    plan.environment.push(("LEFT".into(), "left".into()));
+    change(&mut plan);
+    let mut all = Survey::default();
+    super::processor::survey(&plan, Path::new("/provoke"), &mut all);
+    let facts = all.0.iter().map(|(name, value)| format!("{name}: {value}"));
+    let asked = fs::read_to_string(place.path("asked")).unwrap_or_default();
+    (facts.collect(), asked.lines().map(str::to_owned).collect())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_an_emulator_shows_is_known_of_its_variant() {
+    let old: &[&str] = &["qemu-x86_64", "-L", "/x", "-cpu", "old", "./a", "-cpu", "b"];
+    let (facts, asked) = emulated(
+        &[
+            &["./a"],
+            old,
+            &["env", "A=1", "qemu-x86_64", "-cpu", "new", "./a"],
+        ],
+        |_| {},
+    );
+    let own = crate::sys::processor::seen().unwrap();
+    let expected = [
+        format!("cpu[v0].flags: {}", own.flags.join(" ")),
+        format!("cpu[v0].model: {}", own.model),
+        "cpu[v1].flags: aes avx".to_owned(),
+        "cpu[v1].model: a old".to_owned(),
+        "cpu[v2].flags: aes avx".to_owned(),
+        "cpu[v2].model: a new".to_owned(),
+    ];
+    assert_eq!(facts, expected);
+    assert_eq!(
+        asked,
+        ["-cpu old /provoke processor", "-cpu new /provoke processor"]
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_emulator_is_asked_once_for_each_processor() {
+    let one: &[&str] = &["qemu-x86_64", "-cpu", "one", "./a"];
+    let (_, asked) = emulated(
+        &[one, &["qemu-x86_64", "./a"], one, &["qemu-x86_64", "./b"]],
+        |plan| {
+            plan.environment.push(("QEMU_CPU".into(), "one".into()));
+        },
+    );
+    assert_eq!(asked, ["-cpu one /provoke processor"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_variable_of_an_emulator_counts_where_no_option_does() {
+    let set: &[&str] = &["env", "QEMU_CPU=two", "qemu-x86_64", "./a"];
+    let (facts, _) = emulated(&[&["qemu-x86_64", "./a"], set], |plan| {
+        plan.variants[0].actors[0]
+            .env
+            .push(("QEMU_CPU".into(), Some("one".into())));
+    });
+    assert!(
+        facts.contains(&"cpu[v0].model: a one".to_owned()),
+        "{facts:?}"
+    );
+    assert!(
+        facts.contains(&"cpu[v1].model: a two".to_owned()),
+        "{facts:?}"
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn of_an_emulator_that_does_not_answer_nothing_is_known() {
+    let commands: [&[&str]; 4] = [
+        &["qemu-x86_64", "-cpu", "wrong", "./a"],
+        &["qemu-aarch64", "./a"],
+        &["/no/such/qemu-x86_64", "./a"],
+        &["./runner", "qemu-x86_64", "./a"],
+    ];
+    for command in commands {
+        assert_eq!(
+            emulated(&[&["./a"], command], |_| {}).0,
+            [""; 0],
+            "{command:?}"
+        );
+    }
+    // Of the others it is.
+    let good: &[&str] = &["qemu-x86_64", "-cpu", "good", "./a"];
+    let (facts, _) = emulated(&[commands[0], good], |_| {});
+    assert_eq!(facts, ["cpu[v1].flags: aes avx", "cpu[v1].model: a good"]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_program_that_an_emulator_runs_is_the_one_that_is_looked_at() {
+    let place = with_emulator();
+    let emulator = place.path("qemu-x86_64");
+    let program = place.program("program", "#!/bin/sh\n");
+    let found = place.survey(&[emulator.to_str().unwrap(), "-cpu", "x", "./program"]);
+    let known = fs::canonicalize(found.get("program.launched.path").unwrap());
+    assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
+}
+
 /// Compares two runs of which the second was changed.
 fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
     let mut survey = Survey::default();
@@ -416,4 +537,134 @@ fn what_all_that_fail_lack_is_found_among_what_only_some_lack() {
 fn a_name_that_each_host_has_for_itself_parts_nothing() {
     let hosts = ["a", "b", "c", "d"].map(|name| (name, "sse2", name < "c"));
     assert_eq!(parted(&hosts), [""; 0]);
+}
+
+/// What parts variants of these commands, of which the named facts were recorded, and whether they
+/// failed; and what they differ in.
+fn varied(
+    facts: &[(&str, &str)],
+    variants: &[(&str, bool)],
+    change: impl Fn(&mut Plan),
+) -> (Vec<String>, Vec<String>) {
+    let commands: Vec<Vec<&str>> = variants.iter().map(|(command, _)| vec![*command]).collect();
+    let commands: Vec<&[&str]> = commands.iter().map(Vec::as_slice).collect();
+    let mut plan = plan(Path::new("/"), &commands);
+    change(&mut plan);
+    let facts = facts
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let mut all = Survey(facts.collect());
+    if all.get("program.path").is_none() {
+        all.set("program.path", "/a");
+    }
+    let known = (0..)
+        .map(VariantId)
+        .zip(variants.iter().map(|(_, failed)| *failed));
+    let known: Vec<(VariantId, bool)> = known.collect();
+    let ids: Vec<VariantId> = known.iter().map(|(id, _)| *id).collect();
+    let by = super::partings_of_variants(&plan, &all, &known).into_iter();
+    let differing = super::differing(&plan, &all, &ids).into_iter();
+    (
+        by.map(|one| one.name).collect(),
+        differing.map(|one| one.name).collect(),
+    )
+}
+
+/// The processors of three variants, of which the first lacks AVX2.
+const PROCESSORS: [(&str, &str); 7] = [
+    ("cpu.flags", "fpu vme of the machine"),
+    ("cpu[v0].flags", "aes avx"),
+    ("cpu[v0].model", "old"),
+    ("cpu[v1].flags", "aes avx avx2"),
+    ("cpu[v1].model", "new"),
+    ("cpu[v2].flags", "aes avx avx2 rtm"),
+    ("cpu[v2].model", "newest"),
+];
+
+#[test]
+fn variants_are_parted_by_what_their_processors_have_and_not_by_their_names() {
+    let variants = [("a", true), ("b", false), ("c", false)];
+    let (by, differing) = varied(&PROCESSORS, &variants, |_| {});
+    assert_eq!(by, ["avx2"]);
+    assert_eq!(differing, ["cpu.flags", "cpu.model"]);
+}
+
+#[test]
+fn of_the_flags_of_variants_those_are_shown_that_not_all_have() {
+    let plan = plan(Path::new("/"), &[&["a"], &["b"]]);
+    let survey = PROCESSORS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let survey = Survey(survey.into_iter().collect());
+    let found = super::differing(&plan, &survey, &[VariantId(0), VariantId(1)]);
+    let shown: Vec<(&str, Option<&str>)> = found[0]
+        .values
+        .iter()
+        .map(|(variant, flags)| (variant.as_str(), flags.as_deref()))
+        .collect();
+    assert_eq!(shown, [("v0", Some("")), ("v1", Some("avx2"))]);
+}
+
+#[test]
+fn where_one_processor_is_not_known_nothing_is_said_of_any() {
+    let variants = [("a", true), ("b", false), ("c", false), ("d", false)];
+    let (by, differing) = varied(&PROCESSORS, &variants, |_| {});
+    assert_eq!((by, differing), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn what_came_with_a_variant_is_told_and_what_was_varied_is_not() {
+    let facts = [
+        ("program.build_id", "aa"),
+        ("program[v1].path", "/b"),
+        ("program[v1].build_id", "bb"),
+        ("program[v2].path", "/b"),
+        ("program[v2].build_id", "bb"),
+        ("library.libm.so.6", "11"),
+        ("library[v1].libm.so.6", "22"),
+        ("library[v2].libm.so.6", "22"),
+        ("python.numpy", "2.0"),
+        ("python[v1].numpy", "(none)"),
+        ("python[v2].numpy", "(none)"),
+        ("image[v1]", "app:1"),
+    ];
+    let one = [("a", true), ("a", false), ("a", false)];
+    let (by, _) = varied(&facts, &one, |plan| {
+        plan.variants[1].actors[0]
+            .env
+            .push(("X".into(), Some("1".into())));
+    });
+    assert_eq!(
+        by,
+        ["program.build_id", "library.libm.so.6", "python.numpy"]
+    );
+    let other = [("a", true), ("b", false), ("b", false)];
+    let (by, _) = varied(&facts, &other, |_| {});
+    assert_eq!(by, ["library.libm.so.6", "python.numpy"]);
+}
+
+#[test]
+fn what_each_variant_has_for_itself_parts_nothing() {
+    let facts = [
+        ("python.numpy", "1.0"),
+        ("python[v1].numpy", "2.0"),
+        ("python[v2].numpy", "3.0"),
+    ];
+    let three = [("a", true), ("a", false), ("a", false)];
+    let (by, differing) = varied(&facts, &three, |_| {});
+    assert_eq!(
+        (by, differing),
+        (Vec::new(), vec!["python.numpy".to_owned()])
+    );
+    // Of two, whatever differs may be it.
+    assert_eq!(varied(&facts, &three[..2], |_| {}).0, ["python.numpy"]);
+}
+
+#[test]
+fn a_program_that_is_not_there_yet_does_not_lack_what_others_have() {
+    let facts = [
+        ("program.path", "a (not found)"),
+        ("program[v1].path", "/b"),
+        ("library[v1].libm.so.6", "22"),
+    ];
+    let (by, _) = varied(&facts, &[("a", true), ("b", false)], |_| {});
+    assert_eq!(by, [""; 0]);
 }

@@ -1,9 +1,10 @@
 //! How suspicious a difference is, by what it is about.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a difference is about. The order is that of suspicion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// The command, and which build of the program it is.

@@ -22,8 +22,24 @@ pub fn run(
     most: usize,
 ) -> io::Result<String> {
     let mut command = Command::new(program);
+    command.args(arguments);
+    hear(command, until, most)
+}
+
+/// The same without any variable of the environment: what it says depends on its words alone.
+pub fn run_bare(
+    program: &Path,
+    arguments: &[&OsStr],
+    until: Instant,
+    most: usize,
+) -> io::Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear();
+    hear(command, until, most)
+}
+
+fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String> {
     command
-        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -111,6 +127,13 @@ mod tests {
     fn its_words_are_kept_up_to_a_limit() {
         assert_eq!(sh("echo one; echo two >&2", LONG, 100).unwrap(), "one\n");
         assert_eq!(sh("yes | head -n 100000", LONG, 3).unwrap(), "y\ny");
+    }
+
+    #[test]
+    fn what_is_run_bare_knows_none_of_our_variables() {
+        let until = Instant::now() + LONG;
+        let said = run_bare(Path::new("/usr/bin/env"), &[], until, 100);
+        assert_eq!(said.unwrap(), "");
     }
 
     #[test]

@@ -167,6 +167,10 @@ impl Live {
                 words::sanitize(&command.join(" ")),
             ));
         }
+        for object in seen.residue.objects.iter().take(3) {
+            let object = words::sanitize(&object.to_string());
+            self.line(&format!("         left behind: {object}"));
+        }
     }
 
     fn status(&self, state: &State) -> String {

@@ -1,10 +1,10 @@
 //! Several runs side by side, and what parts those that failed from the others.
 
+use crate::report::partings::{lines, odds};
 use crate::report::words;
 use crate::stats::real;
-use crate::survey::{Parted, Parting, Run};
+use crate::survey::{Parted, Run};
 use console::{Alignment, measure_text_width, pad_str, style};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// What is said of a run in a row.
@@ -32,53 +32,15 @@ pub fn partings(parted: &Parted) -> String {
         return out;
     }
     let _ = writeln!(out, "  {}", style("it fails only where").bold());
-    for alike in parted.by.chunk_by(is_told_with) {
-        let names: Vec<String> = alike.iter().map(|one| words::sanitize(&one.name)).collect();
-        let _ = writeln!(
-            out,
-            "    {}: {} {}",
-            alike[0].group.title(),
-            names.join(" "),
-            is(&alike[0]),
-        );
-        if let Some(note) = &alike[0].note {
+    for line in lines(&parted.by, usize::MAX) {
+        let _ = writeln!(out, "    {}", line.text);
+        if let Some(note) = line.note {
             let _ = writeln!(out, "      {}", style(words::sanitize(note)).dim());
         }
     }
-    let _ = writeln!(
-        out,
-        "  {} of {} runs failed; chance alone gives a fact that {} have to just those in {} % of cases",
-        failing,
-        parted.runs.len(),
-        words::plural(failing as u64, "run"),
-        words::percent(parted.chance),
-    );
+    let odds = odds("run", failing as u64, others as u64);
+    let _ = writeln!(out, "  {odds}");
     out
-}
-
-/// True where one line says both.
-fn is_told_with(a: &Parting, b: &Parting) -> bool {
-    a.group == b.group && a.failing == b.failing && a.others == b.others && a.note == b.note
-}
-
-/// Says what it was where it failed, and what elsewhere.
-fn is(one: &Parting) -> String {
-    let nothing = BTreeSet::from([None]);
-    let there = BTreeSet::from([Some("there".to_owned())]);
-    match (&one.failing, &one.others) {
-        (failing, others) if *failing == nothing && *others == there => "is absent".to_owned(),
-        (failing, others) if *failing == there && *others == nothing => "is there".to_owned(),
-        (failing, others) => format!("is {}; elsewhere {}", listed(failing), listed(others)),
-    }
-}
-
-fn listed(values: &BTreeSet<Option<String>>) -> String {
-    let values = values.iter().map(|value| match value {
-        None => "absent".to_owned(),
-        Some(value) if value.is_empty() => "empty".to_owned(),
-        Some(value) => words::sanitize(value),
-    });
-    values.collect::<Vec<_>>().join(" or ")
 }
 
 fn table(out: &mut String, runs: &[Run]) {

@@ -164,16 +164,15 @@ fn kinds(out: &mut String, variant: &Variant) {
             words::trials(&other.trials, LISTED),
         );
     }
-    if variant.leaked_processes > 0 {
-        let processes = words::plural_of(variant.leaked_processes, "process", "processes");
+    if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         let _ = writeln!(
             out,
-            "    {processes} left behind in {}{}",
+            "    {left} left behind in {}{}",
             words::trials_or_lives(variant.leaking_trials, variant.load.is_some()),
-            if variant.unkillable_processes > 0 {
-                ""
-            } else {
-                ", and killed"
+            match (variant.unkillable_processes, variant.leaked_objects) {
+                (0, 0) => ", and killed",
+                (0, _) => ", and removed",
+                _ => "",
             },
         );
     }

@@ -1,16 +1,16 @@
 //! The name of a failure of which only its end is known.
 
 use super::{Level, frames};
-use crate::model::{Depth, Kind, Observation, ProcessSeen};
+use crate::model::{Depth, Kind, ObjectSort, Observation, ProcessSeen, Residue};
 use crate::tells::normalise;
 
 pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
     let name = kind.name();
     match kind {
         Kind::Leak => {
-            let commands = leaked(&seen.residue.leaked);
-            let title = format!("leak: {commands}");
-            return Level::new(Depth::Status, format!("{name} | {commands}"), title);
+            let left = left(&seen.residue);
+            let title = format!("leak: {left}");
+            return Level::new(Depth::Status, format!("{name} | {left}"), title);
         }
         Kind::Oom { .. } => return Level::new(Depth::Status, name.clone(), kind.words()),
         _ => {}
@@ -43,13 +43,20 @@ fn casualties(seen: &Observation) -> impl Iterator<Item = String> {
     })
 }
 
-/// The commands of the processes that were left, without those that others of them started.
-fn leaked(left: &[ProcessSeen]) -> String {
-    let root = |process: &&ProcessSeen| left.iter().all(|other| other.pid != process.ppid);
-    let mut commands: Vec<String> = left.iter().filter(root).map(command).collect();
-    commands.sort();
-    commands.dedup();
-    commands.join(", ")
+/// The commands of the processes that were left, without those that others of them started, and
+/// what was left in an engine.
+fn left(residue: &Residue) -> String {
+    let processes = &residue.leaked;
+    let root = |process: &&ProcessSeen| processes.iter().all(|other| other.pid != process.ppid);
+    let mut all: Vec<String> = processes.iter().filter(root).map(command).collect();
+    all.extend(residue.objects.iter().map(|object| match object.sort {
+        // Which version it was is what people know it by; names are often made up.
+        ObjectSort::Container => object.to_string(),
+        ObjectSort::Volume | ObjectSort::Network => normalise(&object.to_string()),
+    }));
+    all.sort();
+    all.dedup();
+    all.join(", ")
 }
 
 fn command(process: &ProcessSeen) -> String {

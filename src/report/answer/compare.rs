@@ -1,17 +1,21 @@
 //! Which variants fail, and do they differ?
 
-use super::super::words;
+use super::super::{partings, words};
 use super::{BaselineSeen, confidence, independence};
 use crate::model::{Compare, Find, Plan, Question, VariantId};
 use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
 use crate::state::{Contrast, State};
 use crate::stats::{self, EProcess, real};
+use crate::survey::{Differing, Parting, differing, partings_of_variants};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// How often a difference that could be seen would be.
 const POWER: f64 = 0.8;
+/// Lines about what parts variants, and names or values in each, that are read at a glance.
+const PARTINGS: usize = 2;
+const NAMED: usize = 8;
 /// Rates of which it is said beforehand what could be told from them.
 const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
 
@@ -37,6 +41,14 @@ pub struct Comparison {
     /// The settings that all failing combinations share and no clean one has; null where that is
     /// not known, or no such settings exist.
     pub fails_where: Option<String>,
+    /// The facts about programs, libraries, packages and processors in which variants differ, the
+    /// most suspicious first. What was varied on purpose is not among them.
+    pub facts: Vec<Differing>,
+    /// What parts the variants that fail from those that are clean, the most suspicious first.
+    pub parted_by: Vec<Parting>,
+    /// How often chance alone gives a fact that so many variants have to just those that fail; null
+    /// where none fails, or none is clean.
+    pub chance: Option<f64>,
     /// The chance that anything of this is wrong.
     pub error_rate: f64,
     /// What this takes for granted.
@@ -143,15 +155,42 @@ impl Comparison {
             could_see: could_see(state),
             factors: factors(state),
             fails_where: None,
+            facts: facts(state),
+            parted_by: Vec::new(),
+            chance: None,
             error_rate: alpha,
             assumptions: assumptions(state, asked),
         };
         new.fails_where = fails_where(plan, &new.variants);
+        new.part(state);
         new.sentence = match asked.find {
             Find::Failing => new.of_race(state),
             Find::Different => new.of_rates(state),
         };
         Some(new)
+    }
+
+    /// Holds those that fail against those that are clean.
+    fn part(&mut self, state: &State) {
+        let (failing, clean) = self.fail_and_are_clean();
+        if failing == 0 || clean == 0 {
+            return;
+        }
+        let known = (0..).map(VariantId).zip(&self.variants);
+        let known = known.filter_map(|(id, one)| match one.standing {
+            Standing::Fails => Some((id, true)),
+            Standing::Clean => Some((id, false)),
+            Standing::Open | Standing::Untestable => None,
+        });
+        let known: Vec<(VariantId, bool)> = known.collect();
+        self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
+        self.chance = Some(partings::chance(failing, clean));
+    }
+
+    /// Returns how many variants fail, and how many are clean.
+    fn fail_and_are_clean(&self) -> (u64, u64) {
+        let count = |wanted| self.names(wanted).len() as u64;
+        (count(Standing::Fails), count(Standing::Clean))
     }
 
     fn names(&self, wanted: Standing) -> Vec<&str> {
@@ -270,6 +309,25 @@ impl Comparison {
             let levels: Vec<String> = levels.collect();
             lines.push(format!("{}:  {}", factor.name, levels.join(",  ")));
         }
+        lines.extend(self.parted());
+        lines
+    }
+
+    /// Says what parts those that fail from the others.
+    fn parted(&self) -> Vec<String> {
+        let all = partings::lines(&self.parted_by, NAMED);
+        if all.is_empty() {
+            return Vec::new();
+        }
+        let shown = all.iter().take(PARTINGS);
+        let mut lines: Vec<String> = shown
+            .map(|line| format!("it fails only where {}", line.text))
+            .collect();
+        if all.len() > PARTINGS {
+            lines.push("and where other facts are so; the JSON report has them all".to_owned());
+        }
+        let (failing, clean) = self.fail_and_are_clean();
+        lines.push(partings::odds("variant", failing, clean));
         lines
     }
 }
@@ -439,6 +497,12 @@ fn told(state: &State) -> String {
             told.join(", ")
         )
     }
+}
+
+fn facts(state: &State) -> Vec<Differing> {
+    let tried = state.tallies().map(|(id, _)| id);
+    let tried: Vec<VariantId> = tried.filter(|id| state.is_testable(*id)).collect();
+    differing(&state.plan, &state.survey, &tried)
 }
 
 fn factors(state: &State) -> Vec<FactorSeen> {

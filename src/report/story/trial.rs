@@ -1,10 +1,12 @@
 //! The story of one trial: everything that was seen of its failure.
 
 use super::super::load;
-use super::super::words::{plural_of, sanitize};
+use super::super::words::{left_behind, plural, sanitize};
 use super::lines::Lines;
 use super::{hang_story, story};
-use crate::model::{Autopsy, Limit, Load, Observation, Outcome, Signature, TrialId};
+use crate::model::{
+    Autopsy, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature, TrialId,
+};
 use crate::oracle;
 
 /// What is told of a trial.
@@ -97,7 +99,7 @@ pub fn trial_story(told: &Told<'_>) -> String {
     {
         add(&story(autopsy, told.verbose));
     }
-    if !seen.residue.leaked.is_empty() {
+    if seen.residue.is_leak() {
         add(&left(seen));
     }
     let cores = seen
@@ -137,11 +139,9 @@ fn known_by(signature: &Signature) -> String {
 
 fn left(seen: &Observation) -> String {
     let mut lines = Lines::default();
-    let all = seen.residue.leaked.len() as u64 + seen.residue.unlisted;
-    lines.line(&format!(
-        "Left behind: {}",
-        plural_of(all, "process", "processes")
-    ));
+    let Residue { objects, .. } = &seen.residue;
+    let all = left_behind(seen.residue.processes(), objects.len() as u64);
+    lines.line(&format!("Left behind: {}", all.unwrap_or_default()));
     for process in &seen.residue.leaked {
         let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         let waiting = match process.waiting.as_str() {
@@ -151,10 +151,10 @@ fn left(seen: &Observation) -> String {
         lines.prose(
             &format!("  {} ", process.pid),
             &sanitize(&format!(
-                "{}: {} MiB, {} threads, in {waiting}, {:.1} s old",
+                "{}: {} MiB, {}, in {waiting}, {:.1} s old",
                 command.join(" "),
                 process.rss_kib.div_ceil(1024),
-                process.threads,
+                plural(process.threads, "thread"),
                 process.age.as_secs_f64(),
             )),
         );
@@ -164,6 +164,17 @@ fn left(seen: &Observation) -> String {
                 &sanitize(&process.ancestors.join(", below ")),
             );
         }
+    }
+    for object in objects {
+        let status = match object.status.as_str() {
+            "" => String::new(),
+            status => format!(", {status}"),
+        };
+        let name = match object.sort {
+            ObjectSort::Container => format!(" ({})", object.name),
+            ObjectSort::Volume | ObjectSort::Network => String::new(),
+        };
+        lines.prose("  ", &sanitize(&format!("{object}{name}{status}")));
     }
     lines.finish()
 }

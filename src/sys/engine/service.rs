@@ -41,7 +41,8 @@ impl Service {
         let (socket, folder) = if let Some(path) = own {
             (path, None)
         } else {
-            let folder = std::env::temp_dir().join(format!("provoke-{}", std::process::id()));
+            let folder =
+                std::env::temp_dir().join(format!("provoke-podman-{}", std::process::id()));
             // Whoever made it before us would be asked in its place.
             DirBuilder::new().mode(0o700).create(&folder)?;
             (folder.join(name), Some(folder))

@@ -1,6 +1,6 @@
 //! Which variants fail, and do they differ? With real processes.
 
-use super::support::{Said, Sandbox, wait_until};
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -146,6 +146,68 @@ fn of_a_matrix_the_combination_that_fails_is_named() {
         [&level["level"], &level["variants"], &level["failing"]],
         [&json!("2"), &json!(2), &json!(1)]
     );
+}
+
+/// Returns the names of what parts those that fail.
+fn parted_by(report: &Value) -> Vec<&str> {
+    let all = &report["answer"]["compare"]["parted_by"];
+    let all = all.as_array().unwrap().iter();
+    all.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_the_processors_lack_on_which_it_fails_is_named() {
+    let sandbox = Sandbox::new();
+    // It stands for a program that dies where AVX2 is missing: flags are in the order of the alphabet.
+    let lacking = r"\bavx (cx16|pclmulqdq)";
+    let processors = "cpu=SandyBridge,IvyBridge,Haswell,max";
+    let wrap = "qemu-x86_64 -cpu {cpu}";
+    let args = ["-L", processors, "--wrap", wrap, "--fail-if-out", lacking];
+    let find = ["--find", "failing", "--seed", "1"];
+    let all = sandbox.compare(&[&find, &args[..], &["--", PROVOKE, "processor"]].concat());
+    assert_eq!(told(&all), ("different", 1), "{}", all.1);
+    let (report, said) = all;
+    let names = parted_by(&report);
+    for name in ["avx2", "bmi2", "fma"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for name in ["avx", "f16c", "cpu.model", "cpu.flags"] {
+        assert!(!names.contains(&name), "{names:?}");
+    }
+    let answer = &report["answer"]["compare"];
+    let first = &answer["parted_by"][0];
+    assert_eq!(
+        [&first["group"], &first["failing"], &first["others"]],
+        [&json!("processor"), &json!([null]), &json!(["there"])]
+    );
+    assert!(answer["chance"].as_f64() < Some(0.17), "{answer}");
+    let line = "it fails only where processor: abm avx2 bmi1 bmi2 fma movbe ";
+    let odds = "2 of 4 variants failed; chance alone gives a fact that 2 variants have to just those in 16.7 % of cases";
+    for wanted in [line, odds] {
+        assert!(said.stdout.contains(wanted), "{said}");
+    }
+    // What an emulator says it is can be read up, and is no explanation.
+    let survey = &sandbox.events()[0]["run_started"]["survey"];
+    let model = survey["cpu[cpu=Haswell].model"].as_str().unwrap();
+    assert!(model.contains("Haswell"), "{survey}");
+    let page = sandbox.provoke(&["report", "last", "--md"]).stdout;
+    assert!(
+        page.contains(&format!("`{model}` | `cpu=Haswell`")),
+        "{page}"
+    );
+    assert!(
+        page.contains("It fails only where processor: abm avx2"),
+        "{page}"
+    );
+}
+
+#[test]
+fn where_nothing_but_what_was_varied_differs_nothing_parts_the_variants() {
+    let args = ["-L", "M=a,b,c", "--shell", "[ $M != b ]"];
+    let (report, said) = Sandbox::new().compare(&args);
+    assert_eq!(parted_by(&report), [""; 0], "{said}");
+    assert_eq!(report["answer"]["compare"]["facts"], json!([]));
+    assert!(!said.stdout.contains("only where"), "{said}");
 }
 
 const UNTESTABLE: &str = r#"

@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Misbehaves as it is told. There is nothing else in the images.
 const PROGRAM: &str = r#"
@@ -14,6 +15,7 @@ const PROGRAM: &str = r#"
 #include <string.h>
 #include <unistd.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 static void serve(int port, int lives) {
@@ -33,6 +35,18 @@ static void serve(int port, int lives) {
     }
 }
 
+/* Has the engine make a volume of this name. */
+static int volume(const char *name) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "/var/run/docker.sock"};
+    int line = socket(AF_UNIX, SOCK_STREAM, 0);
+    char body[256], said[4096] = "";
+    int length = snprintf(body, sizeof body, "{\"Name\":\"%s\"}", name);
+    if (connect(line, (struct sockaddr *)&at, sizeof at)) return 7;
+    dprintf(line, "POST /volumes/create HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
+        "Content-Length: %d\r\n\r\n%s", length, body);
+    return read(line, said, sizeof said - 1) > 0 && strstr(said, " 201 ") ? 0 : 8;
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "exit";
     int number = count > 2 ? atoi(words[2]) : 0;
@@ -45,11 +59,15 @@ int main(int count, char **words) {
     if (!strcmp(how, "child")) { if (!fork()) raise(number); sleep(1); wait(0); return 0; }
     if (!strcmp(how, "until")) while (access(words[2], F_OK)) usleep(10000);
     if (!strcmp(how, "user")) return getuid() == number ? 0 : 5;
+    if (!strcmp(how, "volume")) return volume(words[2]);
     if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
     if (!strcmp(how, "image")) return access("/broken", F_OK) ? 0 : 4;
     return how[0] == 'u' ? 0 : number;
 }
 "#;
+
+/// Tests may be threads of one process.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Images that are made for a test, and go with it.
 struct Images {
@@ -75,7 +93,8 @@ impl Images {
         sandbox.write("program.c", PROGRAM);
         sandbox.write("broken", "");
         run(sandbox.any("cc", &["-static", "-w", "-o", "program", "program.c"]));
-        let name = format!("provoke-test-{}", std::process::id());
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("provoke-test-{}-{made}", std::process::id());
         for (tag, files) in [("good", &["program"][..]), ("bad", &["program", "broken"])] {
             run(sandbox.any("tar", &[&["-cf", "image.tar"], files].concat()));
             let image = format!("{name}:{tag}");
@@ -417,6 +436,181 @@ fn what_a_trial_asks_of_the_engine_itself_is_no_leak_and_stays() {
     let (report, said) = images.sandbox.report(&all);
     assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{said}");
     assert_eq!(images.left(), "");
+}
+
+impl Images {
+    /// Returns what of the engine's is named after these images, or made of them.
+    fn objects(&self) -> String {
+        let named = format!("name={}", self.name);
+        let list = |what: &str| {
+            let mut list = Command::new("docker");
+            list.args([what, "ls", "-q", "--filter", &named]);
+            String::from_utf8(list.output().unwrap().stdout).unwrap()
+        };
+        [self.left(), list("volume"), list("network")].concat()
+    }
+
+    /// Returns what trials of this line left in the engine, trial by trial, and the report.
+    fn left_by(&self, options: &[&str], line: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
+        let line = line.replace("IMAGE", &format!("{}:good", self.name));
+        let line = line.replace("NAME", &self.name);
+        let all = [
+            "--capture",
+            "off",
+            "--watch-engine",
+            "--leak-grace",
+            "100ms",
+        ];
+        let all = [&all, options, &["--shell", &line][..]].concat();
+        let (report, said) = self.sandbox.report(&all);
+        assert_eq!(self.objects(), "", "nothing is left: {said}");
+        let objects = self.sandbox.events().into_iter().filter_map(|event| {
+            let objects = event.pointer("/trial_finished/seen/residue/objects");
+            objects.cloned()
+        });
+        (report["variants"][0].clone(), objects.collect())
+    }
+}
+
+#[test]
+fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
+    let Some(images) = Images::new() else { return };
+    // Of four trials side by side one forgets what all of them make.
+    let line = "set -e
+        name=NAME-$PROVOKE_TRIAL
+        docker network create $name
+        docker volume create $name-data
+        docker run -d --name $name --network $name -v $name-more:/more IMAGE /program sleep 600
+        test $PROVOKE_TRIAL != 3 || exit 0
+        docker rm -f $name
+        docker volume rm $name-data $name-more
+        docker network rm $name";
+    let (variant, objects) = images.left_by(&["-n", "4", "-j", "2"], line);
+    assert_eq!(variant["outcomes"], json!({"pass": 3, "leak": 1}));
+    assert_eq!(variant["failing_trials"], json!([3]));
+    assert_eq!(variant["leaked_objects"], 4);
+    let image = format!("{}:good", images.name);
+    let name = format!("{}-3", images.name);
+    assert_eq!(
+        objects,
+        [json!([
+            {"sort": "container", "name": name, "image": image, "status": "running"},
+            {"sort": "volume", "name": format!("{name}-data")},
+            {"sort": "network", "name": name},
+            {"sort": "volume", "name": format!("{name}-more")},
+        ])]
+    );
+    let title = variant["signatures"][0]["title"].as_str().unwrap();
+    let expected = format!("leak: container of {image}, network");
+    assert!(title.starts_with(&expected), "{title}");
+    let said = images.sandbox.provoke(&["explain", "last#3"]);
+    let expected = format!("container of {image} ({name}), running");
+    assert!(said.stdout.contains(&expected), "{said}");
+}
+
+#[test]
+fn a_volume_without_a_name_may_outlive_its_container() {
+    let Some(images) = Images::new() else { return };
+    let line = "docker rm $(docker create -v /data IMAGE /program)";
+    let (variant, objects) = images.left_by(&["-n", "1"], line);
+    assert_eq!(variant["outcomes"], json!({"pass": 0, "leak": 1}));
+    assert_eq!(objects[0][0]["sort"], "volume");
+    let title = &variant["signatures"][0]["title"];
+    assert_eq!(title, "leak: volume without a name");
+}
+
+#[test]
+fn what_is_there_already_is_nobodys_leak() {
+    let Some(images) = Images::new() else { return };
+    let volume = format!("{}-before", images.name);
+    run(images.sandbox.any("docker", &["volume", "create", &volume]));
+    let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep";
+    let line = line.replace("NAME", &images.name);
+    let line = line.replace("IMAGE", &format!("{}:good", images.name));
+    let all = ["-n", "2", "--watch-engine", "--shell", &line];
+    let (report, said) = images.sandbox.report(&all);
+    // A volume that was not there could not be removed.
+    run(images.sandbox.any("docker", &["volume", "rm", &volume]));
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 2}),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
+    let Some(images) = Images::new() else { return };
+    let volume = format!("{}-{{trial}}", images.name);
+    let (outcomes, label) = images.outcomes(
+        &["--watch-engine", "--leak-grace", "100ms"],
+        &["volume", &volume],
+    );
+    assert_eq!((outcomes, label), (json!({"pass": 0, "leak": 2}), None));
+    assert_eq!(images.objects(), "");
+    // It is not let near the engine otherwise.
+    let (outcomes, _) = images.outcomes(&[], &["volume", &volume]);
+    assert_eq!(outcomes, json!({"pass": 0, "exit 7": 2}));
+}
+
+#[test]
+fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let name = images.name.clone();
+    let line = format!(
+        "docker volume create {name}; docker run -d -v /data {image} /program sleep 600; sleep 600"
+    );
+    let all = ["run", "-n", "1", "--watch-engine", "--shell", &line];
+    for signal in [Signal::INT, Signal::KILL] {
+        let running = images.sandbox.start(&all);
+        wait_until("a container", || !images.left().is_empty());
+        running.signal(signal);
+        wait_until("its end", || images.objects().is_empty());
+    }
+    let running = images.sandbox.start(&all);
+    wait_until("a container", || !images.left().is_empty());
+    let slots = running.children();
+    // What is stopped does not hear that provoke is gone.
+    for slot in &slots {
+        send(*slot, Signal::STOP);
+    }
+    running.signal(Signal::KILL);
+    for slot in slots {
+        send(slot, Signal::KILL);
+    }
+    drop(running);
+    assert!(!images.objects().is_empty(), "nobody is there to remove it");
+    let said = images
+        .sandbox
+        .provoke(&["run", "-n", "1", "--watch-engine", "--", "true"]);
+    let swept = "note: 2 containers, volumes or networks that earlier runs left were removed";
+    assert!(said.stderr.contains(swept), "{said}");
+    assert_eq!(images.objects(), "");
+}
+
+#[test]
+fn an_engine_that_is_not_there_cannot_be_watched() {
+    let sandbox = Sandbox::new();
+    let mut run = sandbox.command(&["run", "--watch-engine", "--", "true"]);
+    run.env("DOCKER_HOST", "unix:///nowhere");
+    let said = super::support::Said::from(run.output().unwrap());
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: there is no engine of containers to watch: nothing answers at `/nowhere`: No such file or directory (os error 2)
+
+    hint: start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH
+    [exit status: Some(125)]
+    ");
+    run.env("DOCKER_HOST", "tcp://127.0.0.1:1");
+    let said = super::support::Said::from(run.output().unwrap());
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: there is no engine of containers to watch: DOCKER_HOST names no socket
+
+    hint: start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH
+    [exit status: Some(125)]
+    ");
 }
 
 #[test]

@@ -133,6 +133,7 @@ impl Bench {
             grace: self.grace,
             settle: self.settle,
             leaks: Leaks::Fail,
+            door: None,
             patterns: Vec::new(),
         };
         let trial = Trial {

@@ -1,19 +1,19 @@
-//! Container engines, by their command line: what both of them understand alike.
+//! Container engines, by their command line: what both of them understand alike. [`daemon`] is the
+//! one of Docker, asked directly; [`service`] answers in its place for podman.
 
+pub mod daemon;
 pub mod service;
 
 use super::{process, spawn, tool};
+use daemon::Daemon;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// An engine that is busy still answers within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where the daemon of Docker listens, unless told.
-const SOCKET: &str = "/var/run/docker.sock";
 /// Processes between one in a container and who watches over it from outside.
 const DEPTH: usize = 64;
 /// Bytes of an answer.
@@ -24,9 +24,8 @@ const WORDS: usize = 1 << 20;
 pub struct Engine {
     program: PathBuf,
     podman: bool,
-    /// Where a daemon listens: to start a client for a question takes a tenth as long as a short
-    /// trial.
-    socket: Option<PathBuf>,
+    /// To start a client for a question takes a tenth as long as a short trial.
+    daemon: Option<Daemon>,
 }
 
 /// What an engine says of a container.
@@ -52,19 +51,18 @@ impl Engine {
         let path = std::env::var_os("PATH");
         let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
         let podman = name == "podman";
-        let usual = !podman && std::env::var_os("DOCKER_HOST").is_none();
         Some(Self {
             podman,
             program,
-            socket: usual.then(|| SOCKET.into()),
+            daemon: Daemon::usual().filter(|_| !podman),
         })
     }
 
-    /// Has it asked at this socket, where there is one.
+    /// Has its service asked, where it listens at this socket.
     #[must_use]
     pub fn at(self, socket: Option<&Path>) -> Self {
-        let socket = socket.map(Path::to_owned).or(self.socket);
-        Self { socket, ..self }
+        let daemon = socket.map(Daemon::at).or(self.daemon);
+        Self { daemon, ..self }
     }
 
     fn ask(&self, words: &[&str]) -> io::Result<String> {
@@ -74,10 +72,10 @@ impl Engine {
 
     /// Returns the state of a container; nothing where there is none of this name, or no answer.
     pub fn state(&self, name: &str) -> Option<State> {
-        let said = self.daemon("GET", &format!("/containers/{name}/json"));
-        let said = said.ok().filter(|(status, _)| *status == 200);
-        said.and_then(|(_, body)| told(&body))
-            .or_else(|| self.state_by_client(name))
+        // One that a context of the client names may know what this one does not.
+        let daemon = self.daemon.as_ref();
+        let said = daemon.and_then(|daemon| daemon.state(name));
+        said.or_else(|| self.state_by_client(name))
     }
 
     fn state_by_client(&self, name: &str) -> Option<State> {
@@ -88,31 +86,12 @@ impl Engine {
 
     /// Kills a container if need be, and removes it with the volumes that have no name.
     pub fn remove_one(&self, name: &str) -> bool {
-        if self.podman {
+        let daemon = self.daemon.as_ref();
+        if let Some(daemon) = daemon.filter(|_| self.podman) {
             // Its service would ask politely first, and wait.
-            let _ = self.daemon("POST", &format!("/containers/{name}/kill"));
+            let _ = daemon.ask("POST", &format!("/containers/{name}/kill"));
         }
-        let asked = self.daemon("DELETE", &format!("/containers/{name}?force=1&v=1"));
-        asked.is_ok_and(|(status, _)| status == 204) || self.remove(&[name])
-    }
-
-    /// Asks the daemon itself. One that a context of the client names may not know the container, or
-    /// it is asked by its client. Returns the status and the answer.
-    fn daemon(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let mut line = UnixStream::connect(socket)?;
-        line.set_read_timeout(Some(PATIENCE))?;
-        // By this version an answer is not cut into pieces, and ends with the connection.
-        let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
-        line.write_all(wanted.as_bytes())?;
-        let mut said = Vec::new();
-        line.take(WORDS as u64).read_to_end(&mut said)?;
-        let head = said.windows(4).position(|four| four == b"\r\n\r\n");
-        let head = head.ok_or(io::ErrorKind::InvalidData)?;
-        let status = String::from_utf8_lossy(&said[..head]);
-        let status = status.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let status = status.ok_or(io::ErrorKind::InvalidData)?;
-        Ok((status, said.split_off(head + 4)))
+        daemon.is_some_and(|daemon| daemon.remove_container(name)) || self.remove(&[name])
     }
 
     /// Kills containers if need be, and removes them with the volumes that have no name.
@@ -230,21 +209,6 @@ fn parse(said: &str) -> Option<State> {
     })
 }
 
-/// Reads what the daemon says of a container.
-fn told(body: &[u8]) -> Option<State> {
-    let all: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let state = &all["State"];
-    let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
-    Some(State {
-        id: all["Id"].as_str()?.to_owned(),
-        status: state["Status"].as_str()?.to_owned(),
-        code: number("ExitCode")?,
-        oom: state["OOMKilled"].as_bool()?,
-        pid: number("Pid").filter(|pid| *pid > 0),
-        error: state["Error"].as_str().unwrap_or_default().to_owned(),
-    })
-}
-
 /// Returns the number of the container that a process is in.
 pub fn container_of(pid: i32) -> Option<String> {
     let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
@@ -323,8 +287,10 @@ mod tests {
     #[test]
     fn the_daemon_says_the_same() {
         let body = r#"{"Id":"4f","State":{"Status":"exited","ExitCode":137,"OOMKilled":true,"Pid":0,"Error":""},"Name":"/x"}"#;
-        assert_eq!(told(body.as_bytes()), parse("4f exited 137 true 0 \n"));
-        assert_eq!(told(b"{\"message\":\"No such container: x\"}"), None);
+        let said = daemon::state(&serde_json::from_str(body).unwrap());
+        assert_eq!(said, parse("4f exited 137 true 0 \n"));
+        let none = serde_json::json!({ "message": "No such container: x" });
+        assert_eq!(daemon::state(&none), None);
     }
 
     #[test]

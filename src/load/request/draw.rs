@@ -1,0 +1,93 @@
+//! Which request is the next of a client: a hash of (seed, client, n), and of nothing else.
+
+use super::{Content, Requests};
+use crate::model::Pick;
+
+/// One request, as drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Choice {
+    pub(in super::super) kind: usize,
+    pub(in super::super) file: usize,
+    pub(in super::super) row: usize,
+    /// Its number among those of its client, and among all.
+    pub(in super::super) n: u64,
+    pub(in super::super) seq: u64,
+    pub(in super::super) rand: u64,
+}
+
+/// Draws the requests of a client.
+pub(in super::super) struct Draws {
+    key: u64,
+    client: u64,
+    /// How many there are.
+    clients: u64,
+    next: u64,
+    /// How many of each kind were drawn.
+    drawn: Vec<u64>,
+}
+
+impl Draws {
+    pub(in super::super) fn new(requests: &Requests, seed: u64, client: u32, clients: u32) -> Self {
+        Self {
+            key: key(seed, client),
+            client: u64::from(client),
+            clients: u64::from(clients.max(1)),
+            next: 0,
+            drawn: vec![0; requests.kinds.len()],
+        }
+    }
+
+    /// Draws the next request; none when files that are sent once were all sent.
+    pub(in super::super) fn next(&mut self, requests: &Requests) -> Option<Choice> {
+        let n = self.next;
+        self.next += 1;
+        let draw = draw(self.key, n);
+        let total = requests.weights.last().copied().unwrap_or(1);
+        let place = below(hash(draw ^ 1), total);
+        let kind = requests.weights.partition_point(|until| *until <= place);
+        // The clients share the files of a kind out among themselves, and need not ask each other.
+        let turn = self.client + self.drawn[kind] * self.clients;
+        self.drawn[kind] += 1;
+        let file = match &requests.kinds[kind].body {
+            Content::Files(files, Pick::Random) => below(hash(draw ^ 2), files.len() as u64),
+            Content::Files(files, Pick::Cycle) => turn % files.len() as u64,
+            Content::Files(files, Pick::Once) if turn >= files.len() as u64 => return None,
+            Content::Files(_, Pick::Once) => turn,
+            _ => 0,
+        };
+        Some(Choice {
+            kind,
+            file: index(file),
+            n,
+            seq: n * self.clients + self.client,
+            ..requests.row_and_rand(draw)
+        })
+    }
+}
+
+pub(in super::super) fn key(seed: u64, client: u32) -> u64 {
+    hash(seed ^ hash(u64::from(client) + 1))
+}
+
+pub(super) fn draw(key: u64, n: u64) -> u64 {
+    hash(key.wrapping_add(n.wrapping_mul(STEP)))
+}
+
+pub(super) fn index(index: u64) -> usize {
+    usize::try_from(index).unwrap_or(0)
+}
+
+/// The golden ratio, which `SplitMix64` steps by.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// `SplitMix64`'s step and finaliser.
+pub(in super::super) fn hash(x: u64) -> u64 {
+    let mut x = x.wrapping_add(STEP);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+pub(super) fn below(draw: u64, limit: u64) -> u64 {
+    u64::try_from((u128::from(draw) * u128::from(limit)) >> 64).unwrap_or(0)
+}

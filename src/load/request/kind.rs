@@ -1,0 +1,258 @@
+//! A kind of request, made ready from the plan.
+
+use super::super::check::Expected;
+use super::super::long::{Long, Source};
+use super::super::target::{self, Target};
+use super::super::{Error, Fill};
+use super::rows::Rows;
+use super::template::{Template, Where};
+use super::{Content, Kind, SHORT_BODY};
+use crate::model::{self, Body, Pick};
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// A longer file is not held in memory, but read when it is sent.
+const LONGEST_HELD: u64 = 16 << 20;
+
+/// The head of a request that is given as bytes is not longer.
+const LONGEST_HEAD: u64 = 1 << 20;
+
+/// Headers of a request that is given as bytes.
+const MOST_HEADERS: usize = 256;
+
+/// Files of one kind.
+const MOST_FILES: usize = 1 << 24;
+
+impl Kind {
+    pub(super) fn new(
+        plan: &model::RequestPlan,
+        target: &Target,
+        rows: &Rows,
+        fill: &Fill,
+        two: bool,
+    ) -> Result<Self, Error> {
+        if let Some(file) = &plan.raw {
+            return Self::raw(plan, &target::path(file, fill), fill, two);
+        }
+        let method = if plan.method.is_empty() {
+            "GET"
+        } else {
+            &plan.method
+        };
+        let wrong = |what: &str, text: &str| Error::Head {
+            kind: plan.name.clone(),
+            what: what.to_owned(),
+            text: text.to_owned(),
+        };
+        if !method.bytes().all(is_token) {
+            return Err(wrong("method", method));
+        }
+        let path = format!("{}{}", target.prefix, target::filled(&plan.path, fill));
+        if !path.starts_with('/') {
+            return Err(wrong("path", &plan.path));
+        }
+        let path = Template::new(&path, rows, Where::Path)?;
+        let mut headers = Vec::new();
+        for (name, value) in &plan.headers {
+            if name.is_empty() || !name.bytes().all(is_token) {
+                return Err(wrong("header", name));
+            }
+            let value = Template::new(value, rows, Where::Header)?;
+            if value.0.iter().any(|piece| piece.breaks_lines(rows)) {
+                return Err(wrong("header", name));
+            }
+            headers.push((name.clone(), value));
+        }
+        let has = |wanted: &str| {
+            let mut names = headers.iter();
+            names.any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+        };
+        let mut begin = Template::default();
+        begin.plain(method.as_bytes());
+        begin.plain(b" ");
+        begin.0.extend(path.0.iter().cloned());
+        begin.plain(b" HTTP/1.1\r\n");
+        if !has("host") {
+            begin.plain(format!("Host: {}\r\n", target.authority).as_bytes());
+        }
+        for (name, value) in &headers {
+            begin.plain(format!("{name}: ").as_bytes());
+            begin.0.extend(value.0.iter().cloned());
+            begin.plain(b"\r\n");
+        }
+        begin.join();
+        let body = Content::new(&plan.body, rows, fill)?;
+        let mut kind = Self {
+            head: method == "HEAD",
+            expected: Expected::new(&plan.expect, fill)?,
+            framed: has("content-length") || has("transfer-encoding"),
+            begin,
+            body,
+            fixed: None,
+            fixed_two: OnceLock::new(),
+            raw: false,
+            behind: false,
+            method: method.to_owned(),
+            path,
+            headers,
+        };
+        let body: Option<&[u8]> = match &kind.body {
+            Content::None => Some(&[]),
+            Content::Files(files, Pick::Random | Pick::Cycle) => match files.as_slice() {
+                [Source::Held(body)] if body.len() <= SHORT_BODY => Some(body),
+                _ => None,
+            },
+            Content::Template(template) => template.as_plain(),
+            _ => None,
+        };
+        if let (Some(body), Some(begin)) = (body, kind.begin.as_plain()) {
+            let mut fixed = begin.to_vec();
+            kind.end_head(body.len(), &mut fixed);
+            fixed.extend_from_slice(body);
+            kind.fixed = Some(fixed);
+        }
+        Ok(kind)
+    }
+
+    /// Makes one of its bytes: they are looked into only for what must be known of them.
+    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill, two: bool) -> Result<Self, Error> {
+        let (bytes, rest) = read_head(path)?;
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut head = httparse::Request::new(&mut headers);
+        let Ok(httparse::Status::Complete(length)) = head.parse(&bytes) else {
+            return Err(Error::Raw(path.to_owned()));
+        };
+        let plain = |bytes: &[u8]| {
+            let mut made = Template::default();
+            made.plain(bytes);
+            made
+        };
+        let own = &bytes[length..];
+        let (body, behind) = match (&plan.body, rest) {
+            (Body::None, false) if own.is_empty() => (Content::None, false),
+            (Body::None, false) => {
+                let body = Source::Held(own.to_vec());
+                (Content::Files(vec![body], Pick::Cycle), false)
+            }
+            (Body::None, true) => {
+                let body = Long::open(path, length as u64).map_err(|error| unread(path, error))?;
+                (Content::Files(vec![Source::Long(body)], Pick::Cycle), true)
+            }
+            (body, _) if own.is_empty() => (Content::new(body, &Rows::default(), fill)?, true),
+            // Two bodies are none.
+            _ => return Err(Error::Raw(path.to_owned())),
+        };
+        if two && let Some(why) = only_in_one(head.headers, &body) {
+            return Err(Error::Framed(path.to_owned(), why));
+        }
+        let method = head.method.unwrap_or("GET").to_owned();
+        // Another HTTP says these in its own way.
+        let own = ["host", "connection", "transfer-encoding"];
+        let meant = |name: &str| !own.iter().any(|own| name.eq_ignore_ascii_case(own));
+        let headers = head.headers.iter().filter(|header| meant(header.name));
+        let headers = headers.map(|header| (header.name.to_owned(), plain(header.value)));
+        Ok(Self {
+            head: method == "HEAD",
+            expected: Expected::new(&plan.expect, fill)?,
+            begin: Template::default(),
+            framed: true,
+            body,
+            raw: true,
+            behind,
+            path: plain(head.path.unwrap_or("/").as_bytes()),
+            headers: headers.collect(),
+            method,
+            fixed: Some(if rest {
+                bytes[..length].to_vec()
+            } else {
+                bytes
+            }),
+            fixed_two: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn end_head(&self, length: usize, to: &mut Vec<u8>) {
+        use std::io::Write as _;
+        let bare =
+            matches!(self.body, Content::None) && !matches!(&self.method[..], "POST" | "PUT");
+        if !self.framed && !bare {
+            let _ = write!(to, "Content-Length: {length}\r\n"); // memory takes anything
+        }
+        to.extend_from_slice(b"\r\n");
+    }
+}
+
+impl Content {
+    fn new(body: &Body, rows: &Rows, fill: &Fill) -> Result<Self, Error> {
+        Ok(match body {
+            Body::None => Self::None,
+            Body::Text(text) => Self::Template(Template::new(text, rows, Where::Body)?),
+            Body::Column(name) => Self::Column(rows.column(name)?),
+            Body::Files { files, pick } => {
+                if files.is_empty() || files.len() > MOST_FILES {
+                    return Err(Error::Files(files.len()));
+                }
+                let read = files.iter().map(|file| source(&target::path(file, fill)));
+                Self::Files(read.collect::<Result<_, _>>()?, *pick)
+            }
+        })
+    }
+}
+
+/// Says why a request with these headers and so long a body has no form in HTTP/2.
+fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'static str> {
+    let named = |name: &str| {
+        let mut all = headers.iter();
+        all.find(|header| header.name.eq_ignore_ascii_case(name))
+    };
+    if named("transfer-encoding").is_some() {
+        return Some("its body comes in chunks, of which HTTP/2 has none");
+    }
+    let said = named("content-length")?;
+    let said = std::str::from_utf8(said.value).ok()?.trim().parse();
+    let as_said = match body {
+        Content::Files(files, _) => files.iter().all(|file| Ok(file.tail().length()) == said),
+        _ => said == Ok(0),
+    };
+    (!as_said).then_some("its body is not as long as its Content-Length says")
+}
+
+fn unread(path: &Path, error: std::io::Error) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// Reads a body, unless it is too long for that.
+fn source(path: &Path) -> Result<Source, Error> {
+    let read = || {
+        if fs::metadata(path)?.len() > LONGEST_HELD {
+            return Long::open(path, 0).map(Source::Long);
+        }
+        fs::read(path).map(Source::Held)
+    };
+    read().map_err(|error| unread(path, error))
+}
+
+/// Reads a request that is given as bytes: all of it, or of a long one its beginning. Says whether
+/// there is more.
+fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
+    let read = || {
+        if fs::metadata(path)?.len() <= LONGEST_HELD {
+            return Ok((fs::read(path)?, false));
+        }
+        let mut bytes = Vec::new();
+        let file = fs::File::open(path)?;
+        file.take(LONGEST_HEAD).read_to_end(&mut bytes)?;
+        Ok((bytes, true))
+    };
+    read().map_err(|error| unread(path, error))
+}
+
+/// What may stand in a method or the name of a header.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

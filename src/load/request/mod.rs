@@ -1,0 +1,239 @@
+//! What is sent: the plan, made ready once for each life.
+//!
+//! `kind` makes the kinds of requests, `template` what is filled in anew each time from `rows`,
+//! and `draw` says which is the next of a client. Any of them can be made again to the byte.
+
+mod draw;
+mod kind;
+mod rows;
+mod template;
+
+pub(super) use draw::{Choice, Draws, hash};
+
+use super::check::Expected;
+use super::http2;
+use super::long::{Sent, Source, Tail};
+use super::target::{self, Target};
+use super::{Error, Fill};
+use crate::model::{self, Http, Pick};
+use draw::{below, draw, index, key};
+use hyper::header::{HeaderName, HeaderValue};
+use rows::Rows;
+use std::sync::OnceLock;
+use template::Template;
+
+/// A body up to this size is put behind its head, and both are written as one.
+const SHORT_BODY: usize = 16 * 1024;
+/// Kinds of requests.
+const MOST_KINDS: usize = 1 << 8;
+
+/// Everything that may be sent.
+pub(super) struct Requests {
+    pub(super) kinds: Vec<Kind>,
+    /// Of weights, up to and with each kind.
+    weights: Vec<u64>,
+    rows: Rows,
+}
+
+/// A kind of request.
+pub(super) struct Kind {
+    /// Its answer has no body.
+    pub(super) head: bool,
+    pub(super) expected: Expected,
+    /// What comes before the length of the body.
+    begin: Template,
+    /// The plan itself says how long the body is, or how it is coded.
+    framed: bool,
+    body: Content,
+    /// The whole request, where each is the same.
+    fixed: Option<Vec<u8>>,
+    /// The same in HTTP/2's form, once it was needed.
+    fixed_two: OnceLock<hyper::Request<Sent>>,
+    /// It was given as bytes, to which nothing is added.
+    raw: bool,
+    /// And its body stands behind them, by itself.
+    behind: bool,
+    // For HTTP/2, which has its own way to put it.
+    pub(super) method: String,
+    path: Template,
+    headers: Vec<(String, Template)>,
+}
+
+enum Content {
+    None,
+    Template(Template),
+    Files(Vec<Source>, Pick),
+    Column(usize),
+}
+
+impl Requests {
+    pub(super) fn new(load: &model::Load, target: &Target, fill: &Fill) -> Result<Self, Error> {
+        let rows = match &load.rows {
+            Some(path) => Rows::read(&target::path(path, fill))?,
+            None => Rows::default(),
+        };
+        if load.requests.is_empty() || load.requests.len() > MOST_KINDS {
+            return Err(Error::Kinds(load.requests.len()));
+        }
+        let kinds = load.requests.iter();
+        let two = load.target.http != Http::One;
+        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill, two));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let weights = load.requests.iter().scan(0, |sum, plan| {
+            *sum += u64::from(plan.weight);
+            Some(*sum)
+        });
+        let weights: Vec<u64> = weights.collect();
+        if weights.last() == Some(&0) {
+            return Err(Error::Weights);
+        }
+        Ok(Self {
+            kinds,
+            weights,
+            rows,
+        })
+    }
+
+    /// Puts a request into bytes: those that are written first, and a body that is large.
+    pub(super) fn wire<'a>(
+        &'a self,
+        choice: &Choice,
+        last: bool,
+        buffer: &'a mut Vec<u8>,
+    ) -> (&'a [u8], Tail<'a>) {
+        const NOTHING: Tail<'_> = Tail::Held(&[]);
+        let kind = &self.kinds[choice.kind];
+        if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
+            let tail = match &kind.body {
+                Content::Files(files, _) if kind.behind => files[choice.file].tail(),
+                _ => NOTHING,
+            };
+            return (fixed, tail);
+        }
+        buffer.clear();
+        kind.begin.put(choice, &self.rows, buffer);
+        if last {
+            buffer.extend_from_slice(b"Connection: close\r\n");
+        }
+        let body = match &kind.body {
+            Content::None => NOTHING,
+            Content::Files(files, _) => files[choice.file].tail(),
+            Content::Column(column) => Tail::Held(self.rows.cell(choice.row, *column)),
+            Content::Template(template) => {
+                let at = buffer.len();
+                template.put(choice, &self.rows, buffer);
+                let length = buffer.len() - at;
+                // The length stands before it, and is known after it.
+                let mut middle = Vec::new();
+                kind.end_head(length, &mut middle);
+                buffer.splice(at..at, middle);
+                return (buffer, NOTHING);
+            }
+        };
+        kind.end_head(body.length(), buffer);
+        match body {
+            Tail::Held(body) if body.len() <= SHORT_BODY => {
+                buffer.extend_from_slice(body);
+                (buffer, NOTHING)
+            }
+            _ => (buffer, body),
+        }
+    }
+
+    /// Returns how many bytes of a request are held.
+    pub(super) fn held(&self, choice: &Choice) -> usize {
+        let mut buffer = Vec::new();
+        let (head, body) = self.wire(choice, false, &mut buffer);
+        match body {
+            Tail::Held(body) => head.len() + body.len(),
+            Tail::Long(_) => head.len(),
+        }
+    }
+
+    /// Returns the body of a request.
+    pub(super) fn body(&self, choice: &Choice) -> Source {
+        Source::Held(match &self.kinds[choice.kind].body {
+            Content::None => Vec::new(),
+            Content::Files(files, _) => return files[choice.file].clone(),
+            Content::Column(column) => self.rows.cell(choice.row, *column).to_vec(),
+            Content::Template(template) => {
+                let mut body = Vec::new();
+                template.put(choice, &self.rows, &mut body);
+                body
+            }
+        })
+    }
+
+    /// Puts a request into HTTP/2's own form.
+    pub(super) fn two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+        let kind = &self.kinds[choice.kind];
+        match kind.fixed {
+            Some(_) => kind
+                .fixed_two
+                .get_or_init(|| self.put_two(target, choice))
+                .clone(),
+            None => self.put_two(target, choice),
+        }
+    }
+
+    fn put_two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+        let kind = &self.kinds[choice.kind];
+        let filled = |template: &Template| {
+            let mut text = Vec::new();
+            template.put(choice, &self.rows, &mut text);
+            text
+        };
+        let path = filled(&kind.path);
+        let mut request = http2::plain(target, &String::from_utf8_lossy(&path));
+        if let Ok(method) = kind.method.parse() {
+            *request.method_mut() = method;
+        }
+        for (name, value) in &kind.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_bytes(&filled(value));
+            if let (Ok(name), Ok(value)) = (name, value)
+                && !http2::means_a_connection(&name)
+            {
+                request.headers_mut().append(name, value);
+            }
+        }
+        *request.body_mut() = Sent::from(self.body(choice));
+        request
+    }
+
+    fn row_and_rand(&self, draw: u64) -> Choice {
+        let rows = self.rows.count() as u64;
+        Choice {
+            row: index(below(hash(draw ^ 3), rows.max(1))),
+            rand: hash(draw ^ 4) >> 11, // a whole number in any language's JSON
+            ..Choice::default()
+        }
+    }
+
+    /// Draws again what was sent once, of which kind and file are known.
+    pub(super) fn again(&self, seed: u64, clients: u32, client: u32, choice: Choice) -> Choice {
+        Choice {
+            seq: choice.n * u64::from(clients.max(1)) + u64::from(client),
+            kind: choice.kind,
+            file: choice.file,
+            n: choice.n,
+            ..self.row_and_rand(draw(key(seed, client), choice.n))
+        }
+    }
+
+    /// Returns a request of the first kind that is sent at all.
+    pub(super) fn first(&self) -> Choice {
+        Choice {
+            kind: self.weights.partition_point(|until| *until == 0),
+            ..Choice::default()
+        }
+    }
+
+    /// Are there rows at all?
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows.count() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The rows of a CSV file, from which requests are filled in.
+
+use super::super::Error;
+use std::path::Path;
+
+/// The rows of a CSV file.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) columns: Vec<String>,
+    cells: Vec<Vec<u8>>,
+}
+
+impl Rows {
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        let failed = |error| Error::Rows {
+            path: path.to_owned(),
+            error,
+        };
+        let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+        let columns = reader.byte_headers().map_err(failed)?.iter();
+        let columns: Vec<String> = columns
+            .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
+            .collect();
+        // Which of them would be meant? Columns without a name are never meant.
+        let mut names: Vec<&String> = columns.iter().filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Twice {
+                path: path.to_owned(),
+                name: pair[0].clone(),
+            });
+        }
+        let mut cells = Vec::new();
+        for row in reader.byte_records() {
+            let row = row.map_err(failed)?;
+            cells.extend(row.iter().map(<[u8]>::to_vec));
+            cells.extend(row.iter().map(escaped));
+        }
+        if cells.is_empty() {
+            return Err(Error::NoRows(path.to_owned()));
+        }
+        Ok(Self { columns, cells })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.cells.len() / (2 * self.columns.len()).max(1)
+    }
+
+    pub(super) fn column(&self, name: &str) -> Result<usize, Error> {
+        let found = self.columns.iter().position(|column| column == name);
+        found.ok_or_else(|| Error::Column {
+            name: name.to_owned(),
+            known: self.columns.clone(),
+        })
+    }
+
+    /// Returns a cell; behind the columns are the same again for paths.
+    pub(super) fn cell(&self, row: usize, column: usize) -> &[u8] {
+        &self.cells[row * 2 * self.columns.len() + column]
+    }
+}
+
+/// Escapes what may not stand in the path of a request.
+pub(super) fn escaped(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut out = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'!'..=b'~' if !b"\"<>\\^`{|}#".contains(byte) => out.push(*byte),
+            byte => drop(write!(out, "%{byte:02X}")), // memory takes anything
+        }
+    }
+    out
+}

@@ -1,0 +1,143 @@
+//! Text with places that are filled in anew for each request.
+
+use super::super::Error;
+use super::draw::Choice;
+use super::rows::{Rows, escaped};
+use std::ops::Range;
+
+/// Text with places that are filled in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Template(pub(super) Vec<Piece>);
+
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    Plain(Vec<u8>),
+    Column(usize),
+    Seq,
+    Rand,
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    Path,
+    Header,
+    Body,
+}
+
+impl Template {
+    pub(super) fn new(text: &str, rows: &Rows, place: Where) -> Result<Self, Error> {
+        let mut made = Self::default();
+        let escape = |bytes: &[u8]| match place {
+            Where::Path => escaped(bytes),
+            _ => bytes.to_vec(),
+        };
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            made.plain(&escape(&rest.as_bytes()[..at]));
+            rest = &rest[at..];
+            let (mark, length) = match mark(rest) {
+                Some(Mark::Seq) => (Piece::Seq, "{seq}".len()),
+                Some(Mark::Rand) => (Piece::Rand, "{rand}".len()),
+                Some(Mark::Row(name)) => (
+                    Piece::Column(rows.column(&rest[name.clone()])?),
+                    name.end + 1,
+                ),
+                Some(Mark::Env(name)) => {
+                    let value = std::env::var_os(&rest[name.clone()])
+                        .ok_or_else(|| Error::Environment(rest[name.clone()].to_owned()))?;
+                    let value = value.as_encoded_bytes();
+                    (Piece::Plain(escape(value)), name.end + 1)
+                }
+                // Other braces are nothing special: there are many of them in JSON.
+                None => (Piece::Plain(escape(b"{")), 1),
+            };
+            made.0.push(mark);
+            rest = &rest[length..];
+        }
+        made.plain(&escape(rest.as_bytes()));
+        if place == Where::Path {
+            // What a column holds is escaped once, too, in a column of its own.
+            for piece in &mut made.0 {
+                if let Piece::Column(column) = piece {
+                    *column += rows.columns.len();
+                }
+            }
+        }
+        made.join();
+        Ok(made)
+    }
+
+    pub(super) fn plain(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.0.push(Piece::Plain(bytes.to_vec()));
+        }
+    }
+
+    /// Makes one of plain pieces next to each other.
+    pub(super) fn join(&mut self) {
+        let pieces = std::mem::take(&mut self.0);
+        for piece in pieces {
+            match (self.0.last_mut(), piece) {
+                (Some(Piece::Plain(before)), Piece::Plain(more)) => before.extend(more),
+                (_, piece) => self.0.push(piece),
+            }
+        }
+    }
+
+    pub(super) fn as_plain(&self) -> Option<&[u8]> {
+        match &self.0[..] {
+            [] => Some(&[]),
+            [Piece::Plain(bytes)] => Some(bytes),
+            _ => None,
+        }
+    }
+
+    pub(super) fn put(&self, choice: &Choice, rows: &Rows, to: &mut Vec<u8>) {
+        use std::io::Write as _;
+        for piece in &self.0 {
+            // Memory takes anything.
+            match piece {
+                Piece::Plain(bytes) => to.extend_from_slice(bytes),
+                Piece::Column(column) => to.extend_from_slice(rows.cell(choice.row, *column)),
+                Piece::Seq => drop(write!(to, "{}", choice.seq)),
+                Piece::Rand => drop(write!(to, "{}", choice.rand)),
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// May it hold what would end the line of a header?
+    pub(super) fn breaks_lines(&self, rows: &Rows) -> bool {
+        let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+        match self {
+            Self::Plain(bytes) => breaks(bytes),
+            Self::Column(column) => (0..rows.count()).any(|row| breaks(rows.cell(row, *column))),
+            Self::Seq | Self::Rand => false,
+        }
+    }
+}
+
+/// What stands in braces, and where its name is.
+enum Mark {
+    Seq,
+    Rand,
+    Row(Range<usize>),
+    Env(Range<usize>),
+}
+
+fn mark(text: &str) -> Option<Mark> {
+    if text.starts_with("{seq}") {
+        return Some(Mark::Seq);
+    }
+    if text.starts_with("{rand}") {
+        return Some(Mark::Rand);
+    }
+    let end = text.find('}')?;
+    if text.starts_with("{row.") {
+        return Some(Mark::Row("{row.".len()..end));
+    }
+    let env = text.starts_with("{env.");
+    env.then(|| Mark::Env("{env.".len()..end))
+}

@@ -1,0 +1,147 @@
+//! What parts those that fail from those that do not, in words.
+
+use super::words;
+use crate::stats;
+use crate::survey::Parting;
+use std::collections::BTreeSet;
+
+/// A line about facts that part in the same way.
+pub struct Line<'a> {
+    /// What it says.
+    pub text: String,
+    /// Why it may matter, where that can be said.
+    pub note: Option<&'a str>,
+}
+
+/// Returns a line for all facts that one line can say, each with so many names, or values, at most.
+pub fn lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
+    let alike = by.chunk_by(is_told_with);
+    let line = |alike: &'_ [Parting]| {
+        let names = alike.iter().map(|one| words::sanitize(&one.name));
+        let names = some(names.collect(), most, " ", " and ");
+        let verb = if alike.len() == 1 { "is" } else { "are" };
+        let (title, so) = (alike[0].group.title(), so(&alike[0], most));
+        format!("{title}: {names} {verb} {so}")
+    };
+    alike
+        .map(|alike| Line {
+            text: line(alike),
+            note: alike[0].note.as_deref(),
+        })
+        .collect()
+}
+
+/// Returns how often chance alone gives a fact that so many have to just those that fail.
+pub fn chance(failing: u64, others: u64) -> f64 {
+    stats::fisher(failing, failing, 0, others).greater
+}
+
+/// Says what the partings are worth: so many of these failed.
+pub fn odds(what: &str, failing: u64, others: u64) -> String {
+    let some = words::plural(failing, what);
+    let given = match failing {
+        1 => format!("{some} has to just that one"),
+        _ => format!("{some} have to just those"),
+    };
+    format!(
+        "{failing} of {} failed; chance alone gives a fact that {given} in {} % of cases",
+        words::plural(failing + others, what),
+        words::percent(chance(failing, others)),
+    )
+}
+
+/// True where one line says both.
+fn is_told_with(a: &Parting, b: &Parting) -> bool {
+    a.group == b.group && a.failing == b.failing && a.others == b.others && a.note == b.note
+}
+
+/// Says what it was where it failed, and what elsewhere.
+fn so(one: &Parting, most: usize) -> String {
+    let nothing = BTreeSet::from([None]);
+    let there = BTreeSet::from([Some("there".to_owned())]);
+    match (&one.failing, &one.others) {
+        (failing, others) if *failing == nothing && *others == there => "absent".to_owned(),
+        (failing, others) if *failing == there && *others == nothing => "there".to_owned(),
+        (failing, others) => {
+            format!(
+                "{}; elsewhere {}",
+                listed(failing, most),
+                listed(others, most)
+            )
+        }
+    }
+}
+
+fn listed(values: &BTreeSet<Option<String>>, most: usize) -> String {
+    let values = values.iter().map(|value| match value {
+        None => "absent".to_owned(),
+        Some(value) if value.is_empty() => "empty".to_owned(),
+        Some(value) => words::sanitize(value),
+    });
+    some(values.collect(), most, " or ", " or ")
+}
+
+/// Joins so many of them, and says how many more there are.
+fn some(mut all: Vec<String>, most: usize, between: &str, last: &str) -> String {
+    let rest = all.len().saturating_sub(most);
+    all.truncate(most);
+    let all = all.join(between);
+    match rest {
+        0 => all,
+        rest => format!("{all}{last}{rest} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::Group;
+
+    fn parting(
+        group: Group,
+        name: &str,
+        failing: &[Option<&str>],
+        others: &[Option<&str>],
+    ) -> Parting {
+        let values = |all: &[Option<&str>]| all.iter().map(|one| one.map(str::to_owned)).collect();
+        Parting {
+            group,
+            name: name.to_owned(),
+            failing: values(failing),
+            others: values(others),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_parts_alike_is_said_at_once() {
+        let flag = |name| parting(Group::Processor, name, &[None], &[Some("there")]);
+        let others = [Some("2.0"), Some("2.1"), Some("2.2")];
+        let by = [
+            parting(Group::Package, "python.numpy", &[Some("1.0")], &others),
+            flag("avx2"),
+            flag("bmi1"),
+            flag("fma"),
+        ];
+        let said =
+            |most| -> Vec<String> { lines(&by, most).into_iter().map(|line| line.text).collect() };
+        let expected = [
+            "packages: python.numpy is 1.0; elsewhere 2.0 or 2.1 or 2.2",
+            "processor: avx2 bmi1 fma are absent",
+        ];
+        assert_eq!(said(3), expected);
+        let expected = [
+            "packages: python.numpy is 1.0; elsewhere 2.0 or 2.1 or 1 more",
+            "processor: avx2 bmi1 and 1 more are absent",
+        ];
+        assert_eq!(said(2), expected);
+    }
+
+    #[test]
+    fn what_parts_two_is_chance_in_half_of_all_cases() {
+        assert_eq!(
+            odds("variant", 1, 1),
+            "1 of 2 variants failed; chance alone gives a fact that 1 variant has to just that one in 50 % of cases"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! What a trial leaves behind in an engine of containers: found by its label, said, removed.
+
+use super::Slot;
+use super::wire::{Recipe, Reply};
+use crate::model::{ObjectSeen, ObjectSort, Observation, Trial};
+use crate::sys::engine::daemon::{self, Daemon, Label, Object, Sort};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between two questions to the daemon.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Returns the socket by which a trial reaches the engine, where that is watched.
+pub(super) fn door(recipe: &Recipe, trial: &Trial) -> Option<PathBuf> {
+    let door = recipe.door.as_ref()?;
+    Some(daemon::door(door.folder.as_os_str(), trial.lane.0))
+}
+
+impl Slot {
+    /// Waits so long until nothing is left that the trial had made, says what is, and removes it.
+    pub(super) fn tidy_engine(
+        &mut self,
+        trial: &Trial,
+        recipe: &Recipe,
+        settle: Option<Duration>,
+        seen: &mut Observation,
+    ) {
+        let Some(door) = &recipe.door else { return };
+        let engine = Daemon::at(Path::new(door.engine.as_os_str()));
+        let unlabelled = daemon::unlabelled(door.folder.as_os_str(), trial.lane.0);
+        let labels = daemon::labels(&door.mark, Some(trial.id.0));
+        let left = || left(&engine, &labels, &unlabelled);
+        let until = Instant::now() + settle.unwrap_or_default();
+        let mut all = left();
+        while !all.is_empty() && Instant::now() < until {
+            if !self.rests(PAUSE) {
+                // It might have gone: nobody knows.
+                seen.interrupted = true;
+                break;
+            }
+            all = left();
+        }
+        if settle.is_some() && !seen.interrupted {
+            seen.residue.objects = all.iter().map(told).collect();
+        }
+        for object in &all {
+            if !engine.remove(object) {
+                let left = told(object);
+                let text = format!("{left} ({}) could not be removed", left.name);
+                self.control.send(&Reply::Complaint(text));
+            }
+        }
+        let _ = fs::remove_file(&unlabelled);
+    }
+
+    /// Removes what trials left that nobody waits for any more.
+    pub(super) fn close_doors(&self) {
+        let mut recipes = self.recipes.values();
+        let Some(door) = recipes.find_map(|(recipe, _)| recipe.door.as_ref()) else {
+            return;
+        };
+        let engine = Daemon::at(Path::new(door.engine.as_os_str()));
+        let labels = daemon::labels(&door.mark, None);
+        let files = fs::read_dir(door.folder.as_os_str()).into_iter().flatten();
+        let files = files.flatten().map(|entry| entry.path());
+        let files = files.filter(|file| file.extension().is_some_and(|name| name == "volumes"));
+        let volumes: Vec<Object> = files.flat_map(|file| volumes(&engine, &file)).collect();
+        for object in engine.labelled(&labels).iter().chain(&volumes) {
+            engine.remove(object);
+        }
+        // Only provoke itself could still use it.
+        let _ = fs::remove_dir_all(door.folder.as_os_str());
+    }
+}
+
+/// Returns what is left that carries these labels, and the volumes that no label tells.
+fn left(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<Object> {
+    let mut all = engine.labelled(labels);
+    all.extend(volumes(engine, unlabelled));
+    all
+}
+
+/// Returns those volumes that a file names and that are still there, each once.
+fn volumes(engine: &Daemon, file: &Path) -> Vec<Object> {
+    let names = fs::read_to_string(file).unwrap_or_default();
+    let names: BTreeSet<&str> = names.lines().collect();
+    names
+        .iter()
+        .filter_map(|name| engine.volume(name))
+        .collect()
+}
+
+fn told(object: &Object) -> ObjectSeen {
+    ObjectSeen {
+        sort: match object.sort {
+            Sort::Container => ObjectSort::Container,
+            Sort::Volume => ObjectSort::Volume,
+            Sort::Network => ObjectSort::Network,
+        },
+        name: object.name.clone(),
+        image: object.image.clone(),
+        status: object.status.clone(),
+    }
+}

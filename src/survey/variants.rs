@@ -1,0 +1,172 @@
+//! The facts in which the variants of one run differ, and what of it parts those that fail.
+//!
+//! What somebody varied on purpose is no discovery: not the variables, the folders, the images,
+//! the commands, and not which program it is where commands or files differ. What comes with
+//! that is: other libraries and packages, another build of the same command, another processor.
+
+use super::command::NOT_FOUND;
+use super::parting::{Facts, Parting, flags_apart, parted};
+use super::weight::{Group, group_of};
+use super::{ABSENT, MAINS, mains_of};
+use crate::model::{ActorPlan, Plan, Survey, VariantId, VariantPlan};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A fact in which variants differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Differing {
+    /// What it is about.
+    pub group: Group,
+    /// Its name.
+    pub name: String,
+    /// What it is in each variant, by the variant's name; null where there is no such thing. Of
+    /// flags, those that not all of them have.
+    pub values: BTreeMap<String, Option<String>>,
+}
+
+/// What is known of the processor that a variant sees.
+const FLAGS: &str = "cpu.flags";
+const MODEL: &str = "cpu.model";
+
+/// Returns the facts in which these variants differ, the most suspicious first.
+pub fn differing(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Differing> {
+    let mut all = facts(plan, survey, variants);
+    only_what_differs(&mut all);
+    let names = names(&all).into_iter().filter_map(|key| {
+        let value = |(id, facts): (&VariantId, &Facts)| {
+            (plan.variant(*id).name.clone(), facts.get(&key).cloned())
+        };
+        let values: BTreeMap<_, _> = variants.iter().zip(&all).map(value).collect();
+        let unlike: BTreeSet<&Option<String>> = values.values().collect();
+        (unlike.len() > 1).then(|| Differing {
+            group: key.0,
+            name: key.1.clone(),
+            values,
+        })
+    });
+    names.collect()
+}
+
+/// Returns what parts the variants that fail from those that do not, the most suspicious first.
+pub fn partings_of_variants(
+    plan: &Plan,
+    survey: &Survey,
+    variants: &[(VariantId, bool)],
+) -> Vec<Parting> {
+    let ids: Vec<VariantId> = variants.iter().map(|(id, _)| *id).collect();
+    let mut all: Vec<Facts> = facts(plan, survey, &ids)
+        .into_iter()
+        .map(flags_apart)
+        .collect();
+    for key in names(&all) {
+        let unlike: BTreeSet<Option<&String>> = all.iter().map(|facts| facts.get(&key)).collect();
+        // What each has for itself says only which it is, as does what a processor is called.
+        let is_its_own = unlike.len() == all.len() && all.len() > 2;
+        if is_its_own || key.1 == MODEL {
+            for facts in &mut all {
+                facts.remove(&key);
+            }
+        }
+    }
+    let failed = variants.iter().map(|(_, failed)| *failed);
+    parted(&all.into_iter().zip(failed).collect::<Vec<_>>())
+}
+
+fn names(all: &[Facts]) -> BTreeSet<(Group, String)> {
+    all.iter().flat_map(|facts| facts.keys().cloned()).collect()
+}
+
+/// Returns what is known of each of these variants, besides what was varied.
+fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
+    // What was not looked at is not as the first is.
+    if plan.variants.iter().flat_map(mains_of).count() > MAINS {
+        return vec![Facts::new(); variants.len()];
+    }
+    let chosen = || variants.iter().map(|id| plan.variant(*id));
+    let commands: BTreeSet<Vec<_>> = chosen()
+        .map(|variant| mains_of(variant).map(|(_, main)| &main.command).collect())
+        .collect();
+    let one_program = commands.len() < 2 && chosen().all(|variant| variant.edits.is_empty());
+    let mut all: Vec<Facts> = chosen()
+        .map(|variant| of_variant(variant, survey))
+        .collect();
+    // What is not known of one is not what it has not.
+    let flags = (Group::Processor, FLAGS.to_owned());
+    let all_answered = all.iter().all(|facts| facts.contains_key(&flags));
+    let all_found = all.iter().all(is_found);
+    for facts in &mut all {
+        facts.retain(|(group, name), _| match group {
+            Group::Program => one_program && name.rsplit('.').next() != Some("path"),
+            Group::Library | Group::Package => all_found,
+            Group::Processor => all_answered,
+            _ => false,
+        });
+    }
+    all
+}
+
+/// True where the program could be looked at: not in an image, and there before `setup`.
+fn is_found(facts: &Facts) -> bool {
+    let of = |name: &str| facts.get(&(Group::Program, name.to_owned()));
+    let is_there = |path: &String| !path.ends_with(NOT_FOUND);
+    of("program.path").is_some_and(is_there) && of("program.launched.path").is_none_or(is_there)
+}
+
+/// Returns what is known of the first main command of a variant.
+fn of_variant(variant: &VariantPlan, survey: &Survey) -> Facts {
+    let Some((name, main)) = mains_of(variant).next() else {
+        return Facts::new();
+    };
+    let facts = of_main(main, &name, survey).into_iter();
+    let facts = facts.map(|(name, value)| ((group_of(&name), name), value.to_owned()));
+    facts.collect()
+}
+
+/// Returns what is known of a main command under the names that the facts of the first have.
+fn of_main<'a>(main: &ActorPlan, name: &str, survey: &'a Survey) -> BTreeMap<String, &'a str> {
+    let mut facts: BTreeMap<String, &str> = BTreeMap::new();
+    for (key, value) in &survey.0 {
+        // Of the processor, only what was asked in the same way.
+        let shared = !key.contains('[') && group_of(key) != Group::Processor;
+        // What is in an image is not known.
+        if shared && main.container.is_none() {
+            facts.insert(key.clone(), value.as_str());
+        }
+    }
+    for (key, value) in &survey.0 {
+        if let Some(key) = unnamed(key, name) {
+            if value == ABSENT {
+                facts.remove(&key);
+            } else {
+                facts.insert(key, value);
+            }
+        }
+    }
+    facts
+}
+
+/// Returns `program.path` for `program[NAME].path`; nothing for a fact of another command.
+fn unnamed(key: &str, name: &str) -> Option<String> {
+    let (section, rest) = key.split_once('[')?;
+    let rest = rest.strip_prefix(name)?.strip_prefix(']')?;
+    (rest.is_empty() || rest.starts_with('.')).then(|| format!("{section}{rest}"))
+}
+
+/// Leaves of the flags of processors those that not all have.
+fn only_what_differs(all: &mut [Facts]) {
+    let key = (Group::Processor, FLAGS.to_owned());
+    let flags = |facts: &Facts| -> BTreeSet<String> {
+        let flags = facts.get(&key).map_or("", String::as_str);
+        flags.split_whitespace().map(str::to_owned).collect()
+    };
+    let sets: Vec<BTreeSet<String>> = all.iter().map(flags).collect();
+    let common = sets.iter().cloned().reduce(|a, b| &a & &b);
+    let common = common.unwrap_or_default();
+    for (facts, flags) in all.iter_mut().zip(sets) {
+        if facts.contains_key(&key) {
+            let own: Vec<String> = (&flags - &common).into_iter().collect();
+            facts.insert(key.clone(), own.join(" "));
+        }
+    }
+}

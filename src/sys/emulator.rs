@@ -1,0 +1,118 @@
+//! The words of a user-mode emulator's command: `qemu-x86_64 -cpu Haswell ./program argument`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Options whose value is the next word; the others stand alone.
+const WITH_VALUE: [&str; 19] = [
+    "0", "B", "D", "E", "L", "R", "U", "cpu", "d", "dfilter", "g", "p", "plugin", "r", "s", "seed",
+    "t", "tb-size", "trace",
+];
+
+/// A command that starts with an emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emulator<'a> {
+    /// The processors that it emulates, as its name ends: `x86_64`.
+    pub arch: &'a str,
+    /// The processor it was told to show, if it was.
+    pub model: Option<&'a OsStr>,
+    /// Its place among the words.
+    pub at: usize,
+    /// The place of the program that it runs.
+    pub program: usize,
+}
+
+impl<'a> Emulator<'a> {
+    /// Finds the first emulator among the words of a command that runs a program: it may stand
+    /// behind a wrapper.
+    pub fn among<T: AsRef<OsStr>>(words: &'a [T]) -> Option<Self> {
+        (0..words.len()).find_map(|at| Self::at(words, at))
+    }
+
+    fn at<T: AsRef<OsStr>>(words: &'a [T], begin: usize) -> Option<Self> {
+        let word = |at: usize| words.get(at).map(AsRef::as_ref);
+        let name = Path::new(word(begin)?).file_name()?.to_str()?;
+        let arch = name.strip_prefix("qemu-")?;
+        let arch = arch.strip_suffix("-static").unwrap_or(arch);
+        // That one runs machines, and no programs.
+        if arch.starts_with("system-") {
+            return None;
+        }
+        let (mut at, mut model) = (begin + 1, None);
+        while let Some(option) = word(at)?.as_bytes().strip_prefix(b"-") {
+            at += 1;
+            // `--cpu` is as good as `-cpu`; after `--` nothing is an option.
+            let option = option.strip_prefix(b"-").unwrap_or(option);
+            if option.is_empty() {
+                break;
+            }
+            if WITH_VALUE.iter().any(|known| known.as_bytes() == option) {
+                if option == b"cpu" {
+                    model = word(at);
+                }
+                at += 1;
+            }
+        }
+        word(at)?;
+        Some(Self {
+            arch,
+            model,
+            at: begin,
+            program: at,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the model that an emulator is told to show, and the program with its arguments.
+    fn apart(line: &str) -> Option<(Option<String>, String)> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let found = Emulator::among(&words)?;
+        let model = found.model.map(|model| model.to_str().unwrap().to_owned());
+        Some((model, words[found.program..].join(" ")))
+    }
+
+    #[test]
+    fn the_options_of_an_emulator_are_not_those_of_its_program() {
+        let told = |model: &str, rest: &str| Some((Some(model.to_owned()), rest.to_owned()));
+        for line in [
+            "qemu-x86_64 -cpu Haswell ./a -cpu x",
+            "/usr/bin/qemu-x86_64-static -cpu Haswell ./a -cpu x",
+            "qemu-x86_64 -L /root -E A=b -strace --cpu Haswell -0 name -- ./a -cpu x",
+            "qemu-x86_64 -cpu max -singlestep -cpu Haswell -seed 7 ./a -cpu x",
+        ] {
+            assert_eq!(apart(line), told("Haswell", "./a -cpu x"), "{line}");
+        }
+        let line = "env QEMU_LOG=page qemu-x86_64 -cpu Haswell ./a -cpu x";
+        assert_eq!(apart(line), told("Haswell", "./a -cpu x"));
+        let model = "Haswell,-avx2,+xop";
+        let line = format!("qemu-x86_64 -cpu {model} -L -cpu ./a");
+        assert_eq!(apart(&line), told(model, "./a"));
+    }
+
+    #[test]
+    fn an_emulator_may_be_told_no_model() {
+        let plain = Some((None, "./a -cpu x".to_owned()));
+        assert_eq!(apart("qemu-x86_64 ./a -cpu x"), plain);
+        assert_eq!(apart("qemu-aarch64 -g 1234 ./a -cpu x"), plain);
+    }
+
+    #[test]
+    fn what_runs_no_program_is_no_emulator() {
+        for line in [
+            "qemu-x86_64",
+            "qemu-x86_64 -cpu",
+            "qemu-x86_64 -cpu help",
+            "qemu-x86_64 -version",
+            "qemu-system-x86_64 -cpu Haswell disk",
+            "./a ./qemu-x86_64",
+            "",
+        ] {
+            assert_eq!(apart(line), None, "{line}");
+        }
+    }
+}

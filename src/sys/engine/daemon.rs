@@ -1,0 +1,277 @@
+//! The daemon of an engine, asked over its socket.
+
+use super::{State, is_gone};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where it listens, unless told.
+const SOCKET: &str = "/var/run/docker.sock";
+/// One that is busy still answers within this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of an answer.
+const MOST: u64 = 64 << 20;
+/// A label: its name and its value.
+pub type Label = (&'static str, String);
+
+/// A daemon that speaks the protocol of Docker.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    socket: PathBuf,
+}
+
+/// What a daemon keeps for its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// A container.
+    Container,
+    /// A volume.
+    Volume,
+    /// A network.
+    Network,
+}
+
+/// One thing that a daemon keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is.
+    pub sort: Sort,
+    /// By which the daemon knows it.
+    pub id: String,
+    /// As people call it.
+    pub name: String,
+    /// The image of a container.
+    pub image: String,
+    /// Of a container: `running`, `exited` ...
+    pub status: String,
+    /// Whose it is, see [`super::mark`].
+    mark: String,
+}
+
+impl Daemon {
+    /// Returns the one that clients without words ask.
+    pub fn usual() -> Option<Self> {
+        let socket = match std::env::var_os("DOCKER_HOST") {
+            None => PathBuf::from(SOCKET),
+            Some(named) => PathBuf::from(named.to_str()?.strip_prefix("unix://")?),
+        };
+        Some(Self::at(&socket))
+    }
+
+    /// Returns the one that listens at a socket.
+    pub fn at(socket: &Path) -> Self {
+        Self {
+            socket: socket.to_owned(),
+        }
+    }
+
+    /// Returns where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// True where it answers.
+    pub fn answers(&self) -> io::Result<bool> {
+        Ok(self.ask("GET", "/_ping")?.0 == 200)
+    }
+
+    /// Asks it. Returns the status and the answer.
+    pub fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        let mut line = UnixStream::connect(&self.socket)?;
+        line.set_read_timeout(Some(PATIENCE))?;
+        // By this version an answer is not cut into pieces, and ends with the connection.
+        let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
+        line.write_all(wanted.as_bytes())?;
+        let mut said = Vec::new();
+        line.take(MOST).read_to_end(&mut said)?;
+        let head = said.windows(4).position(|four| four == b"\r\n\r\n");
+        let head = head.ok_or(io::ErrorKind::InvalidData)?;
+        let status = String::from_utf8_lossy(&said[..head]);
+        let status = status.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((status, said.split_off(head + 4)))
+    }
+
+    fn told(&self, path: &str) -> Option<Value> {
+        let (status, body) = self.ask("GET", path).ok()?;
+        (status == 200).then(|| serde_json::from_slice(&body).ok())?
+    }
+
+    /// Returns the state of a container; nothing where there is none of this name, or no answer.
+    pub fn state(&self, name: &str) -> Option<State> {
+        state(&self.told(&format!("/containers/{name}/json"))?)
+    }
+
+    /// Kills a container if need be, and removes it with the volumes that have no name.
+    pub fn remove_container(&self, name: &str) -> bool {
+        let asked = self.ask("DELETE", &format!("/containers/{name}?force=1&v=1"));
+        asked.is_ok_and(|(status, _)| status == 204)
+    }
+
+    /// Returns the names of all volumes.
+    pub fn volumes(&self) -> Option<Vec<String>> {
+        let all = self.told("/volumes")?;
+        let names = all["Volumes"].as_array().into_iter().flatten();
+        Some(names.filter_map(|one| text(&one["Name"])).collect())
+    }
+
+    /// Returns the names of the volumes that a container uses.
+    pub fn volumes_of(&self, container: &str) -> Vec<String> {
+        let all = self.told(&format!("/containers/{container}/json"));
+        let mounts = all.as_ref().and_then(|all| all["Mounts"].as_array());
+        let volumes = mounts.into_iter().flatten();
+        let volumes = volumes.filter(|mount| mount["Type"] == "volume");
+        volumes.filter_map(|mount| text(&mount["Name"])).collect()
+    }
+
+    /// Returns what carries all of these labels, containers first: what is in use cannot go.
+    pub fn labelled(&self, labels: &[Label]) -> Vec<Object> {
+        let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
+        let labels: Vec<String> = labels.collect();
+        let filter = encoded(&json!({ "label": labels }).to_string());
+        let list = |path: String| self.told(&path).unwrap_or_default();
+        let containers = list(format!("/containers/json?all=1&filters={filter}"));
+        let volumes = list(format!("/volumes?filters={filter}"));
+        let networks = list(format!("/networks?filters={filter}"));
+        [
+            (Sort::Container, &containers),
+            (Sort::Volume, &volumes["Volumes"]),
+            (Sort::Network, &networks),
+        ]
+        .into_iter()
+        .flat_map(|(sort, all)| {
+            all.as_array()
+                .into_iter()
+                .flatten()
+                .map(move |one| (sort, one))
+        })
+        .filter_map(|(sort, one)| object(sort, one))
+        .collect()
+    }
+
+    /// Returns a volume by its name.
+    pub fn volume(&self, name: &str) -> Option<Object> {
+        object(
+            Sort::Volume,
+            &self.told(&format!("/volumes/{}", encoded(name)))?,
+        )
+    }
+
+    /// Kills it if need be, and removes it; true where it is gone.
+    pub fn remove(&self, object: &Object) -> bool {
+        let id = encoded(&object.id);
+        let path = match object.sort {
+            Sort::Container => format!("/containers/{id}?force=1&v=1"),
+            Sort::Volume => format!("/volumes/{id}?force=1"),
+            Sort::Network => format!("/networks/{id}"),
+        };
+        let asked = self.ask("DELETE", &path);
+        asked.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
+    }
+
+    /// Removes what trials of provokes made that are gone. Returns how much.
+    pub fn sweep(&self) -> usize {
+        let all = self.labelled(&[ours()]);
+        let orphans = all.iter().filter(|object| is_gone(&object.mark));
+        orphans.filter(|object| self.remove(object)).count()
+    }
+}
+
+/// Returns the labels by which what a trial made is known, or what all trials of a provoke did.
+pub fn labels(mark: &str, trial: Option<u64>) -> Vec<Label> {
+    let trial = trial.map(|trial| ("provoke.trial", trial.to_string()));
+    let all = [ours(), ("provoke.pid", mark.to_owned())];
+    all.into_iter().chain(trial).collect()
+}
+
+/// The label of everything that a provoke had made, or a trial that it watched.
+fn ours() -> Label {
+    ("provoke", "1".to_owned())
+}
+
+/// Returns the socket of a lane below a folder of them.
+pub fn door(folder: &OsStr, lane: u32) -> PathBuf {
+    Path::new(folder).join(format!("{lane}.sock"))
+}
+
+/// Returns the file beside the socket of a lane that names the volumes which no label tells.
+pub fn unlabelled(folder: &OsStr, lane: u32) -> PathBuf {
+    door(folder, lane).with_extension("volumes")
+}
+
+fn text(value: &Value) -> Option<String> {
+    Some(value.as_str()?.to_owned())
+}
+
+/// Reads what the daemon says of a container.
+pub(super) fn state(all: &Value) -> Option<State> {
+    let state = &all["State"];
+    let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
+    Some(State {
+        id: text(&all["Id"])?,
+        status: text(&state["Status"])?,
+        code: number("ExitCode")?,
+        oom: state["OOMKilled"].as_bool()?,
+        pid: number("Pid").filter(|pid| *pid > 0),
+        error: text(&state["Error"]).unwrap_or_default(),
+    })
+}
+
+fn object(sort: Sort, one: &Value) -> Option<Object> {
+    let name = match sort {
+        Sort::Container => text(&one["Names"][0])?,
+        Sort::Volume | Sort::Network => text(&one["Name"])?,
+    };
+    Some(Object {
+        sort,
+        id: text(&one["Id"]).unwrap_or_else(|| name.clone()),
+        name: name.trim_start_matches('/').to_owned(),
+        image: text(&one["Image"]).unwrap_or_default(),
+        status: text(&one["State"]).unwrap_or_default(),
+        mark: text(&one["Labels"]["provoke.pid"]).unwrap_or_default(),
+    })
+}
+
+/// Writes a text as it may stand in the path of a request.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let word = |byte: u8| match byte {
+        byte if plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_holds_what_a_path_may() {
+        assert_eq!(
+            encoded(r#"{"a":["b=1"]}"#),
+            "%7B%22a%22%3A%5B%22b%3D1%22%5D%7D"
+        );
+    }
+
+    #[test]
+    fn a_container_is_called_as_people_do() {
+        let one = json!({
+            "Id": "4f", "Names": ["/db"], "Image": "app:1", "State": "running",
+            "Labels": { "provoke.pid": "m" },
+        });
+        let seen = object(Sort::Container, &one).unwrap();
+        assert_eq!(
+            (&*seen.id, &*seen.name, &*seen.image, &*seen.mark),
+            ("4f", "db", "app:1", "m")
+        );
+        let volume = object(Sort::Volume, &json!({ "Name": "data", "Labels": null })).unwrap();
+        assert_eq!(
+            (&*volume.id, &*volume.name, &*volume.mark),
+            ("data", "data", "")
+        );
+    }
+}
