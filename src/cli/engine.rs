@@ -1,7 +1,7 @@
 //! Which container engine there is, and what it has.
 
 use super::error::CliError;
-use crate::model::{ActorPlan, Container, Plan};
+use crate::model::{ActorPlan, Container, Plan, Text};
 use crate::scenario::Refusal;
 use crate::sys::engine::Engine;
 use crate::sys::engine::daemon::Daemon;
@@ -10,6 +10,8 @@ use std::process::Command;
 
 /// Engines that are looked for, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];
+/// Options of a container that are limits of its control group.
+const LIMITS: [&str; 5] = ["cpus", "memory", "memory-swap", "cpuset-cpus", "pids-limit"];
 /// Images that an error names.
 const NAMED: usize = 12;
 
@@ -125,6 +127,23 @@ pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
 pub(super) fn containers(plan: &Plan) -> impl Iterator<Item = &Container> {
     let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
     actors.filter_map(|actor| actor.container.as_ref())
+}
+
+/// Says which limit of containers the engine will not heed: without root, podman sets none where
+/// there are only control groups of version 1, and a program that eats memory eats that of the
+/// machine.
+pub(super) fn unheeded(plan: &Plan) -> Option<String> {
+    let limits = containers(plan).filter(|one| one.engine == "podman");
+    let limits = limits.flat_map(|one| &one.options).map(Text::to_string);
+    let mut names = limits.filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
+    let name = names.find(|name| LIMITS.contains(&name.as_str()))?;
+    let format = "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}";
+    let said = ask("podman", &["info", "--format", format]).ok()?;
+    (said == "true v1").then(|| {
+        format!(
+            "`{name}` has no effect: without root podman ignores it where there are only control groups of version 1"
+        )
+    })
 }
 
 /// Removes what provokes left that were killed together with their slots.

@@ -121,6 +121,9 @@ impl<'a> Experiment<'a> {
         for (level, text) in survey::cautions(&self.state.plan) {
             self.note(level, words::sanitize(&text));
         }
+        if let Some(text) = engine::unheeded(&self.state.plan) {
+            self.note(Level::Warning, text);
+        }
     }
 
     /// Runs trials until the question is answered or the run is broken off, and then those of the
@@ -469,16 +472,23 @@ fn no_cores(plan: &Plan) -> Option<String> {
         Ok(destination) => destination,
         Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
     };
-    let folders = plan.variants.iter().flat_map(|variant| {
+    let mut mains = plan.variants.iter().flat_map(|variant| {
         let mains = variant.actors.iter().filter(|actor| actor.role.decides());
-        // What is dumped in a container is copied out of it.
-        let mains = mains.filter(|main| main.container.is_none());
         // What is made later lies on the same disk as what it is made from, or so we hope.
         let made = variant.make.as_ref().map(|make| &make.cwd);
-        mains.map(move |main| made.unwrap_or(&main.cwd))
+        mains.map(move |main| (main, Path::new(made.unwrap_or(&main.cwd).as_os_str())))
     });
-    let mut folders = folders.map(|folder| Path::new(folder.as_os_str()));
-    folders.find_map(|folder| core_pattern::obstacle(&destination, folder))
+    mains.find_map(|(main, folder)| match &main.container {
+        None => core_pattern::obstacle(&destination, folder),
+        // What is dumped in its own files is copied out of it.
+        Some(container) => {
+            let shared = container.sees_folder() && container.enters;
+            let template = destination
+                .template()
+                .filter(|one| shared && !one.is_rooted());
+            template?.overwrites_in(folder)
+        }
+    })
 }
 
 impl super::args::Exports {

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant, SystemTime};
 pub const STORY: &str = "crash.json";
 /// Said of a core that the kernel dumped where nobody looked.
 const LOST: &str = "a core was dumped, and was not found: the program had changed its folder, or another crash took its place";
+/// Said of a core that its owner alone may read.
+const OF_ANOTHER: &str = "it belongs to another user: the one that the program ran as";
 /// Said of a core that is another process's by now.
 const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
 /// Others wait while a tool reads a core.
@@ -117,11 +119,18 @@ impl Collector {
                 unread: None,
             });
         }
-        Self::miss(seen);
+        let of_another = || {
+            let template = destination.template()?;
+            let scratch = folder.join("dir");
+            let all = candidates(template, variant, &scratch, began, seen);
+            all.into_iter().find(|path| is_of_another(path))
+        };
+        let of_another = of_another();
+        Self::miss(seen, of_another.as_deref());
     }
 
-    /// Says of which processes the kernel dumped a core that was not found.
-    fn miss(seen: &mut Observation) {
+    /// Says of which processes the kernel dumped a core that was not found, or may not be read.
+    fn miss(seen: &mut Observation, of_another: Option<&Path>) {
         let actors = seen.actors.iter();
         let dumped = actors
             .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
@@ -132,7 +141,8 @@ impl Collector {
             .collect();
         seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
             pid,
-            unread: Some(LOST.to_owned()),
+            file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
+            unread: Some(of_another.map_or(LOST, |_| OF_ANOTHER).to_owned()),
             ..CoreSeen::default()
         }));
     }
@@ -394,6 +404,11 @@ fn candidates(
     let fits = |name: &str| template.fits(name) || is_of_emulator(name);
     let fitting = names.filter(|entry| entry.file_name().to_str().is_some_and(fits));
     fitting.map(|entry| entry.path()).filter(fresh).collect()
+}
+
+/// True for a file that is there, and not for us.
+fn is_of_another(path: &Path) -> bool {
+    fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// QEMU's user mode writes a core of the program that it runs, besides the kernel's core

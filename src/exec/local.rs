@@ -16,6 +16,7 @@ use crate::oracle;
 use crate::prepare::Maker;
 use crate::slot::wire::{Hook, Recipe};
 use crate::sys::engine::Engine;
+use crate::sys::engine::service::Service;
 use crate::sys::{child, core_pattern, process, signals};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +60,9 @@ struct Shared {
     /// Held by a trial that may dump a core, where all cores have one name and would
     /// overwrite each other.
     one_dump: Option<Mutex<()>>,
-    /// Slots that are up: whatever else is a child of ours was lost by one that is not.
+    /// That of the engine, where it has no daemon.
+    service: Register<Option<Service>>,
+    /// It, and slots that are up: whatever else is a child of ours was lost by one that is not.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
 }
@@ -68,6 +71,7 @@ impl Local {
     /// Makes an executor for a plan. Below `trials` each trial has its folder.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
+        let service = service(plan, trials);
         let doors = plan.watch_engine.then(|| Doors::open(plan.jobs, trials));
         let doors = doors.transpose()?;
         let common = Recipe {
@@ -85,6 +89,7 @@ impl Local {
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
+            service: service.as_ref().map(|one| one.socket().as_os_str().into()),
             door: doors.as_ref().map(Doors::known),
             patterns: oracle::patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
@@ -110,7 +115,8 @@ impl Local {
             around: Watch::default(),
             doors,
             one_dump: core_pattern::overwrites().then(Mutex::default),
-            pids: Register::default(),
+            pids: Register::new(service.iter().map(Service::pid).collect()),
+            service: Register::new(service),
             complaints: Register::default(),
         };
         for (id, variant) in (0..).map(VariantId).zip(&plan.variants) {
@@ -174,6 +180,7 @@ impl Local {
         }
         // Every lane may have found out the same.
         complaints.dedup();
+        drop(self.shared.service.lock().expect("no panic").take());
         // A slot that died on the way may have left something to us.
         self.shared.pids.lock().expect("no panic").clear();
         self.shared.sweep();
@@ -250,6 +257,16 @@ impl Executor for Local {
             }
         })
     }
+}
+
+/// Starts the service of the engine that runs the containers of a plan, if it has one.
+fn service(plan: &Plan, trials: &Path) -> Option<Service> {
+    let template = plan.space.iter().map(|space| &space.template);
+    let variants = plan.variants.iter().chain(template);
+    let mut actors = variants.flat_map(|variant| &variant.actors);
+    let container = actors.find_map(|actor| actor.container.as_ref())?;
+    // Without it, questions are asked by clients.
+    Service::start(&Engine::find(&container.engine)?, trials).ok()
 }
 
 /// True for a trial of whose processes cores were written by us.

@@ -87,17 +87,12 @@ pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Opt
     let mut strangers = holders
         .iter()
         .filter(|pid| !sockets::belongs(**pid, service))
-        .filter(|pid| !(contained && is_of_engine(**pid)));
+        .filter(|pid| !(contained && engine::is_of_container(**pid)));
     let name = who(*strangers.next()?);
     Some(format!(
         "{} is listened at by {name}, which does not belong to the service",
         target.name()
     ))
-}
-
-fn is_of_engine(pid: i32) -> bool {
-    let proxy = process::detail(pid).is_some_and(|detail| engine::is_proxy(&detail.name));
-    proxy || engine::container_of(pid).is_some()
 }
 
 /// Returns the process that listens at a target; of several, the one that the others came from.

@@ -162,11 +162,6 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
-    /// True when its trials are lives of a service.
-    pub fn has_service(&self) -> bool {
-        self.actors.iter().any(|actor| actor.role == Role::Service)
-    }
-
     /// True when a search must do something for it before its first trial.
     pub fn is_made(&self) -> bool {
         self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())

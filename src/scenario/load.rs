@@ -473,7 +473,7 @@ mod tests {
     fn a_command_under_load_is_a_service() {
         let plan = planned(SERVICE).unwrap();
         assert!(plan.is_sound());
-        assert!(plan.variants[0].has_service());
+        assert_eq!(plan.variants[0].actors[0].role, crate::model::Role::Service);
         assert_eq!(plan.question, Question::Rate);
         assert_eq!(plan.stop.trials, Some(super::super::plan::DEFAULT_LIVES));
     }

@@ -56,6 +56,8 @@ pub(super) fn words(
     let plan = actor.container.as_ref().expect("asked for only then");
     let engine = Engine::find(&plan.engine)
         .ok_or_else(|| format!("there is no `{}` in PATH", plan.engine))?;
+    let service = recipe.service.as_ref().map(Text::as_os_str);
+    let engine = engine.at(service.map(Path::new));
     let run = recipe
         .evidence
         .as_ref()
@@ -286,6 +288,19 @@ fn is_core(template: &Template, file: &str) -> bool {
     name.is_some_and(|name| template.fits(name))
 }
 
+/// Returns why the client of an engine gave up.
+fn complaint(said: &str) -> &str {
+    let after = |words: &str| {
+        said.lines()
+            .find_map(|line| Some(line.split_once(words)?.1))
+    };
+    let first = || said.lines().find(|line| !line.trim().is_empty());
+    after("rror response from daemon: ")
+        .or_else(|| after("Error: "))
+        .or_else(first)
+        .unwrap_or("it does not say why")
+}
+
 impl Process {
     fn was_killed(&self) -> bool {
         self.sentenced || self.pid.is_some()
@@ -306,17 +321,15 @@ impl Process {
             |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("ERROR (catatonit:");
         let unfound = said.lines().find(init);
         let Some(state) = state else {
-            let words = said
-                .lines()
-                .find_map(|line| line.split_once("rror response from daemon: "))
-                .map(|(_, words)| words);
-            let words = words.or_else(|| said.lines().find(|line| !line.trim().is_empty()));
-            let words = words.unwrap_or("it does not say why");
-            self.seen.ending = Ending::NotStarted(format!("no container: {words}"));
+            let why = format!("no container: {}", complaint(&said));
+            self.seen.ending = Ending::NotStarted(why);
             return;
         };
         self.seen.ending = if !state.error.is_empty() || state.status == "created" {
-            Ending::NotStarted(format!("the container did not start: {}", state.error))
+            // Not every engine keeps in mind why.
+            let why = Some(&*state.error).filter(|why| !why.is_empty());
+            let why = why.unwrap_or_else(|| complaint(&said));
+            Ending::NotStarted(format!("the container did not start: {why}"))
         } else if let (1 | 126 | 127, Some(words)) = (state.code, unfound) {
             Ending::NotStarted(format!("in the container: {words}"))
         } else {
@@ -328,5 +341,21 @@ impl Process {
             oom: state.oom,
             ..ContainerSeen::default()
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_says_why_it_gave_up() {
+        let docker =
+            "docker: Error response from daemon: no such runtime: x.\nSee 'docker run --help'.";
+        assert_eq!(complaint(docker), "no such runtime: x.");
+        let podman = "time=\"1\" level=warning msg=\"x\"\nError: slirp4netns failed\n";
+        assert_eq!(complaint(podman), "slirp4netns failed");
+        assert_eq!(complaint("\nboom\n"), "boom");
+        assert_eq!(complaint(""), "it does not say why");
     }
 }

@@ -10,7 +10,7 @@ use super::snapshots::Snapshots;
 use super::{Slot, tree};
 use crate::model::{Hang, HungThread};
 use crate::sys::threads::{self, Glance};
-use crate::sys::{calls, memory, spawn, tool};
+use crate::sys::{calls, engine, memory, spawn, tool};
 use regex::bytes::RegexSet;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -52,11 +52,12 @@ impl Slot {
         let contained = || processes.iter().filter(|one| one.container.is_some());
         let mut pids = tree::living(&self.given_up);
         pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
-        pids.extend(
-            contained()
-                .filter_map(|one| one.container.as_ref())
-                .flat_map(Held::living),
-        );
+        let held = || contained().filter_map(|one| one.container.as_ref());
+        if held().next().is_some() {
+            // Where there is no daemon, containers and who watches over them are below us.
+            pids.retain(|pid| !engine::is_of_container(*pid));
+            pids.extend(held().flat_map(Held::living));
+        }
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
         let first = look(listed, &all);

@@ -270,10 +270,12 @@ impl Slot {
             inquest: Some(&snapshots),
             ready,
         };
-        let has_service = recipe.variant.has_service();
         let actors = &recipe.variant.actors;
         let contained = actors.iter().any(|actor| actor.container.is_some());
-        self.witness.begin(recipe.children, has_service, contained);
+        // Of a service in a container the engine tells, also where that is below us.
+        let mut services = actors.iter().filter(|actor| actor.role == Role::Service);
+        let alert = services.any(|actor| actor.container.is_none());
+        self.witness.begin(recipe.children, alert, contained);
         self.tracer.begin(recipe.trace.then(|| snapshots.clone()));
         let dumps = trial.capture || recipe.capture;
         let mut processes = self.start(trial, recipe, numbers, dumps);

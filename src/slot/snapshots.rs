@@ -4,6 +4,7 @@ use crate::model::{CoreSeen, ProcessSeen, Text};
 use crate::sys::ptrace::Stop;
 use crate::sys::{process, snapshot};
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,11 @@ impl Snapshots {
             }
             Err(error) => {
                 let _ = fs::remove_file(&file);
-                seen.unread = Some(format!("it could not be written: {error}"));
+                let way = match error.kind() {
+                    io::ErrorKind::PermissionDenied => "; root may look into every process",
+                    _ => "",
+                };
+                seen.unread = Some(format!("it could not be written: {error}{way}"));
             }
         }
         Some(seen)

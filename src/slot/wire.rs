@@ -113,6 +113,8 @@ pub struct Recipe {
     pub children: bool,
     /// Whether anybody wants to know what was left behind.
     pub leaks: Leaks,
+    /// Where the service of the engine listens that provoke started.
+    pub service: Option<Text>,
     /// How trials reach the engine of containers, where what they make there is watched.
     pub door: Option<Door>,
     /// Regular expressions to look for in each line of output.

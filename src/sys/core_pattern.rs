@@ -114,6 +114,28 @@ impl Template {
         }
     }
 
+    /// Says which file a core would take the place of that is written from this folder. The kernel
+    /// would remove it, and nobody asked for that.
+    pub fn overwrites_in(&self, folder: &Path) -> Option<String> {
+        let [name] = self.name.as_slice() else {
+            return None;
+        };
+        let folder = folder.join(self.folder.as_deref().unwrap_or(Path::new("")));
+        let core = folder.join(name);
+        core.symlink_metadata().ok()?;
+        let core = core.display();
+        Some(format!(
+            "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
+        ))
+    }
+
+    /// True where it is the same place whatever folder a process is in.
+    pub fn is_rooted(&self) -> bool {
+        self.folder
+            .as_ref()
+            .is_some_and(|folder| folder.is_absolute())
+    }
+
     /// True when a file of this name may be one that was made by this template.
     pub fn fits(&self, name: &str) -> bool {
         let (first, rest) = self.name.split_first().expect("never empty");
@@ -165,14 +187,8 @@ pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
                     folder.display()
                 ));
             }
-            // The kernel would overwrite it, and nobody asked for that.
-            if let [name] = template.name.as_slice()
-                && folder.join(name).symlink_metadata().is_ok()
-            {
-                let core = folder.join(name).display().to_string();
-                return Some(format!(
-                    "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
-                ));
+            if let Some(why) = template.overwrites_in(folder) {
+                return Some(why);
             }
             let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
             writable.is_err().then(|| {
@@ -239,6 +255,9 @@ mod tests {
         assert_eq!(obstacle(&plain, &place), None);
         fs::write(place.join("core"), "somebody's").unwrap();
         let taken = obstacle(&plain, &place).unwrap();
+        let template = plain.template().unwrap();
+        assert_eq!(template.overwrites_in(&place), Some(taken.clone()));
+        assert!(!template.is_rooted() && file("/cores/core", false).is_rooted());
         assert!(taken.contains("is there already"), "{taken}");
         assert_eq!(obstacle(&parse("core", true), &place), None);
         fs::remove_dir_all(&place).unwrap();

@@ -122,6 +122,11 @@ fn stat(pid: i32) -> Option<procfs::process::Stat> {
     procfs::process::Process::new(pid).ok()?.stat().ok()
 }
 
+/// Returns the parent of a process; nothing when it is gone.
+pub fn parent(pid: i32) -> Option<i32> {
+    Some(stat(pid)?.ppid)
+}
+
 /// Returns the state of a process and who it is; nothing when it is gone.
 pub fn state(pid: i32) -> Option<(char, Identity)> {
     let stat = stat(pid)?;

@@ -61,7 +61,7 @@ fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String>
 
 /// Has the kernel kill it when the thread that starts it, and waits for it, is gone.
 #[expect(unsafe_code, reason = "a call between fork and exec")]
-fn dies_with_us(command: &mut Command) {
+pub(super) fn dies_with_us(command: &mut Command) {
     // SAFETY: one system call, which allocates nothing and takes no lock.
     unsafe {
         command.pre_exec(|| {
@@ -104,7 +104,8 @@ fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> 
     }
 }
 
-fn kill(child: &Child) {
+/// Kills it and its group.
+pub(super) fn kill(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let group = Pid::from_raw(child.id().cast_signed());
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));

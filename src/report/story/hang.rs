@@ -25,6 +25,11 @@ pub fn hang_story(hang: &Hang) -> String {
         let more = plural_of(hang.unlisted, "more thread", "more threads");
         lines.line(&format!("  and {more}"));
     }
+    for core in &hang.cores {
+        if let Some(why) = &core.unread {
+            lines.prose(&format!("  no stack of {}: ", core.pid), &sanitize(why));
+        }
+    }
     tools(&mut lines, &hang.tools);
     lines.finish()
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Fault, Hang, HungThread, Module, Signal};
+use crate::model::{CoreSeen, Fault, Hang, HungThread, Module, Signal};
 use std::time::Duration;
 
 fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
@@ -362,6 +362,22 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
 
     At the deadline:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
+    ");
+    let other = Hang {
+        threads: vec![thread(77, "boom", 'S')],
+        cores: vec![CoreSeen {
+            pid: 77,
+            unread: Some("it could not be written: Permission denied".to_owned()),
+            ..CoreSeen::default()
+        }],
+        ..Hang::default()
+    };
+    insta::assert_snapshot!(hang_story(&other), @"
+    Blocked: every thread waits, and none used the processor.
+
+    At the deadline:
+      process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
+      no stack of 77: it could not be written: Permission denied
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'T')]), @"
     Stopped: by SIGSTOP, or because it wanted its terminal.

@@ -1,7 +1,8 @@
 //! Container engines, by their command line: what both of them understand alike. [`daemon`] is the
-//! one of Docker, asked directly.
+//! one of Docker, asked directly; [`service`] answers in its place for podman.
 
 pub mod daemon;
+pub mod service;
 
 use super::{process, spawn, tool};
 use daemon::Daemon;
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// An engine that is busy still answers within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Processes between one in a container and who watches over it from outside.
+const DEPTH: usize = 64;
 /// Bytes of an answer.
 const WORDS: usize = 1 << 20;
 
@@ -55,6 +58,13 @@ impl Engine {
         })
     }
 
+    /// Has its service asked, where it listens at this socket.
+    #[must_use]
+    pub fn at(self, socket: Option<&Path>) -> Self {
+        let daemon = socket.map(Daemon::at).or(self.daemon);
+        Self { daemon, ..self }
+    }
+
     fn ask(&self, words: &[&str]) -> io::Result<String> {
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         tool::run(&self.program, &words, Instant::now() + PATIENCE, WORDS)
@@ -77,6 +87,10 @@ impl Engine {
     /// Kills a container if need be, and removes it with the volumes that have no name.
     pub fn remove_one(&self, name: &str) -> bool {
         let daemon = self.daemon.as_ref();
+        if let Some(daemon) = daemon.filter(|_| self.podman) {
+            // Its service would ask politely first, and wait.
+            let _ = daemon.ask("POST", &format!("/containers/{name}/kill"));
+        }
         daemon.is_some_and(|daemon| daemon.remove_container(name)) || self.remove(&[name])
     }
 
@@ -197,7 +211,23 @@ fn parse(said: &str) -> Option<State> {
 
 /// Returns the number of the container that a process is in.
 pub fn container_of(pid: i32) -> Option<String> {
-    number_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+    let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    number_in(&group).or_else(|| guarded_by(pid))
+}
+
+/// Returns the number of the container of a process by who watches over it, somewhere above: without
+/// root a container has no group of its own where nobody delegates any.
+fn guarded_by(pid: i32) -> Option<String> {
+    let mut above = process::parent(pid);
+    for _ in 0..DEPTH {
+        let one = above.filter(|pid| *pid > 1)?;
+        let name = fs::read_to_string(format!("/proc/{one}/comm")).ok()?;
+        if name.trim_end() == "conmon" {
+            return watched_by(one);
+        }
+        above = process::parent(one);
+    }
+    None
 }
 
 /// Returns the number of the container that a process watches over from outside.
@@ -214,16 +244,18 @@ pub fn number_inside(pid: i32) -> Option<i32> {
     line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// True for a program that passes connections on to a container.
-pub fn is_proxy(name: &str) -> bool {
-    [
+/// True for a process in a container, or one of its engine: who watches over it, or passes
+/// connections on to it.
+pub fn is_of_container(pid: i32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let of_engine = [
         "docker-proxy",
         "rootlessport",
         "slirp4netns",
         "pasta",
         "conmon",
-    ]
-    .contains(&name)
+    ];
+    of_engine.contains(&name.trim_end()) || container_of(pid).is_some()
 }
 
 /// Finds a number as engines give them: 64 hexadecimal digits.
@@ -236,6 +268,8 @@ fn number_in(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_state_is_taken_apart() {
@@ -266,6 +300,32 @@ mod tests {
         assert!(is_gone(&format!("{}/{me}/1", here())));
         assert!(!is_gone(&format!("another/1/{me}/1")));
         assert!(!is_gone(""));
+    }
+
+    #[test]
+    fn without_a_group_a_container_is_known_by_who_watches_over_it() {
+        let folder = std::env::temp_dir().join(format!("provoke-conmon-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        // A process is called by the name of what was executed.
+        let watcher = folder.join("conmon");
+        std::os::unix::fs::symlink("/bin/sh", &watcher).unwrap();
+        let id = "b2".repeat(32);
+        let mut watcher = Command::new(watcher)
+            .args(["-c", "sleep 1000 & echo $!; read end; kill $!", &id])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let out = watcher.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut said).unwrap();
+        let (above, below) = (watcher.id().cast_signed(), said.trim().parse().unwrap());
+        let found = (guarded_by(below), guarded_by(above));
+        let named = is_of_container(above);
+        watcher.wait().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, (Some(id), None));
+        assert!(named);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Trials in containers, by the engine of this machine.
 
-use super::support::{Sandbox, wait_until};
+use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -589,7 +590,7 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
     let sandbox = Sandbox::new();
     let mut run = sandbox.command(&["run", "--watch-engine", "--", "true"]);
     run.env("DOCKER_HOST", "unix:///nowhere");
-    let said = super::support::Said::from(run.output().unwrap());
+    let said = Said::from(run.output().unwrap());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
     error: there is no engine of containers to watch: nothing answers at `/nowhere`: No such file or directory (os error 2)
@@ -598,7 +599,7 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
     [exit status: Some(125)]
     ");
     run.env("DOCKER_HOST", "tcp://127.0.0.1:1");
-    let said = super::support::Said::from(run.output().unwrap());
+    let said = Said::from(run.output().unwrap());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
     error: there is no engine of containers to watch: DOCKER_HOST names no socket
@@ -698,6 +699,93 @@ fn the_other_engine_does_the_same() {
     wait_until("a container", || !images.left().is_empty());
     running.signal(Signal::KILL);
     wait_until("its end", || images.left().is_empty());
+}
+
+#[test]
+fn podman_is_asked_by_a_service_that_goes_with_provoke() {
+    let Some(images) = Images::of("podman") else {
+        return;
+    };
+    let image = format!("{}:good", images.name);
+    let all = ["run", "-n", "1", "--engine", "podman", "--image", &image];
+    let few = ["--rlimit", "nofile=1024,nproc=1000", "--", "/program"];
+    let until = [&all[..], &few, &["until", "go"]].concat();
+    let is_service = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains("system\0service")
+    };
+    for killed in [true, false] {
+        let running = images.sandbox.start(&until);
+        let service = || running.children().into_iter().find(is_service);
+        wait_until("a service", || service().is_some());
+        let service = service().unwrap();
+        if killed {
+            running.signal(Signal::KILL);
+            wait_until("its end", || !is_service(&service));
+        } else {
+            images.sandbox.write("go", "");
+            let said = running.end();
+            assert!(!is_service(&service), "{said}");
+        }
+        wait_until("the end of the container", || images.left().is_empty());
+    }
+}
+
+#[test]
+fn a_file_that_a_core_would_overwrite_is_left_alone() {
+    let Some(images) = Images::new() else { return };
+    let image = format!("{}:good", images.name);
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let numbered = std::fs::read_to_string("/proc/sys/kernel/core_uses_pid").unwrap();
+    if (pattern.trim(), numbered.trim()) != ("core", "0") {
+        skipped("cores have other names here");
+        return;
+    }
+    images.sandbox.write("core", "somebody's");
+    let all = ["-n", "1", "--capture", "on", "--image", &image];
+    let crash = ["--", "/program", "raise", "11"];
+    let (report, said) = images.sandbox.report(&[&all[..], &crash].concat());
+    let outcomes = &report["variants"][0]["outcomes"];
+    assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {said}");
+    assert_eq!(images.sandbox.read("core"), "somebody's");
+    assert!(said.to_string().contains("would be overwritten"), "{said}");
+}
+
+#[test]
+fn who_is_not_root_is_told_the_same() {
+    let Some(images) = Images::new() else { return };
+    let socket = std::fs::metadata("/var/run/docker.sock");
+    let (Ok(socket), true) = (socket, rustix::process::geteuid().is_root()) else {
+        skipped("only root becomes another user here");
+        return;
+    };
+    // Who may talk to the daemon, and is nobody otherwise.
+    let (user, group) = (65534, socket.gid());
+    let folder = images.sandbox.path("");
+    std::os::unix::fs::chown(&folder, Some(user), Some(group)).unwrap();
+    let program = images.sandbox.path("provoke");
+    std::fs::copy(PROVOKE, &program).unwrap();
+    let image = format!("{}:good", images.name);
+    let (user, group) = (user.to_string(), group.to_string());
+    let become_nobody = ["--reuid", &user, "--regid", &group, "--clear-groups"];
+    let program = program.to_str().unwrap();
+    for (words, code, outcome) in [
+        (&["user", &*user][..], 0, "2 ok"),
+        (&["write"], 0, "2 ok"),
+        (&["exit", "3"], 1, "2 exit 3"),
+        (&["abort"], 1, "2 SIGABRT"),
+    ] {
+        let all = ["run", "-n", "2", "--capture", "off", "-e", "WORD=seen"];
+        let what = ["--image", &image, "--", "/program"];
+        let all = [&become_nobody[..], &[program], &all, &what, words].concat();
+        let mut command = images.sandbox.any("setpriv", &all);
+        let said: Said = command.env("HOME", &folder).output().unwrap().into();
+        assert_eq!(said.code, Some(code), "{words:?} {said}");
+        assert!(said.stdout.contains(outcome), "{words:?} {said}");
+        assert_eq!(images.left(), "");
+    }
+    let written = std::fs::metadata(images.sandbox.path("written")).unwrap();
+    assert_eq!(written.uid().to_string(), user, "it belongs to who ran it");
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl Bench {
             limits: Vec::new(),
             cores: Cores::default(),
             capture: false,
+            service: None,
             trace: self.trace,
             children: true,
             scratch: None,
