@@ -62,7 +62,7 @@ impl Lives {
                 load = ended(&mut clients) => break load,
                 () = self.dies(trial, variant, held.as_ref()), if !dead => {
                     dead = true;
-                    clients.mourn();
+                    clients.mourn(Duration::ZERO);
                 }
                 () = sizes.next(), if !dead => sizes.look(&self.live),
                 _ = halt.wait_for(|level| *level != Halt::No), if !interrupted => {

@@ -6,11 +6,11 @@ use super::lane::{Slot, raised};
 use crate::load::{self, Life, Live};
 use crate::model::{Around, Choice, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
 use crate::slot::wire::{Order, Reply};
-use crate::sys::process;
+use crate::sys::{host, process};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -74,9 +74,13 @@ impl Lives {
                         clients = Some(self.begin(trial, variant, pids));
                     }
                     Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
-                    Reply::Died => tell(clients.as_ref(), Clients::mourn),
+                    Reply::Died(at) => {
+                        // By the time that we hear of it, another may have taken its place.
+                        let ago = host::now().saturating_sub(at);
+                        tell(clients.as_ref(), |one| one.mourn(ago));
+                    }
                     Reply::Finished(id, mut seen) if id == trial.id => {
-                        tell(clients.as_ref(), Clients::mourn);
+                        tell(clients.as_ref(), |one| one.mourn(Duration::ZERO));
                         if load.is_none() && let Some(clients) = &mut clients {
                             load = Some(ended(clients).await);
                         }
@@ -141,11 +145,15 @@ impl Clients {
         self.halt.send_replace(true)
     }
 
-    /// Tells them that the service is dead.
-    pub(super) fn mourn(&self) -> bool {
+    /// Tells them that the service died so long ago.
+    pub(super) fn mourn(&self, ago: Duration) -> bool {
         let now = Instant::now();
-        self.death
-            .send_if_modified(|death| death.replace(now).is_none())
+        let at = now.checked_sub(ago).unwrap_or(now);
+        self.death.send_if_modified(|death| {
+            let is_new = death.is_none();
+            death.get_or_insert(at);
+            is_new
+        })
     }
 }
 

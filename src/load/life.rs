@@ -2,6 +2,7 @@
 
 use super::bundle::{self, Blow};
 use super::connect::Dialer;
+use super::event::code;
 use super::http2;
 use super::long::Tail;
 use super::open::Rate;
@@ -358,6 +359,10 @@ fn end(
             in_flight: in_flight.len() as u64,
             answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
             kinds: by_kind,
+            answered_after: events
+                .iter()
+                .filter(|event| event.end == code::OK && event.done > died)
+                .count() as u64,
         });
         let bundle = bundle::Bundle {
             load: &life.load,

@@ -340,6 +340,11 @@ impl LoadSeen {
         let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
         errors.map(|(_, count)| count).sum()
     }
+
+    /// Returns how many requests it had answered when it died.
+    pub fn answered_until(&self, death: &Death) -> u64 {
+        (self.served + self.warmed).saturating_sub(death.answered_after)
+    }
 }
 
 /// How far a life came.
@@ -388,6 +393,9 @@ pub struct Death {
     pub answering: u64,
     /// In flight by kind of request, in the order of the plan.
     pub kinds: Vec<u64>,
+    /// Answers that came after it, before anybody knew: of another of its processes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub answered_after: u64,
 }
 
 /// What became of a request, as counted.

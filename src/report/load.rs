@@ -422,7 +422,7 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
-        words::plural(seen.served + seen.warmed, "answer"),
+        words::plural(seen.answered_until(death), "answer"),
         words::plural(death.in_flight, "request"),
     ));
     all

@@ -245,7 +245,7 @@ impl Reader {
             answers: life.map(|life| life.served),
             errors: life.map(LoadSeen::errors),
             ends: life.map(|life| ends(&life.ends).join(", ")),
-            served_before_death: death.map(|(life, _)| life.served + life.warmed),
+            served_before_death: death.map(|(life, death)| life.answered_until(death)),
             in_flight_at_death: death.map(|(_, death)| death.in_flight),
             last_words: decisive.map(|main| main.last_words).unwrap_or_default(),
             kept: self

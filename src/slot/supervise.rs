@@ -105,8 +105,11 @@ impl Slot {
                 }
                 break;
             }
-            if has_service && !over && self.has_died(processes) {
-                self.control.send(&Reply::Died);
+            if has_service
+                && !over
+                && let Some(at) = self.has_died(processes)
+            {
+                self.control.send(&Reply::Died(at));
                 over = true;
                 continue;
             }
@@ -225,10 +228,13 @@ impl Slot {
         })
     }
 
-    /// True when a service has died, or a process below it.
-    fn has_died(&mut self, processes: &[Process]) -> bool {
-        let services = || processes.iter().filter(|one| one.role == Role::Service);
-        services().any(|one| one.pid.is_none()) || self.witness.saw_a_crash(&pids(processes))
+    /// Returns when a service has died, or a process below it, if one has.
+    fn has_died(&mut self, processes: &[Process]) -> Option<Duration> {
+        let crash = self.witness.saw_a_crash(&pids(processes));
+        let services = processes.iter().filter(|one| one.role == Role::Service);
+        let ended = services.filter(|one| one.pid.is_none());
+        let ended = ended.map(|one| self.witness.time_of(one.seen.pid));
+        ended.chain(crash).min()
     }
 
     /// Waits until something happens, and takes it in. Returns what was ordered.

@@ -57,8 +57,8 @@ pub enum Reply {
     Started(Vec<i32>),
     /// A service said the line that tells it is ready.
     Said,
-    /// A service, or a process below it, has died.
-    Died,
+    /// A service, or a process below it, has died: when, by the clock of [`crate::sys::host::now`].
+    Died(Duration),
     /// A trial is over and nothing of it is left.
     Finished(TrialId, Box<Observation>),
     /// A hook is over; nothing is said where it succeeded.

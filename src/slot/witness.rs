@@ -9,6 +9,7 @@ use crate::model::{Casualty, ContainerSeen, Ending, KernelLine, Signal};
 use crate::sys::child::Status;
 use crate::sys::engine;
 use crate::sys::exits::{Event, Exits, What};
+use crate::sys::host;
 use crate::sys::kernel_log::{KernelLog, Line};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::OnceCell;
@@ -224,23 +225,29 @@ impl Witness {
         }
     }
 
-    /// True when another process of the trial than its own has crashed.
-    pub(super) fn saw_a_crash(&mut self, actors: &[i32]) -> bool {
+    /// Returns when another process of the trial than its own has crashed, if one has.
+    pub(super) fn saw_a_crash(&mut self, actors: &[i32]) -> Option<Duration> {
         if !self.alert || !self.listening {
-            return false;
+            return None;
         }
         let before = self.heard.len();
         self.listen();
         let crash = |signal: Option<Signal>| {
             signal.is_none_or(|signal| signal.is_crash() || signal == Signal::KILL)
         };
-        let orphan = self.orphans.iter().any(|one| crash(one.signal));
-        let told = self.heard.len() > before && {
+        let mut dead = self.orphans.clone();
+        if self.heard.len() > before {
             let slot = std::process::id().cast_signed();
-            let told = account(&self.heard, actors, slot).casualties;
-            told.iter().any(|one| crash(one.signal))
-        };
-        orphan || told
+            dead.extend(account(&self.heard, actors, slot).casualties);
+        }
+        let dead = dead.iter().filter(|one| crash(one.signal));
+        dead.map(|one| self.time_of(one.pid)).min()
+    }
+
+    /// Returns when a process died that is dead: as the kernel says, or at the latest now.
+    pub(super) fn time_of(&self, pid: i32) -> Duration {
+        let told = self.heard.iter().filter(|event| event.pid == pid);
+        told.map(|event| event.at).min().unwrap_or_else(host::now)
     }
 
     /// Returns what was said of the trial whose own processes were these.
@@ -408,6 +415,7 @@ mod tests {
             tid: pid,
             pid,
             parent,
+            at: Duration::ZERO,
             what: What::Ended(status),
         }
     }
@@ -417,6 +425,7 @@ mod tests {
             tid,
             pid,
             parent,
+            at: Duration::ZERO,
             what: What::Crashes,
         }
     }

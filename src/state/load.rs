@@ -72,7 +72,8 @@ impl Lives {
         self.grown.extend(growth(&seen.sizes));
         match &seen.death {
             Some(death) if self.deaths.len() < DEATHS => {
-                self.deaths.push((seen.served + seen.warmed, death.clone()));
+                self.deaths
+                    .push((seen.answered_until(death), death.clone()));
             }
             None if self.at_random.len() < DEATHS => self.at_random.push(seen.at_random.clone()),
             _ => {}

@@ -12,6 +12,7 @@ use rustix::net::netlink::{CONNECTOR, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{bind, recv, send, socket_with, sockopt};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// The first kernel that filters.
 const FIRST: (u32, u32) = (6, 6);
@@ -39,6 +40,8 @@ pub struct Event {
     pub pid: i32,
     /// The parent of that.
     pub parent: i32,
+    /// When, by the clock of [`super::host::now`].
+    pub at: Duration,
     /// What happened.
     pub what: What,
 }
@@ -111,6 +114,8 @@ fn event(message: &[u8]) -> Option<Event> {
         Some(i32::from_ne_bytes(*bytes))
     };
     // Kind, processor, and time come before.
+    let time = [word(2)?, word(3)?].map(i32::to_ne_bytes);
+    let time = u64::from_ne_bytes(time.as_flattened().try_into().ok()?);
     let (tid, pid) = (word(4)?, word(5)?);
     let (what, parent) = match word(0)?.cast_unsigned() {
         EXIT => (What::Ended(Status::from_raw(word(6)?)), word(9)?),
@@ -121,6 +126,7 @@ fn event(message: &[u8]) -> Option<Event> {
         tid,
         pid,
         parent,
+        at: Duration::from_nanos(time),
         what,
     })
 }
@@ -139,6 +145,7 @@ mod tests {
         let exit = message(&[EXIT, 0, 9, 9, 12, 11, 0x8b, 17, 6, 5]);
         let seen = event(&exit).unwrap();
         assert_eq!((seen.tid, seen.pid, seen.parent), (12, 11, 5));
+        assert_eq!(seen.at, Duration::from_nanos(9 << 32 | 9));
         assert_eq!(seen.what, What::Ended(Status::Signaled(11, true)));
         let crash = message(&[COREDUMP, 0, 9, 9, 12, 11, 6, 5]);
         let seen = event(&crash).unwrap();

@@ -3,6 +3,14 @@
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
+
+/// Returns the time since the machine started, but for what it slept: the same for every process,
+/// and for the kernel.
+pub fn now() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
 
 /// Facts about this machine, as far as they are known.
 #[derive(Clone, Debug, Default)]

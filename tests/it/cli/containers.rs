@@ -374,7 +374,9 @@ fn a_provoke_that_is_killed_leaves_no_container() {
 
 #[test]
 fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
-    let Some(images) = Images::alone() else { return };
+    let Some(images) = Images::alone() else {
+        return;
+    };
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
@@ -387,7 +389,9 @@ fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
 
 #[test]
 fn what_a_killed_run_left_is_swept_when_it_goes_on() {
-    let Some(images) = Images::alone() else { return };
+    let Some(images) = Images::alone() else {
+        return;
+    };
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run",
@@ -560,7 +564,9 @@ fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
 
 #[test]
 fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
-    let Some(images) = Images::alone() else { return };
+    let Some(images) = Images::alone() else {
+        return;
+    };
     let image = format!("{}:good", images.name);
     let name = images.name.clone();
     let line = format!(
