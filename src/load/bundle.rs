@@ -45,6 +45,8 @@ pub(super) struct Blow {
     pub(super) at: u64,
     /// The requests that were in flight, at most one of each client.
     pub(super) in_flight: Vec<Event>,
+    /// Answers that came after it, of a process that has taken the place of the dead one.
+    pub(super) answered_after: u64,
 }
 
 /// Returns which requests were in flight at a death.
@@ -59,10 +61,7 @@ pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
         let at = event.done.min(died);
         (at + AROUND_DEATH >= died).then_some(at)
     };
-    let broke = |event: &Event| {
-        let is_broken = matches!(event.end, code::RESET | code::CLOSED_EARLY);
-        is_broken.then(|| broke_then(event)).flatten()
-    };
+    let broke = |event: &Event| is_break(event).then(|| broke_then(event)).flatten();
     let mut breaks: Vec<u64> = events.iter().filter_map(broke).collect();
     breaks.extend(agains.iter().filter_map(broke_then));
     breaks.sort_unstable();
@@ -92,8 +91,25 @@ pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
     found.sort_by_key(|event| event.sent);
     Blow {
         at: burst.min(died),
+        answered_after: answered_after(events, &found),
         in_flight: found,
     }
+}
+
+/// Returns how many answers came from whoever was started in place of what died, before anybody
+/// knew. Ends of connections and answers are read in the order in which they came; but an answer
+/// on a connection that was there already may have lain there since before the death.
+fn answered_after(events: &[Event], in_flight: &[Event]) -> u64 {
+    let is_broken = |event: &&Event| event.again || is_break(event);
+    let Some(last) = in_flight.iter().filter(is_broken).map(|one| one.done).max() else {
+        return 0;
+    };
+    let after = |event: &&Event| event.end == code::OK && event.fresh && event.done > last;
+    events.iter().filter(after).count() as u64
+}
+
+fn is_break(event: &Event) -> bool {
+    matches!(event.end, code::RESET | code::CLOSED_EARLY)
 }
 
 impl Bundle<'_> {
@@ -359,6 +375,34 @@ mod tests {
             (4, died - 540),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_was_started_anew_answered_after_the_death() {
+        let died = 10 * SECOND;
+        let on_its_own = |event: Event| Event {
+            fresh: true,
+            ..event
+        };
+        let events = [
+            on_its_own(event(0, died - 900, died - 800, code::OK)),
+            // It was read late, and came before that one broke.
+            on_its_own(event(1, died - 700, died + 10, code::OK)),
+            on_its_own(event(2, died - 600, died + 20, code::RESET)),
+            on_its_own(event(3, died - 500, died + 70, code::OK)),
+            // It may have lain there.
+            event(4, died - 500, died + 80, code::OK),
+        ];
+        assert_eq!(blow(&events, &[], died).answered_after, 1);
+        // Where nobody saw anything break, nobody knows.
+        let quiet = events.map(|event| match event.end {
+            code::RESET => Event {
+                end: code::DIED,
+                ..event
+            },
+            _ => event,
+        });
+        assert_eq!(blow(&quiet, &[], died).answered_after, 0);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::bundle::{self, Blow};
 use super::connect::Dialer;
-use super::event::code;
 use super::http2;
 use super::long::Tail;
 use super::open::Rate;
@@ -348,7 +347,13 @@ fn end(
         }
         count(seen, &ran, kinds);
     }
-    if let (Some(died), Some(Blow { in_flight, at })) = (died, blow) {
+    if let Some(died) = died
+        && let Some(Blow {
+            at,
+            in_flight,
+            answered_after,
+        }) = blow
+    {
         let mut by_kind = vec![0; kinds];
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
@@ -359,10 +364,7 @@ fn end(
             in_flight: in_flight.len() as u64,
             answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
             kinds: by_kind,
-            answered_after: events
-                .iter()
-                .filter(|event| event.end == code::OK && event.done > died)
-                .count() as u64,
+            answered_after,
         });
         let bundle = bundle::Bundle {
             load: &life.load,

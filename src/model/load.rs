@@ -393,7 +393,7 @@ pub struct Death {
     pub answering: u64,
     /// In flight by kind of request, in the order of the plan.
     pub kinds: Vec<u64>,
-    /// Answers that came after it, before anybody knew: of another of its processes.
+    /// Answers that came after it, of a process in the place of the dead one, before anybody knew.
     #[serde(default, skip_serializing_if = "is_default")]
     pub answered_after: u64,
 }

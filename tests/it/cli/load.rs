@@ -613,7 +613,7 @@ fn shrink_sizes(requests: &str) -> (Value, Said, Sandbox) {
     }
     let file = format!(
         "command = ['{}', '--port', '{port}', '--slots', '4', '--grow-every', '0']\n\
-         runs = 4\ncapture = 'off'\n\
+         runs = 200\nmax-fail = 2\ncapture = 'off'\n\
          [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 12\nrequests = 600\n\
          warm-requests = 0\nquiet-time = '50ms'\n{requests}\
          [[request]]\nname = 'health'\npath = '/healthz'\n",
