@@ -28,8 +28,6 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
-/// The path of a socket is no longer than this.
-const LONGEST: usize = 107;
 /// Where no more connections can be taken, for a moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -56,24 +54,14 @@ struct Door {
 }
 
 impl Doors {
-    /// Opens them, below this folder if its path is not too long for a socket's.
+    /// Opens them, below this folder if it can.
     pub(super) fn open(lanes: u32, below: &Path) -> io::Result<Self> {
         let engine = Daemon::usual();
         let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST names no socket"))?;
-        let me = std::process::id();
-        let fits = |folder: &Path| {
-            let last = daemon::door(folder.as_os_str(), lanes);
-            last.as_os_str().len() <= LONGEST
-        };
-        let own = Some(below.join(".engine")).filter(|folder| fits(folder));
-        let folder = own.unwrap_or_else(|| std::env::temp_dir().join(format!("provoke-{me}")));
-        // One that was killed may have left it.
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
         let mut doors = Self {
-            folder,
+            folder: engine::folder_for_sockets(below, ".engine")?,
             engine,
-            mark: engine::mark(me.cast_signed()),
+            mark: engine::mark(std::process::id().cast_signed()),
             trials: Vec::new(),
             tasks: Vec::new(),
         };

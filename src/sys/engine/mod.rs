@@ -7,8 +7,9 @@ pub mod service;
 use super::{process, spawn, tool};
 use daemon::Daemon;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Processes between one in a container and who watches over it from outside.
 const DEPTH: usize = 64;
+/// The path of a folder for sockets; with a short name behind it, it may have 107 bytes.
+const LONGEST: usize = 95;
 /// Bytes of an answer.
 const WORDS: usize = 1 << 20;
 
@@ -166,6 +169,21 @@ impl Engine {
         }
         names.len()
     }
+}
+
+/// Makes a folder of this name for sockets by which an engine is asked, below this one if their
+/// paths can be so long; else where temporary files are.
+pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
+    let own = Some(below.join(name)).filter(|folder| folder.as_os_str().len() <= LONGEST);
+    let folder = own.unwrap_or_else(|| {
+        let name = format!("provoke{name}-{}", std::process::id());
+        std::env::temp_dir().join(name)
+    });
+    // One that was killed may have left it.
+    let _ = fs::remove_dir_all(&folder);
+    // Whoever had made it before us would be asked in the engine's place.
+    DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
 }
 
 /// Returns what tells a process from every other, also from those of another machine or of another

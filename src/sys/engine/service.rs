@@ -3,9 +3,9 @@
 
 use super::Engine;
 use crate::sys::tool;
-use std::fs::{self, DirBuilder};
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The path of a socket is no longer than this.
-const LONGEST: usize = 107;
 /// Seconds that it lives on when nobody talks to it.
 const ALONE: &str = "3";
 /// One that does not listen by then will not.
@@ -24,32 +22,21 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// One of our own.
 pub struct Service {
     child: Child,
-    socket: PathBuf,
     /// Made for the socket.
-    folder: Option<PathBuf>,
+    folder: PathBuf,
+    socket: PathBuf,
 }
 
 impl Service {
-    /// Starts that of an engine, if it has one. It listens soon, below this folder if its path is
-    /// not too long; who asks before that, or where it could not start, asks by a client.
+    /// Starts that of an engine, if it has one. It listens soon, below this folder if it can; who
+    /// asks before that, or where it could not start, asks by a client.
     pub fn start(engine: &Engine, below: &Path) -> io::Result<Self> {
         if !engine.podman || std::env::var_os("CONTAINER_HOST").is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let name = ".podman.sock";
-        let own = Some(below.join(name)).filter(|path| path.as_os_str().len() <= LONGEST);
-        let (socket, folder) = if let Some(path) = own {
-            (path, None)
-        } else {
-            let folder =
-                std::env::temp_dir().join(format!("provoke-podman-{}", std::process::id()));
-            // Whoever made it before us would be asked in its place.
-            DirBuilder::new().mode(0o700).create(&folder)?;
-            (folder.join(name), Some(folder))
-        };
-        // One that was killed may have left it.
-        let _ = fs::remove_file(&socket);
-        let mut address = std::ffi::OsString::from("unix://");
+        let folder = super::folder_for_sockets(below, ".podman")?;
+        let socket = folder.join("sock");
+        let mut address = OsString::from("unix://");
         address.push(&socket);
         let mut command = Command::new(&engine.program);
         command
@@ -66,8 +53,8 @@ impl Service {
         thread::spawn(move || hold(&line));
         Ok(Self {
             child,
-            socket,
             folder,
+            socket,
         })
     }
 
@@ -86,8 +73,7 @@ impl Drop for Service {
     fn drop(&mut self) {
         tool::kill(&self.child);
         let _ = self.child.wait();
-        let _ = fs::remove_file(&self.socket);
-        let _ = self.folder.as_ref().map(fs::remove_dir);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
