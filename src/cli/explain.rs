@@ -8,8 +8,10 @@ use crate::autopsy::tools::{self, Tool};
 use crate::autopsy::{Error, Examiner, Settings};
 use crate::exec::STORY;
 use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId};
+use crate::policy;
+use crate::report::Report;
 use crate::report::story::{Told, story, trial_story};
-use crate::store::{self, Folder, default_root};
+use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
 use clap::Args;
@@ -24,8 +26,8 @@ use std::path::{Path, PathBuf};
 /// container or another machine name a copy of its root. No debugger is needed.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// A core file, or a trial as RUN#TRIAL: last#17
-    #[arg(value_name = "CORE|RUN#TRIAL")]
+    /// A core file, or a trial as RUN#TRIAL: last#17; of a RUN, the failure that is known best
+    #[arg(value_name = "CORE|RUN[#TRIAL]")]
     what: PathBuf,
     /// The program, if it is no longer where it was
     #[arg(long, value_name = "FILE")]
@@ -53,8 +55,19 @@ pub(super) struct Explain {
 impl Explain {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         let name = self.what.to_string_lossy();
-        if name.contains('#') && !self.what.exists() {
-            return self.trial(&name);
+        if !self.what.is_file() {
+            if name.contains('#') {
+                return self.trial(&name);
+            }
+            return match Folder::find(&name, &default_root()) {
+                Ok(folder) => self.trial(&best_of(&folder)?),
+                Err(StoreError::NoRun { .. }) => {
+                    let error = anyhow::anyhow!("there is neither a core file nor a run `{name}`");
+                    let hint = "`provoke list` shows the runs that are kept here";
+                    Err(CliError::usage(error).hinted(hint))
+                }
+                Err(error) => Err(error.into()),
+            };
         }
         let autopsy = self.read(&self.what)?;
         self.say(&autopsy, || story(&autopsy, self.verbose))
@@ -182,6 +195,25 @@ impl Explain {
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
+}
+
+/// Returns the trial of a run whose failure is known best, by its name.
+fn best_of(folder: &Folder) -> Result<String, CliError> {
+    let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+    let report = Report::new(&state, true);
+    let path = folder.path().display();
+    if let Some(trial) = report.known_best() {
+        return Ok(format!("{path}#{trial}"));
+    }
+    let run = &state.run;
+    let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
+    Err(match failing.next() {
+        Some(trial) => CliError::usage(anyhow::anyhow!(
+            "of no failure of the run {run} is more known than how it ended"
+        ))
+        .hinted(format!("`provoke explain {run}#{trial}` tells that")),
+        None => CliError::usage(anyhow::anyhow!("no trial of the run {run} failed")),
+    })
 }
 
 fn model(name: &str) -> Result<BTreeSet<String>, String> {

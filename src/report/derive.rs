@@ -52,9 +52,24 @@ impl Report {
             last_counted_trial: state.last_counted.0,
         }
     }
+
+    /// Returns the trial whose failure is known best, where there is more to say than how it ended.
+    pub fn known_best(&self) -> Option<u64> {
+        let variants = self.variants.iter();
+        let all = variants.flat_map(|one| one.signatures.iter().chain(one.captured_signatures()));
+        let deep = all.filter(|seen| seen.depth > Depth::Status);
+        let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
+        best.trials.first().copied()
+    }
 }
 
 impl Variant {
+    /// Returns the signatures that were caught after the measurement.
+    pub fn captured_signatures(&self) -> &[SignatureSeen] {
+        let captured = self.captured.as_ref();
+        captured.map_or(&[][..], |captured| &captured.signatures)
+    }
+
     fn new(state: &State, id: VariantId, tally: &Tally) -> Self {
         let plan = &state.plan;
         let alpha = plan.alpha.value();

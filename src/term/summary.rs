@@ -123,7 +123,7 @@ fn rate(report: &Report, variant: &Variant) -> String {
 }
 
 fn kinds(out: &mut String, variant: &Variant) {
-    let captured = captured(variant);
+    let captured = variant.captured_signatures();
     let groups = groups(variant);
     for group in &groups {
         let aside = match group.is.perhaps.as_slice() {
@@ -194,7 +194,11 @@ fn caught(out: &mut String, report: &Report) {
     for variant in &report.variants {
         let groups = groups(variant);
         let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
-        for one in captured(variant).iter().filter(|one| !shown(one)) {
+        for one in variant
+            .captured_signatures()
+            .iter()
+            .filter(|one| !shown(one))
+        {
             match found.iter_mut().find(|(known, ..)| known.id == one.id) {
                 Some((_, trials, names)) => {
                     trials.extend(&one.trials);
@@ -251,15 +255,9 @@ pub(super) struct Group<'a> {
     measured: Vec<&'a SignatureSeen>,
 }
 
-/// Returns the signatures that were caught after the measurement.
-fn captured(variant: &Variant) -> &[SignatureSeen] {
-    let captured = variant.captured.as_ref();
-    captured.map_or(&[][..], |captured| &captured.signatures)
-}
-
 /// Returns the measured failures of a variant, the most frequent first.
 pub(super) fn groups(variant: &Variant) -> Vec<Group<'_>> {
-    let captured = captured(variant);
+    let captured = variant.captured_signatures();
     let mut groups: Vec<Group<'_>> = Vec::new();
     for seen in &variant.signatures {
         let is = match seen.same_as.as_slice() {
@@ -328,7 +326,8 @@ fn next(report: &Report) -> Option<String> {
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => None,
         _ => confirm(report, variant),
     };
-    let explained = explained(report)
+    let explained = report
+        .known_best()
         .map(|trial| format!("what happened: provoke explain {}#{trial}", report.run));
     let replay = format!("one again: provoke replay {}#{trial}", report.run);
     let all = [confirm, explained, Some(replay)];
@@ -351,13 +350,4 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
         },
         style(words::sanitize(&again)).bold(),
     ))
-}
-
-/// Returns the trial whose failure is known best, where there is more to say than how it ended.
-fn explained(report: &Report) -> Option<u64> {
-    let variants = report.variants.iter();
-    let all = variants.flat_map(|one| one.signatures.iter().chain(captured(one)));
-    let deep = all.filter(|seen| seen.depth > Depth::Status);
-    let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
-    best.trials.first().copied()
 }

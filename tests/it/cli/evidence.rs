@@ -79,12 +79,44 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
     let variant = &report["variants"][0];
     assert_eq!([&variant["failures"], &variant["other"]], [0, 2]);
 
-    let told = sandbox.provoke(&["explain", "last#4"]);
-    let wanted = ["null pointer", "conv  ", "mov rax, [rdi+0x10]", "null.c:4"];
-    assert!(
-        wanted.iter().all(|word| told.stdout.contains(word)),
-        "{told}"
-    );
+    // Of a run, that is which is known best.
+    for what in ["last#4", "last"] {
+        let told = sandbox.provoke(&["explain", what]);
+        let wanted = ["null pointer", "conv  ", "mov rax, [rdi+0x10]", "null.c:4"];
+        assert!(
+            wanted.iter().all(|word| told.stdout.contains(word)),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_run_of_which_nothing_is_known_cannot_be_explained() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-o", "plain", "-n", "1", "--seed", "1", "--", "false"]);
+    sandbox.report(&["-o", "clean", "-n", "1", "--seed", "1", "--", "true"]);
+    let said = sandbox.provoke(&["explain", "plain"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: of no failure of the run plain is more known than how it ended
+
+    hint: `provoke explain plain#1` tells that
+    [exit status: Some(2)]
+    ");
+    let said = sandbox.provoke(&["explain", "clean"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: no trial of the run clean failed
+    [exit status: Some(2)]
+    ");
+    let said = sandbox.provoke(&["explain", "nothing"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: there is neither a core file nor a run `nothing`
+
+    hint: `provoke list` shows the runs that are kept here
+    [exit status: Some(2)]
+    ");
 }
 
 const HEAP: &str = r#"
