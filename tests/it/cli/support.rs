@@ -136,7 +136,9 @@ impl Sandbox {
 
     /// Starts the program; what it says goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
-        self.started(self.command(args))
+        // Tests in the background of a shell would pass on that Ctrl-C is ignored.
+        let heeding = ["--default-signal=INT", PROVOKE];
+        self.started(self.any("env", &[&heeding, args].concat()))
     }
 
     fn started(&self, mut command: Command) -> Running {
