@@ -109,9 +109,14 @@ impl Doors {
     pub(super) fn tidy(&self, lane: Lane) {
         let trial = self.trials[lane.index()].load(Ordering::Relaxed);
         let labels = daemon::labels(&self.mark, Some(trial));
-        for object in self.engine.labelled(&labels) {
-            self.engine.remove(&object);
+        let unlabelled = daemon::unlabelled(self.folder.as_os_str(), lane.0);
+        let mut all = self.engine.labelled(&labels);
+        all.extend(self.engine.volumes_in(&unlabelled));
+        for object in &all {
+            self.engine.remove(object);
         }
+        // It is not of the next trial.
+        let _ = fs::remove_file(unlabelled);
     }
 }
 

@@ -4,7 +4,6 @@ use super::Slot;
 use super::wire::{Recipe, Reply};
 use crate::model::{ObjectSeen, ObjectSort, Observation, Trial};
 use crate::sys::engine::daemon::{self, Daemon, Label, Object, Sort};
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,7 +65,7 @@ impl Slot {
         let files = fs::read_dir(door.folder.as_os_str()).into_iter().flatten();
         let files = files.flatten().map(|entry| entry.path());
         let files = files.filter(|file| file.extension().is_some_and(|name| name == "volumes"));
-        let volumes: Vec<Object> = files.flat_map(|file| volumes(&engine, &file)).collect();
+        let volumes: Vec<Object> = files.flat_map(|file| engine.volumes_in(&file)).collect();
         for object in engine.labelled(&labels).iter().chain(&volumes) {
             engine.remove(object);
         }
@@ -78,18 +77,8 @@ impl Slot {
 /// Returns what is left that carries these labels, and the volumes that no label tells.
 fn left(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<Object> {
     let mut all = engine.labelled(labels);
-    all.extend(volumes(engine, unlabelled));
+    all.extend(engine.volumes_in(unlabelled));
     all
-}
-
-/// Returns those volumes that a file names and that are still there, each once.
-fn volumes(engine: &Daemon, file: &Path) -> Vec<Object> {
-    let names = fs::read_to_string(file).unwrap_or_default();
-    let names: BTreeSet<&str> = names.lines().collect();
-    names
-        .iter()
-        .filter_map(|name| engine.volume(name))
-        .collect()
 }
 
 fn told(object: &Object) -> ObjectSeen {

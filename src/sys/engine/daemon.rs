@@ -2,7 +2,9 @@
 
 use super::{State, is_gone};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -152,8 +154,15 @@ impl Daemon {
         .collect()
     }
 
+    /// Returns those volumes that a file names and that are still there, each once.
+    pub fn volumes_in(&self, file: &Path) -> Vec<Object> {
+        let names = fs::read_to_string(file).unwrap_or_default();
+        let names: BTreeSet<&str> = names.lines().collect();
+        names.iter().filter_map(|name| self.volume(name)).collect()
+    }
+
     /// Returns a volume by its name.
-    pub fn volume(&self, name: &str) -> Option<Object> {
+    fn volume(&self, name: &str) -> Option<Object> {
         object(
             Sort::Volume,
             &self.told(&format!("/volumes/{}", encoded(name)))?,
