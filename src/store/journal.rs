@@ -1,16 +1,20 @@
 //! The journal: written as it happens, read from the beginning.
 
-use super::StoreError;
+use super::lines::{Checksum, LineError, Lines};
+use super::sequence::Sequence;
+use super::{Damage, StoreError};
 use crate::model::{Event, FORMAT};
 use crate::state::{Sink, State};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// While nothing can be written, so many bytes wait for better times.
 const WAITING: usize = 64 << 20;
+/// How every journal begins.
+const FIRST_LINE: &[u8] = b"{\"run_started\":";
 
 /// A journal that is being written.
 pub struct Journal {
@@ -20,13 +24,17 @@ pub struct Journal {
     waiting: Vec<u8>,
     /// Where the last whole line ends.
     end: u64,
+    /// That of the last line, written or waiting.
+    checksum: Checksum,
     /// Why something could not be written.
     trouble: Option<io::Error>,
+    /// An event was lost. Nothing after it is written, so that the journal can be resumed from there.
     lost: bool,
 }
 
 impl Journal {
-    /// Opens a journal to write at its end, alone. A torn last line is cut off.
+    /// Opens a journal to write at its end, alone. A torn last line is cut off; a damaged journal is
+    /// refused and left as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let io = |what| {
             let path = path.to_owned();
@@ -43,7 +51,7 @@ impl Journal {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
-        let end = whole_lines(&mut file).map_err(io("read"))?;
+        let (end, checksum) = whole_lines(path, &file)?;
         file.set_len(end).map_err(io("cut the torn last line of"))?;
         file.seek(SeekFrom::Start(end)).map_err(io("write"))?;
         let path = path.to_owned();
@@ -52,6 +60,7 @@ impl Journal {
             path,
             waiting: Vec::new(),
             end,
+            checksum,
             trouble: None,
             lost: false,
         })
@@ -72,16 +81,16 @@ impl Journal {
     }
 
     fn push(&mut self, event: &Event) {
-        if self.waiting.len() > WAITING {
-            self.lost = true;
+        self.lost |= self.waiting.len() > WAITING;
+        if self.lost {
             return;
         }
-        let before = self.waiting.len();
+        let start = self.waiting.len();
         match serde_json::to_writer(&mut self.waiting, event) {
-            Ok(()) => self.waiting.push(b'\n'),
+            Ok(()) => self.checksum.finish_line(&mut self.waiting, start),
             // A bug of ours: half a line would spoil those after it.
             Err(error) => {
-                self.waiting.truncate(before);
+                self.waiting.truncate(start);
                 self.lost = true;
                 self.trouble.get_or_insert(error.into());
             }
@@ -130,42 +139,50 @@ impl Sink for Journal {
     }
 }
 
-/// Returns where the last whole line ends.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
-    let length = file.seek(SeekFrom::End(0))?;
-    let mut end = length;
-    while end > 0 {
-        let begin = end.saturating_sub(64 * 1024);
-        let mut block = vec![0; usize::try_from(end - begin).unwrap_or_default()];
-        std::os::unix::fs::FileExt::read_exact_at(file, &mut block, begin)?;
-        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(begin + at as u64 + 1);
+/// Returns where the last whole line ends, and its checksum.
+fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
+    let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
+    loop {
+        match lines.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok((lines.end, lines.checksum)),
+            Err(error) => return Err(at_line(path, lines.number, error)),
         }
-        end = begin;
     }
-    Ok(0)
+}
+
+fn at_line(path: &Path, line: u64, error: LineError) -> StoreError {
+    let path = path.to_owned();
+    match error {
+        LineError::Io(source) => StoreError::Io {
+            what: "read",
+            path,
+            source,
+        },
+        LineError::Damage(damage) => StoreError::Damaged { path, line, damage },
+    }
 }
 
 /// Hands every event of a journal to `each`, in the order in which they happened, until it refuses.
+/// Fails at the first line that does not belong where it is: nothing is made of a damaged journal.
 pub fn events<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
-    let io = |source| StoreError::Io {
-        what: "read",
-        path: path.to_owned(),
-        source,
-    };
-    let mut lines = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        lines.read_until(b'\n', &mut line).map_err(io)?;
-        // Without its end a line is torn, and the trial it tells of did not end.
-        let Some(text) = line.strip_suffix(b"\n") else {
-            break;
+    let file = File::open(path).map_err(|error| at_line(path, 0, LineError::Io(error)))?;
+    let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
+    let mut sequence = Sequence::default();
+    loop {
+        let (parsed, is_first) = match lines.next() {
+            Ok(Some(json)) => (serde_json::from_slice(json), json.starts_with(FIRST_LINE)),
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(E::from(at_line(path, lines.number, error))),
         };
-        let event = match (number, serde_json::from_slice(text)) {
+        let damaged = |damage| {
+            let error = LineError::Damage(damage);
+            E::from(at_line(path, lines.number, error))
+        };
+        let event = match (lines.number, parsed) {
             (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {
                 return Err(E::from(StoreError::Format {
                     path: path.to_owned(),
@@ -173,19 +190,14 @@ pub fn events<E: From<StoreError>>(
                 }));
             }
             (1, Ok(event @ Event::RunStarted { .. })) => event,
+            (1, Err(source)) if is_first => return Err(damaged(Damage::Unreadable(source))),
             (1, _) => return Err(E::from(StoreError::NotAJournal(path.to_owned()))),
             (_, Ok(event)) => event,
-            (_, Err(source)) => {
-                return Err(E::from(StoreError::Corrupt {
-                    path: path.to_owned(),
-                    line: number,
-                    source,
-                }));
-            }
+            (_, Err(source)) => return Err(damaged(Damage::Unreadable(source))),
         };
+        sequence.add(&event).map_err(damaged)?;
         each(event)?;
     }
-    Ok(())
 }
 
 /// Folds a journal, handing each event but the first to `each` before the state takes it in.

@@ -10,13 +10,18 @@
 //!
 //! A line is one `write` at its end, so whatever kills provoke costs at most the
 //! line that was being written; that torn line is cut off when the run is resumed.
+//! A journal in which a line was changed, removed, repeated or moved is refused with the number of
+//! that line: no command computes anything from it.
 
 mod folder;
 mod journal;
+mod lines;
+mod sequence;
 
 pub use folder::{Folder, default_root};
 pub use journal::{Journal, events, read};
 
+use crate::model::TrialId;
 use std::path::PathBuf;
 
 /// What can go wrong with what is stored.
@@ -54,15 +59,15 @@ pub enum StoreError {
         /// Which ones.
         several: Vec<String>,
     },
-    /// A line of the journal cannot be read.
-    #[error("{}:{line}: this line of the journal cannot be read", path.display())]
-    Corrupt {
+    /// The journal is not as it was written.
+    #[error("{}:{line}: the journal is damaged: {damage}", path.display())]
+    Damaged {
         /// The journal.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Why not.
-        source: serde_json::Error,
+        /// What is wrong with it.
+        damage: Damage,
     },
     /// The journal does not begin as one.
     #[error("`{}` is not a journal of this program", .0.display())]
@@ -89,8 +94,9 @@ impl StoreError {
             }
             Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
             Self::Ambiguous { .. } => "type more of its name".to_owned(),
-            Self::Corrupt { path, line, .. } => format!(
-                "the {} lines before it are intact; to go on with them alone, keep a copy and run:\n  head -n {} {path} > {path}.cut && mv {path}.cut {path}",
+            Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
+            Self::Damaged { path, line, .. } => format!(
+                "restore the file from a copy; to resume the run from the {} lines before this one instead, keep a copy and run:\n  head -n {} {path} > {path}.cut && mv {path}.cut {path}",
                 line - 1,
                 line - 1,
                 path = path.display(),
@@ -99,4 +105,41 @@ impl StoreError {
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
         })
     }
+}
+
+/// What is wrong with a line of a journal.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// The line is not an event.
+    #[error("this line cannot be read: {0}")]
+    Unreadable(serde_json::Error),
+    /// The checksum covers other lines than these.
+    #[error(
+        "this line does not follow the line before it (wrong checksum): a line was changed, removed, repeated or moved"
+    )]
+    Checksum,
+    /// The checksum is missing.
+    #[error("this line has no checksum, and lines before it have one")]
+    NoChecksum,
+    /// No event is so long.
+    #[error("this line is longer than {} MiB", lines::LONGEST_LINE >> 20)]
+    TooLong,
+    /// The first line is there again.
+    #[error("the run starts a second time")]
+    SecondStart,
+    /// The start of a trial is missing.
+    #[error("the start of trial {0} is missing")]
+    Skipped(TrialId),
+    /// A trial starts that runs or has ended.
+    #[error("trial {0} starts a second time")]
+    Repeated(TrialId),
+    /// A trial ends that does not run.
+    #[error("trial {0} ends and was not running")]
+    NeverStarted(TrialId),
+    /// The run ends before a trial of it.
+    #[error("the run ends, and the end of trial {0} is missing")]
+    NeverEnded(TrialId),
+    /// The run was over.
+    #[error("the run had ended before this line")]
+    AfterTheEnd,
 }

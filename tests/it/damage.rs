@@ -1,20 +1,18 @@
-//! A damaged journal never brings the program down: it is read as far as it goes, or
-//! refused with the line.
+//! A damaged journal never brings the program down: it is refused with the line, or, where its end
+//! is missing, read as far as it goes.
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
-use provoke::model::Trial;
+use provoke::model::{Event, Trial};
 use provoke::policy;
 use provoke::report::Report;
-use provoke::store::{StoreError, read};
-use std::fmt::Write as _;
+use provoke::store::{Journal, StoreError, read};
 use std::fs;
 use std::time::Duration;
 
-/// The journal of a run with every kind of outcome.
-fn journal(world: u64) -> Vec<u8> {
+/// The events of a run with every kind of outcome.
+fn history(world: u64) -> Vec<Event> {
     let (first, mut state) = begin(plan("runs = 20\njobs = 3\nonly = ['code:1']"));
-    let mut text = serde_json::to_string(&first).unwrap() + "\n";
     let codes = [0, 1, 125, 139, 2];
     let script = move |trial: &Trial| {
         let pick = usize::try_from(hash(world, trial.id.0) % 5).unwrap();
@@ -23,21 +21,165 @@ fn journal(world: u64) -> Vec<u8> {
             exited(codes[pick]),
         )
     };
-    for event in run(&mut state, script, None) {
-        writeln!(text, "{}", serde_json::to_string(&event).unwrap()).unwrap();
+    let events = run(&mut state, script, None);
+    std::iter::once(first).chain(events).collect()
+}
+
+/// A journal without checksums, as earlier versions wrote it.
+fn journal(world: u64) -> Vec<u8> {
+    let lines = history(world)
+        .into_iter()
+        .map(|event| serde_json::to_string(&event).unwrap() + "\n");
+    lines.collect::<String>().into_bytes()
+}
+
+/// A journal as it is written.
+fn journal_with_sums(world: u64) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    let mut journal = Journal::open(&path).unwrap();
+    for event in history(world) {
+        journal.add(&event).unwrap();
     }
-    text.into_bytes()
+    fs::read(path).unwrap()
 }
 
 /// Reads a journal and makes the report, as `provoke report` does.
-fn digest(bytes: &[u8]) -> Result<(), StoreError> {
+fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
     let state = read(&path, policy::is_done, |_, _| {})?;
-    let report = Report::new(&state, true);
-    serde_json::to_string(&report).unwrap();
-    Ok(())
+    let report = Report::new(&state, state.finished);
+    Ok(serde_json::to_value(&report).unwrap())
+}
+
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+/// Returns a journal with one damage of this kind.
+fn damaged(bytes: &[u8], kind: u64, chance: u64) -> Vec<u8> {
+    let pick = |of: usize, salt: u64| usize::try_from(hash(chance, salt) % of as u64).unwrap();
+    let mut rows = lines(bytes);
+    let (at, other) = (pick(rows.len(), 1), pick(rows.len(), 2));
+    match kind {
+        0 => drop(rows.remove(at)),
+        1 => rows.insert(at, rows[at]),
+        2 => rows.insert(other, rows[at]),
+        3 => rows.swap(at, other),
+        _ => {}
+    }
+    let mut changed = rows.concat();
+    let at = pick(changed.len(), 3);
+    match kind {
+        4 => changed[at] ^= 1 << pick(8, 4),
+        5 => {
+            let digits = changed.iter().enumerate();
+            let digits = digits.filter(|(_, byte)| byte.is_ascii_digit());
+            let places: Vec<usize> = digits.map(|(place, _)| place).collect();
+            changed[places[pick(places.len(), 5)]] = b"0123456789"[pick(10, 6)];
+        }
+        6 => drop(changed.drain(at..(at + 1 + pick(300, 7)).min(bytes.len()))),
+        7 => changed.truncate(at),
+        _ => {}
+    }
+    changed
+}
+
+#[test]
+fn no_damage_changes_a_number_silently() {
+    let (mut refused, mut shorter) = (0, 0);
+    let journals: Vec<Vec<u8>> = (0..5).map(journal_with_sums).collect();
+    for case in 0..600 {
+        let bytes = &journals[usize::try_from(case % 5).unwrap()];
+        let changed = damaged(bytes, case % 8, case);
+        if changed == *bytes {
+            continue;
+        }
+        let (before, after) = (lines(bytes), lines(&changed));
+        let same = before.iter().zip(&after).take_while(|(a, b)| a == b);
+        let same = same.count();
+        match digest(&changed) {
+            // Only what begins the journal and lacks its end is read, as that of a killed run.
+            Ok(report) => {
+                assert!(after.len() <= same + 1, "case {case}");
+                assert!(!changed[before[..same].concat().len()..].ends_with(b"\n"));
+                assert_eq!(report, digest(&before[..same].concat()).unwrap());
+                assert_eq!(report["finished"], false, "case {case}");
+                assert_eq!(report["journal_complete"], false, "case {case}");
+                shorter += 1;
+            }
+            Err(StoreError::Damaged { line, .. }) => {
+                assert_eq!(line, same as u64 + 1, "case {case}");
+                refused += 1;
+            }
+            Err(StoreError::NotAJournal(_)) => {
+                assert_eq!(same, 0, "case {case}");
+                refused += 1;
+            }
+            Err(error) => panic!("case {case}: {error}"),
+        }
+    }
+    assert!(refused >= 400 && shorter >= 60, "{refused} and {shorter}");
+}
+
+#[test]
+fn a_damaged_journal_is_not_written_to() {
+    let bytes = journal_with_sums(1);
+    let mut changed = lines(&bytes);
+    changed.remove(4);
+    let changed = changed.concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    fs::write(&path, [&changed[..], b"torn"].concat()).unwrap();
+    let refused = Journal::open(&path).map(drop).unwrap_err();
+    assert!(
+        matches!(refused, StoreError::Damaged { line: 5, .. }),
+        "{refused}"
+    );
+    assert!(fs::read(&path).unwrap().ends_with(b"torn"));
+}
+
+#[test]
+fn without_checksums_trials_that_are_missing_or_repeated_are_found() {
+    let bytes = journal(3);
+    digest(&bytes).unwrap();
+    let rows = lines(&bytes);
+    let is_of_a_trial = |row: &[u8]| row.starts_with(b"{\"trial_");
+    for at in (0..rows.len()).filter(|at| is_of_a_trial(rows[*at])) {
+        let mut missing = rows.clone();
+        missing.remove(at);
+        let missing = digest(&missing.concat());
+        assert!(matches!(missing, Err(StoreError::Damaged { .. })), "{at}");
+        let mut repeated = rows.clone();
+        repeated.insert(at, rows[at]);
+        let repeated = digest(&repeated.concat());
+        let found =
+            matches!(repeated, Err(StoreError::Damaged { line, .. }) if line == at as u64 + 2);
+        assert!(found, "{at}");
+    }
+}
+
+#[test]
+fn a_journal_without_checksums_is_resumed_and_covered_from_there() {
+    let bytes = journal(3);
+    let rows = lines(&bytes);
+    let begun = rows[..rows.len() / 2].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    fs::write(&path, &begun).unwrap();
+    let mut journal = Journal::open(&path).unwrap();
+    journal.add(&Event::RunResumed { at: 7 }).unwrap();
+    drop(journal);
+    let resumed = fs::read(&path).unwrap();
+    assert!(resumed.starts_with(&begun));
+    digest(&resumed).unwrap();
+    let mut changed = resumed;
+    let at = begun.len() - 20;
+    changed[at] ^= 1;
+    let refused = digest(&changed);
+    assert!(matches!(refused, Err(StoreError::Damaged { .. })));
 }
 
 proptest! {

@@ -152,33 +152,72 @@ fn a_full_disk_is_said_before_the_start_or_once() {
     assert!(said.stdout.contains("the journal is incomplete"), "{said}");
 }
 
-#[test]
-fn a_corrupt_journal_is_an_error_with_its_line_and_a_way_out() {
-    let sandbox = Sandbox::new();
+/// Makes a run of three trials and removes the end of the second from its journal.
+fn damaged_run(sandbox: &Sandbox) {
     sandbox.provoke(&["run", "-q", "-n", "3", "-o", "r", "--", "true"]);
     let journal = sandbox.read("r/events.jsonl");
-    let broken: Vec<String> = journal
-        .lines()
-        .enumerate()
-        .map(|(at, line)| {
-            if at == 3 {
-                line.replace('{', "<")
-            } else {
-                line.to_owned()
-            }
-        })
-        .collect();
-    fs::write(sandbox.path("r/events.jsonl"), broken.join("\n") + "\n").unwrap();
+    let is_missing = |line: &&str| !line.starts_with(r#"{"trial_finished":{"trial":2,"#);
+    let kept: Vec<&str> = journal.split_inclusive('\n').filter(is_missing).collect();
+    fs::write(sandbox.path("r/events.jsonl"), kept.concat()).unwrap();
+}
+
+#[test]
+fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
+    let sandbox = Sandbox::new();
+    damaged_run(&sandbox);
     let said = sandbox.provoke(&["report", "r"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: SANDBOX/r/events.jsonl:4: this line of the journal cannot be read
-      caused by: expected value at line 1 column 1
+    error: SANDBOX/r/events.jsonl:5: the journal is damaged: this line does not follow the line before it (wrong checksum): a line was changed, removed, repeated or moved
 
-    hint: the 3 lines before it are intact; to go on with them alone, keep a copy and run:
-      head -n 3 SANDBOX/r/events.jsonl > SANDBOX/r/events.jsonl.cut && mv SANDBOX/r/events.jsonl.cut SANDBOX/r/events.jsonl
+    hint: restore the file from a copy; to resume the run from the 4 lines before this one instead, keep a copy and run:
+      head -n 4 SANDBOX/r/events.jsonl > SANDBOX/r/events.jsonl.cut && mv SANDBOX/r/events.jsonl.cut SANDBOX/r/events.jsonl
     [exit status: Some(125)]
     ");
+    // The lines before the damage are a run that can be resumed.
+    let (_, way_out) = said.stderr.split_once("run:\n").unwrap();
+    let done = sandbox.any("sh", &["-c", way_out.trim()]).status();
+    assert!(done.unwrap().success());
+    let said = sandbox.provoke(&["resume", "r", "-q"]);
+    assert!(said.stdout.contains("3 trials"), "{said}");
+}
+
+#[test]
+fn no_command_uses_a_damaged_journal() {
+    let sandbox = Sandbox::new();
+    damaged_run(&sandbox);
+    sandbox.provoke(&["run", "-q", "-n", "3", "-o", "whole", "--", "true"]);
+    let before = sandbox.read("r/events.jsonl");
+    for args in [
+        &["report", "r"][..],
+        &["report", "r", "--json"],
+        &["report", "r", "--jsonl"],
+        &["report", "r", "--csv"],
+        &["report", "r", "--junit"],
+        &["report", "r", "--md"],
+        &["explain", "r#1"],
+        &["explain", "r"],
+        &["diff", "r", "whole"],
+        &["diff", "whole", "whole", "r"],
+        &["replay", "r#1"],
+        &["resume", "r"],
+        &["confirm", "--baseline", "r", "--", "true"],
+        &["load", "--shrink", "r"],
+    ] {
+        let said = sandbox.provoke(args);
+        assert!(said.code.is_some_and(|code| code >= 2), "{args:?}: {said}");
+        assert_eq!(said.stdout, "", "{args:?}");
+        let place = "r/events.jsonl:5: the journal is damaged";
+        assert!(said.stderr.contains(place), "{args:?}: {said}");
+    }
+    assert_eq!(sandbox.read("r/events.jsonl"), before);
+    let listed = sandbox
+        .command(&["list"])
+        .env("PROVOKE_HOME", sandbox.path(""))
+        .output();
+    let listed = Said::from(listed.unwrap());
+    assert!(listed.stdout.contains("journal is damaged"), "{listed}");
+    assert!(listed.stdout.contains("whole  0/3 failed"), "{listed}");
 }
 
 #[test]

@@ -1,0 +1,227 @@
+//! The lines of a journal, and the checksum that ties each to all lines before it.
+//!
+//! ```text
+//! {"trial_started":{"id":1,...},"sum":"8c2f8d2a9be31f07"}
+//! ```
+//!
+//! The checksum covers the event and the checksum of the line before it, so the first line that was
+//! changed, removed, repeated or moved is found. Journals of earlier versions have none. When such
+//! a run is resumed, its further lines have one, and the first of them covers all lines before it.
+
+use super::Damage;
+use std::io::{self, BufRead};
+
+/// The longest line that is read. The longest event by far is the plan of a search, with the name of
+/// every candidate: a million commits make some 150 MB.
+pub(super) const LONGEST_LINE: usize = 256 << 20;
+
+/// What stands between an event and its checksum, and after it.
+const BEFORE_SUM: &[u8] = b",\"sum\":\"";
+const AFTER_SUM: &[u8] = b"\"}";
+const HEX_DIGITS: usize = 16;
+const SUM_LENGTH: usize = BEFORE_SUM.len() + HEX_DIGITS + AFTER_SUM.len();
+
+/// The running checksum of a journal (FNV-1a, 64 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    fn continued(self, bytes: &[u8]) -> Self {
+        let hash = bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Self(hash)
+    }
+
+    /// Finishes the line that holds an event and begins at `start`: adds the checksum and the newline.
+    pub(super) fn finish_line(&mut self, lines: &mut Vec<u8>, start: usize) {
+        // The checksum takes its place before the brace that closes the event.
+        lines.pop();
+        *self = self.continued(&lines[start..]);
+        lines.extend_from_slice(BEFORE_SUM);
+        lines.extend_from_slice(format!("{:016x}", self.0).as_bytes());
+        lines.extend_from_slice(AFTER_SUM);
+        lines.push(b'\n');
+    }
+}
+
+/// Splits a line into its event, without the closing brace, and its checksum.
+fn split_sum(line: &[u8]) -> Option<(&[u8], Checksum)> {
+    let (event, end) = line.split_at_checked(line.len().checked_sub(SUM_LENGTH)?)?;
+    let digits = end
+        .strip_prefix(BEFORE_SUM)?
+        .strip_suffix(AFTER_SUM)
+        .filter(|digits| {
+            digits
+                .iter()
+                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        })?;
+    let sum = u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+    Some((event, Checksum(sum)))
+}
+
+/// Reads the lines of a journal one by one, and checks that each follows the one before.
+pub(super) struct Lines<R> {
+    source: R,
+    line: Vec<u8>,
+    longest: usize,
+    /// The number of the last line that was read, from 1.
+    pub(super) number: u64,
+    /// Where the last whole line ends.
+    pub(super) end: u64,
+    pub(super) checksum: Checksum,
+    /// A line had a checksum, so all further lines have one.
+    has_sums: bool,
+}
+
+/// Why there is no further line.
+#[derive(Debug)]
+pub(super) enum LineError {
+    Io(io::Error),
+    Damage(Damage),
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self {
+            source,
+            line: Vec::new(),
+            longest: LONGEST_LINE,
+            number: 0,
+            end: 0,
+            checksum: Checksum::default(),
+            has_sums: false,
+        }
+    }
+
+    /// Returns the event of the next line as JSON; nothing at the end. A last line without a newline
+    /// was being written when provoke was killed, and is left out.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
+        self.number += 1;
+        if !self.read_line()? {
+            return Ok(None);
+        }
+        self.end += self.line.len() as u64 + 1;
+        match split_sum(&self.line) {
+            Some((event, sum)) => {
+                self.checksum = self.checksum.continued(event);
+                if self.checksum != sum {
+                    return Err(LineError::Damage(Damage::Checksum));
+                }
+                let length = event.len();
+                self.line.truncate(length);
+                self.line.push(b'}');
+                self.has_sums = true;
+            }
+            None if self.has_sums => return Err(LineError::Damage(Damage::NoChecksum)),
+            None => self.checksum = self.checksum.continued(&self.line),
+        }
+        Ok(Some(&self.line))
+    }
+
+    /// Reads a line without its newline; false if there is no whole line.
+    fn read_line(&mut self) -> Result<bool, LineError> {
+        self.line.clear();
+        loop {
+            let chunk = match self.source.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(LineError::Io(error)),
+            };
+            if chunk.is_empty() {
+                return Ok(false);
+            }
+            let newline = chunk.iter().position(|byte| *byte == b'\n');
+            let part = &chunk[..newline.unwrap_or(chunk.len())];
+            if self.line.len() + part.len() > self.longest {
+                return Err(LineError::Damage(Damage::TooLong));
+            }
+            if self.line.try_reserve(part.len()).is_err() {
+                return Err(LineError::Io(io::ErrorKind::OutOfMemory.into()));
+            }
+            self.line.extend_from_slice(part);
+            let used = part.len() + usize::from(newline.is_some());
+            self.source.consume(used);
+            if newline.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(events: &[&str]) -> Vec<u8> {
+        let (mut lines, mut checksum) = (Vec::new(), Checksum::default());
+        for event in events {
+            let start = lines.len();
+            lines.extend_from_slice(event.as_bytes());
+            checksum.finish_line(&mut lines, start);
+        }
+        lines
+    }
+
+    /// Returns the events that are read, and what ended it.
+    fn read(bytes: &[u8]) -> (Vec<String>, Option<LineError>) {
+        let (mut lines, mut events) = (Lines::new(bytes), Vec::new());
+        loop {
+            match lines.next() {
+                Ok(Some(event)) => events.push(String::from_utf8_lossy(event).into_owned()),
+                Ok(None) => return (events, None),
+                Err(error) => return (events, Some(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_read_as_they_were_written() {
+        let events = ["{\"a\":1}", "{\"b\":{}}", "{\"a\":1}"];
+        let bytes = written(&events);
+        let (seen, error) = read(&bytes);
+        assert_eq!(seen, events);
+        assert!(error.is_none());
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(
+            text.lines().next(),
+            Some("{\"a\":1,\"sum\":\"c0cb48a96902d276\"}")
+        );
+    }
+
+    #[test]
+    fn lines_without_checksums_are_covered_by_the_next_that_has_one() {
+        let old = b"{\"a\":1}\n{\"b\":2}\n";
+        assert_eq!(read(old).0.len(), 2);
+        let mut lines = Lines::new(&old[..]);
+        while lines.next().unwrap().is_some() {}
+        let mut resumed = old.to_vec();
+        resumed.extend_from_slice(b"{\"c\":3}");
+        lines.checksum.finish_line(&mut resumed, old.len());
+        assert_eq!(read(&resumed).0.len(), 3);
+        resumed[5] = b'7';
+        let (seen, error) = read(&resumed);
+        assert_eq!(seen.len(), 2);
+        assert!(matches!(error, Some(LineError::Damage(Damage::Checksum))));
+        let mut mixed = written(&["{\"a\":1}"]);
+        mixed.extend_from_slice(b"{\"b\":2}\n");
+        let (_, error) = read(&mixed);
+        assert!(matches!(error, Some(LineError::Damage(Damage::NoChecksum))));
+    }
+
+    #[test]
+    fn a_line_without_an_end_takes_bounded_memory() {
+        let endless = io::BufReader::with_capacity(1 << 20, io::repeat(b'x'));
+        let mut lines = Lines::new(endless);
+        lines.longest = 4 << 20;
+        let error = lines.next().unwrap_err();
+        assert!(matches!(error, LineError::Damage(Damage::TooLong)));
+        assert!(lines.line.capacity() <= 8 << 20);
+    }
+}

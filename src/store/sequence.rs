@@ -1,0 +1,78 @@
+//! The order that the events of every run have, whether its journal has checksums or not.
+
+use super::Damage;
+use crate::model::{Event, Outcome, TrialId, Void};
+use std::collections::BTreeSet;
+
+/// Checks that no event is missing, repeated or out of its place.
+#[derive(Default)]
+pub(super) struct Sequence {
+    /// The number of the last new trial.
+    launched: u64,
+    running: BTreeSet<TrialId>,
+    /// Trials whose last attempt was interrupted or lost: only these may start again.
+    to_repeat: BTreeSet<TrialId>,
+    begun: bool,
+    /// The run was finished, or stopped and not resumed.
+    over: bool,
+    finished: bool,
+}
+
+impl Sequence {
+    /// Takes in the next event.
+    pub(super) fn add(&mut self, event: &Event) -> Result<(), Damage> {
+        match event {
+            Event::RunStarted { .. } if self.begun => return Err(Damage::SecondStart),
+            Event::RunStarted { .. } => self.begun = true,
+            Event::TrialStarted(trial) => self.start(trial.id)?,
+            Event::TrialFinished { trial, outcome, .. } => {
+                if !self.running.remove(trial) {
+                    return Err(Damage::NeverStarted(*trial));
+                }
+                if matches!(outcome, Outcome::Void(Void::Interrupted | Void::Lost)) {
+                    self.to_repeat.insert(*trial);
+                }
+            }
+            Event::RunResumed { .. } => {
+                if self.finished {
+                    return Err(Damage::AfterTheEnd);
+                }
+                self.over = false;
+                self.to_repeat.append(&mut self.running);
+            }
+            Event::RunStopped { .. } | Event::RunFinished { .. } => {
+                if let Some(trial) = self.running.first() {
+                    return Err(Damage::NeverEnded(*trial));
+                }
+                if self.over {
+                    return Err(Damage::AfterTheEnd);
+                }
+                self.over = true;
+                self.finished = matches!(event, Event::RunFinished { .. });
+            }
+            Event::VariantChosen(_)
+            | Event::MakingBegun(_)
+            | Event::VariantMade { .. }
+            | Event::VariantUntestable { .. }
+            | Event::CaptureBegun { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Note { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, trial: TrialId) -> Result<(), Damage> {
+        if self.over {
+            return Err(Damage::AfterTheEnd);
+        }
+        if trial.0 == self.launched + 1 {
+            self.launched += 1;
+        } else if trial.0 == 0 || trial.0 > self.launched {
+            return Err(Damage::Skipped(TrialId(self.launched + 1)));
+        } else if !self.to_repeat.remove(&trial) {
+            return Err(Damage::Repeated(trial));
+        }
+        self.running.insert(trial);
+        Ok(())
+    }
+}
