@@ -16,31 +16,37 @@
 //!
 //! | module | charter | may use | crates |
 //! | --- | --- | --- | --- |
+//! | `untrusted` | text from outside, made safe to show | | |
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
-//! | `sys` | the operating system; the only unsafe code but the victim's | | libc, rustix, procfs, serde_json, thiserror |
-//! | `autopsy` | what a core file says | model, sys | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
+//! | `sys` | the operating system; the only unsafe code but the victim's | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
+//! | `autopsy` | what a core file says | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
-//! | `doctor` | what this machine can capture, and what to change | survey, sys | serde, serde_json |
+//! | `doctor` | what this machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
 //! | `tells` | what programs say when they give up | | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
-//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
-//! | `prepare` | makes what a variant needs before its trials | model, source | thiserror |
-//! | `packages` | which versions of a package there are, and how an environment with one is made | | serde_json, strsim, thiserror |
-//! | `slot` | the small process that runs trials, one at a time | model, tells, sys | serde, serde_json, regex, rustix |
+//! | `prepare` | makes what a variant needs before its trials | model, source, untrusted | thiserror |
+//! | `packages` | which versions of a package there are, and how an environment with one is made | untrusted | serde_json, strsim, thiserror |
+//! | `slot` | the small process that runs trials, one at a time | model, tells, sys, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
 //! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
-//! | `load` | puts HTTP load on a service, and records what became of it | model, sys | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
+//! | `load` | puts HTTP load on a service, and records what became of it | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
-//! | `store` | the folder of a run, and its journal | model, state | serde_json, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor | console, indicatif, shlex |
+//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde_json, rustix, jiff, thiserror |
+//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey, untrusted | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
+//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, shlex |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, serde, serde_json, tokio, jiff, shlex |
 //!
 //! A test compares this table with the code.
+
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests show names that they made")
+)]
 
 pub mod autopsy;
 pub mod cli;
@@ -64,4 +70,5 @@ pub mod survey;
 pub mod sys;
 pub mod tells;
 pub mod term;
+pub mod untrusted;
 pub mod victim;

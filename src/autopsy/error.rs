@@ -1,5 +1,6 @@
 //! Why a core cannot be read at all.
 
+use crate::untrusted::Untrusted as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,19 +8,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("cannot read `{}`: {reason}", path.display())]
+    #[error("cannot read `{}`: {reason}", path.safe())]
     Unreadable { path: PathBuf, reason: io::Error },
-    #[error("`{}` is not a core file: {why}", path.display())]
+    #[error("`{}` is not a core file: {why}", path.safe())]
     NoCore { path: PathBuf, why: &'static str },
     #[error(
         "the core `{}` is broken: {why}; was the disk full, or the limit on cores too low (`ulimit -c`)?",
-        path.display()
+        path.safe()
     )]
     Broken { path: PathBuf, why: &'static str },
     #[error(
         "the core `{}` is of {what}, and only those of 64-bit x86 programs can be explained; \
          use the debugger of that machine",
-        path.display()
+        path.safe()
     )]
     Foreign { path: PathBuf, what: String },
 }

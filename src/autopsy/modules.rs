@@ -5,6 +5,7 @@ use super::elf::Layout;
 use super::notes::{MappedFile, Notes};
 use super::shelf::Shelf;
 use super::{Settings, link_map};
+use crate::untrusted::Untrusted as _;
 
 /// Address of the kernel's own library.
 const AT_SYSINFO_EHDR: u64 = 33;
@@ -163,17 +164,14 @@ fn module(
             book = shelf.remains(settings, layout);
             gaps.push(match found {
                 Some(_) => format!("`{name}` was replaced since the crash"),
-                None => format!("`{name}` is gone: no file `{}`", place.display()),
+                None => format!("`{name}` is gone: no file `{}`", place.safe()),
             });
             layout.clone()
         }
         (None, _) => {
             // Not a program at all, or one of which nothing is left.
             if dump.segment(base).is_some() && book.is_none() && !place.exists() {
-                gaps.push(format!(
-                    "`{name}` is gone: no program `{}`",
-                    place.display()
-                ));
+                gaps.push(format!("`{name}` is gone: no program `{}`", place.safe()));
             }
             Layout::default()
         }

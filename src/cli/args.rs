@@ -130,6 +130,9 @@ pub(super) struct Flags {
     /// A further option for containers: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
     #[arg(long, value_name = "NAME=VALUE", help_heading = TRIAL)]
     container: Vec<String>,
+    /// Run the processes of trials as this user; provoke itself and hooks stay root
+    #[arg(long, value_name = "NAME", help_heading = TRIAL)]
+    user: Option<String>,
     /// Put this before the command: 'rr record -o {dir}/trace'
     #[arg(long, value_name = "PREFIX", help_heading = TRIAL)]
     wrap: Option<String>,
@@ -162,6 +165,10 @@ pub(super) struct Flags {
     /// What is dumped: light leaves out the memory of huge processes [default: full]
     #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT)]
     cores: Option<CoreSize>,
+
+    /// Take commands from a run of another user, or from a copy of a run
+    #[arg(long, help_heading = RESULT)]
+    trust: bool,
 
     #[expect(
         clippy::option_option,
@@ -325,7 +332,9 @@ impl Flags {
         add(&mut scenario.mount, self.mount);
         set(&mut scenario.network, self.network);
         add(&mut scenario.container, self.container);
+        set(&mut scenario.user, self.user);
         set(&mut scenario.wrap, self.wrap);
+        scenario.trust |= self.trust;
         scenario.rlimit.extend(self.rlimit);
         set(&mut scenario.setup, self.setup);
         set(&mut scenario.prepare, self.prepare);

@@ -49,22 +49,24 @@ impl Baseline {
                 measured: counts?,
                 scenario: None,
             })),
-            None => Self::run(text, scenario.of.as_deref(), &looked_for).map(Some),
+            None => Self::run(text, scenario, &looked_for).map(Some),
         }
     }
 
-    /// Reads `K/N`, or finds the run of this name.
+    /// Reads `K/N`, or finds the run of this name. Only its numbers are wanted: nothing of it is run.
     pub(super) fn read(text: &str, of: Option<&str>) -> Result<Self, Refusal> {
         let scenario = Scenario {
             baseline: Some(text.to_owned()),
             of: of.map(str::to_owned),
+            trust: true,
             ..Scenario::default()
         };
         Ok(Self::of(&scenario)?.unwrap_or_default())
     }
 
-    fn run(name: &str, of: Option<&str>, looked_for: &LookedFor) -> Result<Self, Refusal> {
+    fn run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
         let read = Folder::find(name, &default_root())
+            .and_then(|folder| folder.trusted(asked.trust))
             .and_then(|folder| store::read(&folder.journal(), policy::is_done, |_, _| {}));
         let state = read.map_err(|error| {
             let hint = error.hint();
@@ -75,7 +77,7 @@ impl Baseline {
                 hint,
             )
         })?;
-        let variant = variant(&state, of)?;
+        let variant = variant(&state, asked.of.as_deref())?;
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         Ok(Self {
             measured: match &state.plan.question {

@@ -6,6 +6,7 @@ use crate::scenario::Refusal;
 use crate::sys::engine::Engine;
 use crate::sys::engine::daemon::Daemon;
 use crate::term;
+use crate::untrusted::Untrusted as _;
 use std::process::Command;
 
 /// Engines that are looked for, in this order.
@@ -179,7 +180,7 @@ pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
         )
     };
     let daemon = Daemon::usual().ok_or_else(|| trouble("DOCKER_HOST names no socket"))?;
-    let at = daemon.socket().display();
+    let at = daemon.socket().safe();
     match daemon.answers() {
         Ok(true) => Ok(()),
         Ok(false) => Err(trouble(&format!("what listens at `{at}` is none"))),

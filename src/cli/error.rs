@@ -5,6 +5,7 @@ use crate::prepare::Unready;
 use crate::scenario::Refusal;
 use crate::store::StoreError;
 use crate::term::say;
+use crate::untrusted::SafeText;
 use console::style;
 
 /// An error with its exit code and its hint.
@@ -73,13 +74,18 @@ impl CliError {
         match &self.what {
             Shown::Rendered(text) => say(text.trim_end()),
             Shown::Chain(error) => {
-                say(&format!("{} {error}", style("error:").red().bold()));
+                let what = SafeText::lines(&error.to_string());
+                say(&format!("{} {what}", style("error:").red().bold()));
                 for cause in error.chain().skip(1) {
-                    say(&format!("  caused by: {cause}"));
+                    say(&format!(
+                        "  caused by: {}",
+                        SafeText::lines(&cause.to_string())
+                    ));
                 }
             }
         }
         if let Some(hint) = &self.hint {
+            let hint = SafeText::lines(hint);
             say(&format!("\n{} {hint}", style("hint:").green().bold()));
         }
     }
@@ -91,6 +97,7 @@ impl From<StoreError> for CliError {
         let error = match error {
             StoreError::NoRun { .. }
             | StoreError::Ambiguous { .. }
+            | StoreError::Untrusted { .. }
             | StoreError::NotAJournal(_) => Self::usage(error),
             _ => Self::could_not(error),
         };

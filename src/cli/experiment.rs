@@ -9,6 +9,7 @@ use super::merge::Merge;
 use super::preflight::{check, find_ourselves, startable};
 use super::results;
 use super::signals::{Signals, came, listen};
+use super::user;
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
@@ -24,6 +25,7 @@ use crate::store::{Folder, Journal, default_root};
 use crate::survey;
 use crate::sys::{core_pattern, host};
 use crate::term::{self, Live, Ticks};
+use crate::untrusted::Untrusted as _;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::BufWriter;
@@ -77,18 +79,24 @@ impl<'a> Experiment<'a> {
         let root = default_root();
         prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
         output.exports.touch()?;
+        user::become_user(&mut plan)?;
         let folder = Folder::create(out, &root)?;
+        if plan.user.is_some() {
+            folder.let_through(&root).map_err(CliError::could_not)?;
+        }
         prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
         plan.no_cores = no_cores(&plan);
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen();
+        // The time of its file and of its first event are compared before its commands are run again.
+        let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open(&folder.journal())?;
         let facts = host::facts();
         let survey = survey::survey(&plan);
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: out.map_or_else(|| folder.name(), |out| out.display().to_string()),
+            run: out.map_or_else(|| folder.name(), |out| out.to_string_lossy().into_owned()),
             plan: Box::new(plan),
             survey,
             host: Host {
@@ -99,7 +107,7 @@ impl<'a> Experiment<'a> {
                 cpus: facts.cpus,
                 memory: facts.memory,
             },
-            at: jiff::Timestamp::now().as_second(),
+            at,
         };
         journal.add(&started)?;
         let state = State::begin(started).expect("a journal begins with this event");
@@ -534,7 +542,7 @@ pub(super) fn create(path: &Path) -> Result<BufWriter<File>, CliError> {
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.display());
+    let what = format!("cannot write `{}`", path.safe());
     CliError::usage(anyhow::Error::new(error).context(what))
 }
 

@@ -14,6 +14,7 @@ use crate::report::story::{Told, story, trial_story};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
+use crate::untrusted::safe_json;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::fs;
@@ -188,7 +189,7 @@ impl Explain {
     ) -> Result<Exit, CliError> {
         let text = if self.json {
             let json = serde_json::to_string_pretty(what).map_err(CliError::could_not)?;
-            format!("{json}\n")
+            format!("{}\n", safe_json(&json))
         } else {
             story()
         };
@@ -201,7 +202,7 @@ impl Explain {
 fn best_of(folder: &Folder) -> Result<String, CliError> {
     let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
     let report = Report::new(&state, true);
-    let path = folder.path().display();
+    let path = folder.path().to_string_lossy();
     if let Some(trial) = report.known_best() {
         return Ok(format!("{path}#{trial}"));
     }

@@ -6,6 +6,7 @@ use crate::policy;
 use crate::report::{Report, words};
 use crate::store::{self, Folder, default_root};
 use crate::term;
+use crate::untrusted::Untrusted as _;
 use clap::Args;
 
 /// Show the runs kept here, the newest last
@@ -18,14 +19,15 @@ impl List {
         let root = default_root();
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
-            term::say(&format!("no run is kept in `{}`", root.display()));
+            term::say(&format!("no run is kept in `{}`", root.safe()));
         }
         for folder in folders {
             let line = match store::read(&folder.journal(), policy::is_done, |_, _| {}) {
                 Ok(state) => about(&Report::new(&state, true)),
                 Err(error) => error.to_string(),
             };
-            term::tell(&format!("{}  {line}\n", folder.name())).map_err(CliError::could_not)?;
+            term::tell(&format!("{}  {}\n", folder.name().safe(), line.safe()))
+                .map_err(CliError::could_not)?;
         }
         Ok(Exit::Hoped)
     }

@@ -11,6 +11,7 @@ use crate::scenario::{
     Variant,
 };
 use crate::stats::real;
+use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::cell::Cell;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -180,7 +181,7 @@ impl Load {
 }
 
 fn neither(file: &Path) -> CliError {
-    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.display());
+    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.safe());
     CliError::usage(error).hinted("a URL begins with http:// or https://")
 }
 

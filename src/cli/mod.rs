@@ -23,12 +23,15 @@ mod run;
 mod search;
 mod shrink;
 mod signals;
+mod user;
 
 use crate::survey::processor;
+use crate::untrusted::Untrusted as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use error::CliError;
 use exit::Exit;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 /// How often does it crash, which crash is it, and is it fixed?
@@ -96,7 +99,7 @@ pub fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => dispatch(cli.command),
         Err(error) => {
-            let _ = error.print();
+            show(&error);
             let code = if error.use_stderr() {
                 Exit::Usage
             } else {
@@ -104,6 +107,25 @@ pub fn main() -> ExitCode {
             };
             code.into()
         }
+    }
+}
+
+/// Prints the help, or what is wrong with the command line; the latter quotes it.
+fn show(message: &clap::Error) {
+    let text = message.render();
+    let plain = std::env::args_os().any(|argument| argument.as_bytes().contains(&b'\x1b'));
+    let laid_out = |colours: bool| {
+        if colours && !plain {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        }
+    };
+    if message.use_stderr() {
+        crate::term::say(laid_out(console::colors_enabled_stderr()).trim_end());
+    } else {
+        // Help that cannot be printed has nowhere to complain.
+        let _ = crate::term::tell(&laid_out(console::colors_enabled()));
     }
 }
 
@@ -158,7 +180,7 @@ fn tell(text: &[u8]) -> Result<Exit, CliError> {
 fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
-            let what = format!("the argument `{}` is not UTF-8", word.display());
+            let what = format!("the argument `{}` is not UTF-8", word.safe());
             CliError::usage(anyhow::Error::msg(what)).hinted("pass it through a file or a variable")
         })
     };

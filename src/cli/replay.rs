@@ -8,12 +8,14 @@ use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Trial};
 use crate::oracle;
 use crate::report::words;
 use crate::slot::{CommandLine, Numbers, words_by_hand};
-use crate::store::{self, Folder, default_root};
+use crate::store::{self, Folder, default_root, let_through};
+use crate::sys::files::PrivateFolder;
 use crate::term;
+use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use tokio::sync::watch;
 
@@ -30,6 +32,9 @@ pub(super) struct Replay {
     /// Show the command and its numbers; run nothing
     #[arg(long)]
     show: bool,
+    /// Run it though the run is another user's, or a copy
+    #[arg(long)]
+    trust: bool,
 }
 
 impl Replay {
@@ -54,16 +59,18 @@ impl Replay {
         if self.show {
             return show(&plan, &trial);
         }
-        let scratch = folder_for_once()?;
-        let exit = match &self.wrap {
-            Some(wrap) => in_terminal(&plan, &trial, wrap, &scratch),
+        folder.trusted(self.trust)?;
+        let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
+        if plan.user.is_some() {
+            let_through(scratch.path()).map_err(CliError::could_not)?;
+        }
+        match &self.wrap {
+            Some(wrap) => in_terminal(&plan, &trial, wrap, scratch.path()),
             None => {
                 plan.keep = Keep::None;
-                again(&plan, &trial, &scratch)
+                again(&plan, &trial, scratch.path())
             }
-        };
-        let _ = fs::remove_dir_all(&scratch);
-        exit
+        }
     }
 }
 
@@ -90,7 +97,7 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
         for line in String::from_utf8_lossy(&text).lines() {
             term::say(&format!(
                 "{}: {}",
-                file.file_name().display(),
+                file.file_name().safe(),
                 words::sanitize(line)
             ));
         }
@@ -237,10 +244,4 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .enable_all()
         .build()
         .map_err(CliError::could_not)
-}
-
-fn folder_for_once() -> Result<PathBuf, CliError> {
-    let path = std::env::temp_dir().join(format!("provoke-replay-{}", std::process::id()));
-    fs::create_dir_all(&path).map_err(CliError::could_not)?;
-    Ok(path)
 }

@@ -8,6 +8,7 @@ use crate::policy;
 use crate::report::{Format, Report, export};
 use crate::store::{self, Folder, default_root};
 use crate::term;
+use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ pub(super) fn write(
         // Whoever read it has seen enough.
         Err(error) if error.is_broken_pipe() => Ok(()),
         done => done.map_err(|error| {
-            let what = format!("cannot write the report to `{}`", path.display());
+            let what = format!("cannot write the report to `{}`", path.safe());
             CliError::could_not(anyhow::Error::new(error).context(what))
         }),
     }

@@ -8,6 +8,7 @@ use crate::report::{self, Report, words};
 use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::Folder;
+use crate::untrusted::Untrusted as _;
 use std::fs;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub(super) fn write(
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
         lines.push(format!(
             "  log: {}   to search on from it, as it is or changed: --log FILE",
-            path.display()
+            path.safe()
         ));
     }
     if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
@@ -35,7 +36,7 @@ pub(super) fn write(
         if let Ok(text) = text {
             let path = folder.path().join(report::answer::SMALLEST);
             fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
-            lines.push(format!("  again: provoke load {}", path.display()));
+            lines.push(format!("  again: provoke load {}", path.safe()));
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
@@ -49,14 +50,14 @@ pub(super) fn write(
         if space.apply {
             for one in &reduced {
                 one.apply()?;
-                lines.push(format!("  reduced: {}", one.path.display()));
+                lines.push(format!("  reduced: {}", one.path.safe()));
             }
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
             fs::write(&path, patch).map_err(|error| cannot_write(&path, error))?;
             lines.push(format!(
                 "  what is not needed leaves with: patch -p1 < {}",
-                path.display()
+                path.safe()
             ));
         }
     }
@@ -88,11 +89,11 @@ fn files(
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
     Ok(Some(format!(
         "  files that are not needed: {}",
-        path.display()
+        path.safe()
     )))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.display());
+    let what = format!("cannot write `{}`", path.safe());
     CliError::could_not(anyhow::Error::new(error).context(what))
 }

@@ -49,6 +49,9 @@ pub(super) struct FromFile {
 pub(super) struct Resume {
     /// The run: its folder, its name or the beginning or end of it, or `last`
     run: String,
+    /// Go on though the run is another user's, or a copy
+    #[arg(long)]
+    trust: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -153,7 +156,7 @@ fn around(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
 
 impl Resume {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let folder = Folder::find(&self.run, &default_root())?;
+        let folder = Folder::find(&self.run, &default_root())?.trusted(self.trust)?;
         let mut journal = Journal::open(&folder.journal())?;
         let mut state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
         if state.finished {

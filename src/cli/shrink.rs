@@ -21,7 +21,9 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     } else {
         (text, None)
     };
-    let folder = Folder::find(run, &default_root())?;
+    let mut asked = Scenario::default();
+    overlay(&mut asked);
+    let folder = Folder::find(run, &default_root())?.trusted(asked.trust)?;
     let mut of = None;
     let state = store::read(&folder.journal(), policy::is_done, |event, _| match event {
         Event::TrialStarted(started) if Some(started.id) == trial => {

@@ -1,6 +1,7 @@
 //! A crash for real: the only proof that a core can be had.
 
 use crate::sys::core_pattern::{self, Destination, Template};
+use crate::sys::files::PrivateFolder;
 use crate::sys::limits;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -32,9 +33,7 @@ pub enum Proof {
 /// and looks for the core. What came into being is removed again, but for what a helper
 /// keeps. `provoke` is the program whose victim it is.
 pub fn crash(provoke: &Path) -> Proof {
-    let folder = std::env::temp_dir().join(format!("provoke-doctor-{}", std::process::id()));
-    let proof = fs::create_dir(&folder).and_then(|()| crash_in(&folder, provoke));
-    let _ = fs::remove_dir_all(&folder);
+    let proof = PrivateFolder::new("doctor").and_then(|folder| crash_in(folder.path(), provoke));
     proof.unwrap_or_else(|error| Proof::NoCrash(error.to_string()))
 }
 

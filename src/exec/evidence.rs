@@ -318,9 +318,11 @@ fn found(
         Destination::Helper { leaves: None, .. } => return Vec::new(),
     };
     let mut found: Vec<(PathBuf, autopsy::Owner, i32)> = Vec::new();
-    let copied = scratch.with_file_name("container");
+    // Nobody but us can make a file or a link there.
+    let folder = scratch.with_file_name("");
+    let copied = folder.join("container");
     for path in candidates(template, variant, scratch, began, seen) {
-        let path = match packed.then(|| unpacked(&path, &known)).flatten() {
+        let path = match packed.then(|| unpacked(&path, &known, &folder)).flatten() {
             Some(path) => path,
             None => path,
         };
@@ -419,10 +421,11 @@ fn is_of_emulator(name: &str) -> bool {
 }
 
 /// Has systemd write out a core that it keeps compressed.
-fn unpacked(path: &Path, pids: &[i32]) -> Option<PathBuf> {
+fn unpacked(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
-    let to = std::env::temp_dir().join(format!("provoke-{}-core.{pid}", std::process::id()));
+    fs::create_dir_all(into).ok()?;
+    let to = into.join(format!("unpacked.{pid}"));
     let wanted = format!("COREDUMP_PID={pid}");
     let words = [
         "dump".as_ref(),

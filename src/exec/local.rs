@@ -17,7 +17,8 @@ use crate::prepare::Maker;
 use crate::slot::wire::{Hook, Recipe};
 use crate::sys::engine::Engine;
 use crate::sys::engine::service::Service;
-use crate::sys::{child, core_pattern, process, signals};
+use crate::sys::{child, core_pattern, process, signals, user};
+use crate::untrusted::Untrusted as _;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -74,6 +75,11 @@ impl Local {
         let service = service(plan, trials);
         let doors = plan.watch_engine.then(|| Doors::open(plan.jobs, trials));
         let doors = doors.transpose()?;
+        let identity = plan.user.as_deref().map(|name| {
+            let user = user::find(name).map(|user| user.identity());
+            user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.safe())))
+        });
+        let identity = identity.transpose()?;
         let common = Recipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
@@ -83,6 +89,7 @@ impl Local {
             cores: plan.cores,
             capture: plan.capture == Capture::On && plan.no_cores.is_none(),
             trace: plan.capture == Capture::Trace,
+            identity,
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,

@@ -15,6 +15,7 @@ use super::worker::{Clock, Stop};
 use super::{Error, Fill, Life, ready};
 use crate::model::{Amount, Connections, Death, Http, Load, LoadSeen, Pace, Ready, Stage};
 use crate::sys::{limits, process, sockets};
+use crate::untrusted::Untrusted as _;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -169,7 +170,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     seen.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
     fs::create_dir_all(&life.folder)
-        .map_err(|error| format!("cannot make `{}`: {error}", life.folder.display()))?;
+        .map_err(|error| format!("cannot make `{}`: {error}", life.folder.safe()))?;
     let mut around = Around {
         requests: made.requests.clone(),
         target: Arc::new(made.target.clone()),
@@ -379,7 +380,7 @@ fn end(
         let written = bundle.write(&life.folder);
         clear(&ran, &life.folder);
         return written.map_err(|error| {
-            let folder = life.folder.display();
+            let folder = life.folder.safe();
             format!("what was in flight could not be written to `{folder}`: {error}")
         });
     }

@@ -2,6 +2,7 @@
 
 use super::{Error, Fill, connect};
 use crate::model;
+use crate::untrusted::Untrusted as _;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -110,7 +111,7 @@ impl Target {
     /// Names it as a person would.
     pub(super) fn name(&self) -> String {
         match &self.unix {
-            Some(path) => path.display().to_string(),
+            Some(path) => path.safe().into_string(),
             None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
             None => format!("{}:{}", self.host, self.port),
         }

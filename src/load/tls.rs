@@ -2,6 +2,7 @@
 
 use super::{Error, Fill, target};
 use crate::model;
+use crate::untrusted::Untrusted as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
@@ -58,7 +59,7 @@ impl Tls {
                 let chain = certificates(&target::path(certificate, fill))?;
                 let path = target::path(key, fill);
                 let key = PrivateKeyDer::from_pem_file(&path);
-                let key = key.map_err(|error| wrong(&path.display().to_string(), &error))?;
+                let key = key.map_err(|error| wrong(&path.safe().into_string(), &error))?;
                 let config = config.with_client_auth_cert(chain, key);
                 config.map_err(|error| wrong(&certificate.to_string(), &error))?
             }
@@ -101,7 +102,7 @@ pub(super) struct OtherHttp;
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Tls {
-        what: path.display().to_string(),
+        what: path.safe().into_string(),
         why,
     };
     let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;

@@ -53,6 +53,9 @@ pub struct Plan {
     /// How long descendants may outlive the main process.
     #[serde(with = "micros")]
     pub settle: Duration,
+    /// The user that the processes of trials run as, if not the one who runs provoke.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Option<String>,
     /// What trials have an engine of containers make, and leave there, is theirs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watch_engine: bool,

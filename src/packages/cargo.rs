@@ -5,6 +5,7 @@ use super::project;
 use super::script::{self, quoted};
 use super::spec::{Spec, some};
 use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
+use crate::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ impl Project {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (root, folder) = (real(Path::new(root)), real(wanted.folder));
         let Ok(inside) = folder.strip_prefix(&root).map(Path::to_owned) else {
-            let (folder, root) = (folder.display(), root.display());
+            let (folder, root) = (folder.safe(), root.safe());
             return outside(format!(
                 "`{folder}` is not in `{root}`, where its workspace is"
             ));
@@ -84,7 +85,7 @@ impl Project {
             };
             let what = format!(
                 "`{}` does not depend on the crate `{}`",
-                root.display(),
+                root.safe(),
                 spec.name
             );
             return refused(what, hint);
@@ -115,7 +116,7 @@ impl Project {
             cwd: Some(project::below("src", &self.inside)),
             shared: false,
         };
-        let root = self.root.display();
+        let root = self.root.safe();
         let notes = vec![format!(
             "each version is tried in a copy of `{root}`, built by `{build}`"
         )];
@@ -176,7 +177,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
         source,
     })?;
     let _ = fs::write(folder.0.join("lib.rs"), "");
-    let manifest = manifest.display().to_string();
+    let manifest = manifest.to_string_lossy();
     let said = ask(
         wanted,
         "cargo",

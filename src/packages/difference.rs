@@ -2,6 +2,7 @@
 
 use super::requirements::{self, Role};
 use super::{Fault, refused};
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -50,9 +51,9 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
         return refused(
             format!(
                 "`{}` lists {}, `{}` lists {}",
-                from.display(),
+                from.safe(),
                 what(kind),
-                to.display(),
+                to.safe(),
                 what(other)
             ),
             "compare two files of `pip freeze`, or two of `env -0`",

@@ -19,6 +19,7 @@ mod spec;
 pub use difference::{Comparison, Difference, Kind, Parts, compare, differences};
 pub use pip::Pip;
 
+use crate::untrusted::Untrusted as _;
 use spec::{Choice, Spec};
 use std::cmp::Ordering;
 use std::io;
@@ -100,7 +101,7 @@ pub enum Fault {
         hint: String,
     },
     /// A line of a file is not what it should be.
-    #[error("{}:{line}:{column}: {what}: `{text}`", path.display())]
+    #[error("{}:{line}:{column}: {what}: `{text}`", path.safe())]
     Line {
         /// Which file.
         path: PathBuf,
@@ -116,7 +117,7 @@ pub enum Fault {
         hint: &'static str,
     },
     /// A file cannot be read.
-    #[error("cannot read `{}`", path.display())]
+    #[error("cannot read `{}`", path.safe())]
     Io {
         /// Which.
         path: PathBuf,
@@ -255,7 +256,7 @@ fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
             format!("`{program}` cannot be run: {error}"),
             format!(
                 "is it installed, and is `{}` a folder?",
-                wanted.folder.display()
+                wanted.folder.safe()
             ),
         ),
     }

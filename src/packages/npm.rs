@@ -5,6 +5,7 @@ use super::project;
 use super::script::{self, quoted};
 use super::spec::Spec;
 use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
+use crate::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
     }
     let mut notes = vec![format!(
         "each version is tried in a copy of `{}`",
-        root.display()
+        root.safe()
     )];
     if !dependencies(&manifest).any(|name| name == spec.name) {
         notes.push(format!(

@@ -26,7 +26,7 @@ cd "$made"/{inside} || exit
 /// Returns a path below the folder that is made, without a slash at its end.
 pub(super) fn below(folder: &str, inside: &Path) -> String {
     let path: std::path::PathBuf = Path::new(folder).join(inside).components().collect();
-    path.display().to_string()
+    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

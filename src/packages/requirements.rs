@@ -265,7 +265,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
 fn local(text: &str, folder: &Path) -> String {
     let path = folder.join(text.strip_prefix("./").unwrap_or(text));
     let path = std::path::absolute(&path).unwrap_or(path);
-    path.display().to_string()
+    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

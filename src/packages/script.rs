@@ -12,7 +12,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// Returns a path as one word.
 pub(super) fn quoted_path(path: &Path) -> String {
-    quoted(&path.display().to_string())
+    quoted(&path.to_string_lossy())
 }
 
 /// Returns lines that write a file into the folder that is made.

@@ -6,6 +6,7 @@
 
 use super::{Unready, at};
 use crate::model::{Make, Place};
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,10 +76,7 @@ pub fn line(folder: &Path, range: &str, with_sizes: bool) -> Result<Line, Unread
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root = said(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!(
-            "git finds no work tree around `{}`: {why}",
-            folder.display()
-        );
+        let what = format!("git finds no work tree around `{}`: {why}", folder.safe());
         refuse(
             what,
             "go into one, or set `cwd`; does `git status` work there?",
@@ -208,7 +206,7 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     let ours = folder.join(OURS);
     fs::create_dir_all(&ours).map_err(at(&ours))?;
     let failed = |why: String| {
-        let what = format!("no work trees can be made of `{}`: {why}", root.display());
+        let what = format!("no work trees can be made of `{}`: {why}", root.safe());
         refuse(what, "does `git worktree add` work there?")
     };
     let ask = |args: &[&str]| said(root, args).map_err(failed);
@@ -220,7 +218,7 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     let format = format!("--object-format={}", format.trim());
     said(&ours, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
     let alternates = ours.join("objects/info/alternates");
-    let objects = format!("{}\n", path("objects")?.display());
+    let objects = format!("{}\n", path("objects")?.to_string_lossy());
     fs::write(&alternates, objects).map_err(at(&alternates))?;
     let shallow = path("shallow")?;
     if shallow.exists() {
@@ -240,7 +238,7 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
 
 /// Returns a path as a word for the shell.
 fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 /// Returns what git says, or why it says nothing.

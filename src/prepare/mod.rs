@@ -15,6 +15,7 @@ pub use maker::{Maker, Reserved, Stage};
 pub use reduced::{Reduced, reduced};
 
 use crate::model::{Change, Edit, Plan, Source, Space, Text, VariantPlan};
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -40,7 +41,7 @@ pub enum Unready {
         hint: String,
     },
     /// The machine did not do it.
-    #[error("cannot make `{}`", path.display())]
+    #[error("cannot make `{}`", path.safe())]
     Io {
         /// With what.
         path: PathBuf,
@@ -143,7 +144,7 @@ impl<'a> Edited<'a> {
             let path = self.place(root, &plain, &within)?;
             if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
                 return Err(self.refuse(
-                    &format!("there is no file `{file}` in `{}`", root.display()),
+                    &format!("there is no file `{file}` in `{}`", root.safe()),
                     &within,
                     "`files` and `edit` name files that are there, from the working folder",
                 ));
@@ -187,7 +188,7 @@ impl<'a> Edited<'a> {
             Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self.refuse(
                 &format!(
                     "`{}` lies behind a symbolic link that leads out of the working folder",
-                    file.display()
+                    file.safe()
                 ),
                 within,
                 "name the file itself, with `cwd` set to the folder that it is in",
@@ -218,7 +219,7 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
                 all.bytes += one.bytes * count;
             }
             None => {
-                let root = root.display();
+                let root = root.safe();
                 let copies = match count {
                     1 => format!("a copy of `{root}`"),
                     count => format!(
@@ -245,10 +246,7 @@ pub fn weigh(root: &Path) -> Result<(), Unready> {
     if Tree::new(root, &[]).weigh(most)?.is_some() {
         return Ok(());
     }
-    let what = format!(
-        "`{}` holds more than 100,000 files or 4 GiB",
-        root.display()
-    );
+    let what = format!("`{}` holds more than 100,000 files or 4 GiB", root.safe());
     let hint = "set `cwd` to a smaller folder: variants run in copies of it";
     Err(refuse(what, vec!["cwd".to_owned()], hint))
 }

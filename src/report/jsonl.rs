@@ -2,16 +2,18 @@
 
 use super::{ExportError, Report, rows};
 use crate::store::Folder;
+use crate::untrusted::safe_json;
 use std::io;
 
-/// Writes the trials of a run. Text is as the child wrote it.
+/// Writes the trials of a run. Text is as the child wrote it, in escapes where it could do harm in a log.
 pub(super) fn write(
     folder: &Folder,
     report: &Report,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     rows::each(folder, report, |row| {
-        serde_json::to_writer(&mut *out, &row)?;
+        let json = serde_json::to_string(&row)?;
+        out.write_all(safe_json(&json).as_bytes())?;
         out.write_all(b"\n")
     })
 }

@@ -3,6 +3,7 @@
 use super::{Basis, Mtbf, Variant};
 use crate::model::Void;
 use crate::policy::{Standing, StopRule, Verdict};
+use crate::untrusted::SafeText;
 use std::fmt::Write as _;
 
 /// Shares below this, in per cent, are only said to be below it.
@@ -317,39 +318,14 @@ pub fn stop_rule(rule: StopRule) -> &'static str {
     }
 }
 
-/// Makes text of a child safe for a terminal and for one line: control characters (line ends and
-/// escape sequences among them), characters that change the direction of text, and invisible ones
-/// are shown as the escapes of a program's source.
+/// Makes text of a child safe to show in one line, see [`SafeText`].
 pub fn sanitize(text: &str) -> String {
-    escaped(text, |_| false)
+    SafeText::line(text).into_string()
 }
 
-/// Makes text of a child safe for a terminal, and keeps its lines and tabs.
+/// Makes text of a child safe to show, and keeps its lines and tabs.
 pub fn sanitize_lines(text: &str) -> String {
-    escaped(&text.replace("\r\n", "\n"), |c| matches!(c, '\n' | '\t'))
-}
-
-fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if keep(c) || !misleads(c) {
-            safe.push(c);
-        } else if c == '\u{1b}' {
-            safe.push_str("\\x1b"); // as everybody writes it
-        } else {
-            safe.extend(c.escape_default());
-        }
-    }
-    safe
-}
-
-/// True for characters that do something else than being seen where they stand.
-fn misleads(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
+    SafeText::lines(text).into_string()
 }
 
 /// Takes the colours out of the output of a child: terminal sequences of the form `ESC [ … letter`.
@@ -445,18 +421,6 @@ mod tests {
         assert_eq!(plural(1, "trial"), "1 trial");
         assert_eq!(plural(0, "trial"), "0 trials");
         assert_eq!(plural_of(2, "process", "processes"), "2 processes");
-    }
-
-    #[test]
-    fn text_of_a_child_does_nothing_to_a_terminal() {
-        let text = "a\u{1b}[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} gr\u{fc}n \u{1f980}";
-        insta::assert_snapshot!(sanitize(text), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
-        insta::assert_snapshot!(sanitize_lines("a\r\n\tb\u{0}"), @r"
-        a
-        	b\u{0}
-        ");
-        let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
-        assert!(!sanitize(&all).chars().any(misleads));
     }
 
     #[test]

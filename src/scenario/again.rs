@@ -46,6 +46,7 @@ impl Scenario {
                 .map(|limit| (ResourceName::of(limit.resource), Amount(limit.value)))
                 .collect(),
             loaded: plan.load.clone(),
+            user: plan.user.clone(),
             tmp_per_run: plan.scratch.then_some(true),
             jobs: NonZeroU32::new(plan.jobs),
             wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario file, where, and how to put it right.
 
+use crate::untrusted::Untrusted as _;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +34,7 @@ impl Complaint {
     pub(super) fn new(file: &Path, source: Option<&str>, finding: Finding) -> Self {
         let parts = Parts {
             finding,
-            file: file.display().to_string(),
+            file: file.safe().into_string(),
             source: source.map(str::to_owned),
         };
         Self(Box::new(parts))

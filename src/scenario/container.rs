@@ -140,10 +140,10 @@ fn mount(said: &str, base: &Path) -> Text {
     match said.split_once(':') {
         None => {
             let path = base.join(said);
-            format!("{0}:{0}", path.display()).into()
+            format!("{0}:{0}", path.to_string_lossy()).into()
         }
         Some((from, to)) if from.contains('/') || from.starts_with('.') => {
-            format!("{}:{to}", base.join(from).display()).into()
+            format!("{}:{to}", base.join(from).to_string_lossy()).into()
         }
         Some(_) => said.into(),
     }

@@ -7,6 +7,7 @@ use super::spell::nearest;
 use super::syntax::explain;
 use super::{Refusal, Scenario, Surroundings};
 use crate::model::Plan;
+use crate::untrusted::Untrusted as _;
 use serde::Deserialize as _;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -135,7 +136,7 @@ fn read(file: &Path) -> Result<String, Complaint> {
         };
         return Err(at_file(
             "this is a folder, not a scenario".to_owned(),
-            format!("name the file in it: `{}`", help.display()),
+            format!("name the file in it: `{}`", help.safe()),
         ));
     }
     let mut bytes = Vec::new();
@@ -175,7 +176,7 @@ fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
     let (what, help) = match error.kind() {
         io::ErrorKind::NotFound => {
             let help = match similar(file) {
-                Some(other) => format!("did you mean `{}`?", other.display()),
+                Some(other) => format!("did you mean `{}`?", other.safe()),
                 None => "give the path of a scenario file".to_owned(),
             };
             ("there is no such file".to_owned(), help)

@@ -206,7 +206,9 @@ impl Scenario {
             .any(|n| n.get() > 1);
         let target = [
             said.url.clone(),
-            said.unix.as_ref().map(|path| path.display().to_string()),
+            said.unix
+                .as_ref()
+                .map(|path| path.to_string_lossy().into_owned()),
         ];
         let before = self.loaded.iter().map(|load| load.target.base.clone());
         let apart = |target: &String| {

@@ -226,6 +226,8 @@ pub struct Scenario {
     pub only: Vec<OnlyRule>,
     /// What a process that stays behind means.
     pub leaks: Option<Leaks>,
+    /// The user that the processes of trials run as, where provoke runs as root.
+    pub user: Option<String>,
     /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed.
     pub watch_engine: Option<bool>,
     /// `fail` if the failure is what you hope for: it turns the exit code.
@@ -242,6 +244,9 @@ pub struct Scenario {
     pub cores: Option<CoreSize>,
     /// A child that crashed is no failure of a trial that ended well.
     pub ignore_child_crashes: Option<bool>,
+    /// Commands and variables of runs of other users may be taken; never said in a file.
+    #[serde(skip)]
+    pub trust: bool,
 }
 
 /// The question that is asked.

@@ -137,6 +137,7 @@ impl Scenario {
             },
             grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
             settle: self.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
+            user: self.user.clone(),
             watch_engine: self.watch_engine.unwrap_or(false),
             rules: Rules {
                 ok: self.ok.clone().map_or(defaults.ok, |codes| codes.0),

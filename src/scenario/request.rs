@@ -3,6 +3,7 @@
 use super::Amount;
 use super::plan::{Refusal, refuse};
 use crate::model::{self, Body, Pick, RequestPlan, Text};
+use crate::untrusted::Untrusted as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ impl Request {
         let json = self.expect_json.iter();
         Ok(RequestPlan {
             name: self.name.clone().unwrap_or_else(|| match &self.raw {
-                Some(file) => file.display().to_string(),
+                Some(file) => file.to_string_lossy().into_owned(),
                 None => format!("{method} {path}"),
             }),
             weight: self.weight.map_or(1, NonZeroU32::get),
@@ -137,7 +138,7 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
         };
         let folder = path.parent().unwrap_or(base);
         let entries = std::fs::read_dir(folder).map_err(|error| {
-            let what = format!("cannot list `{}`: {error}", folder.display());
+            let what = format!("cannot list `{}`: {error}", folder.safe());
             refuse(what, at, "give the path of a folder that is there")
         })?;
         let named = entries.flatten().map(|entry| entry.path());

@@ -7,6 +7,7 @@ use super::{Ask, Numbers, Scenario, Variant};
 use crate::model::{
     ActorPlan, Choices, Known, Make, Place, Source, Space, Text, Thing, VariantPlan, What,
 };
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -449,7 +450,7 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     let cwd = real(&actor.cwd).and_then(|cwd| within(&cwd));
     let Some(cwd) = cwd else {
         return Err(refuse(
-            format!("`{}` is not in `{}`", actor.cwd, from.display()),
+            format!("`{}` is not in `{}`", actor.cwd, from.safe()),
             &["cwd"],
             "run in the folder that is searched",
         ));

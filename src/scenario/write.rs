@@ -95,6 +95,7 @@ fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoT
         Leaks::Fail => "fail",
     };
     put(all, "leaks", Some(leaks));
+    put(all, "user", plan.user.clone());
     put(all, "watch-engine", plan.watch_engine.then_some(true));
     let ignored = rules.ignore_child_crashes.then_some(true);
     put(all, "ignore-child-crashes", ignored);

@@ -73,7 +73,7 @@ pub(super) fn words(
     add(&["--name", &name, "--label", "provoke=1"]);
     add(&["--label", &format!("provoke.pid={}", engine::mark(parent))]);
     add(&["--label", &format!("provoke.slot={}", std::process::id())]);
-    add(&["--label", &format!("provoke.run={}", run.display())]);
+    add(&["--label", &format!("provoke.run={}", run.to_string_lossy())]);
     match start.cores {
         Some(size) => add(&["--ulimit", &format!("core={}", amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),

@@ -37,6 +37,7 @@ use crate::sys::cgroup::MemoryGroup;
 use crate::sys::process::Identity;
 use crate::sys::spawn::Spawner;
 use crate::sys::{child, host, limits, signals};
+use crate::untrusted::Untrusted as _;
 use control::{Control, Heard};
 use process::{Around, Process};
 use regex::bytes::RegexSet;
@@ -46,6 +47,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use supervise::{Settled, Terms};
@@ -230,8 +232,12 @@ impl Slot {
         if let Some(folder) = scratch {
             // An attempt whose slot was lost may have left something there.
             let _ = fs::remove_dir_all(folder);
-            if let Err(error) = fs::create_dir_all(folder) {
-                let why = format!("cannot make `{}`: {error}", folder.display());
+            let made = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
+                Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
+                None => Ok(()),
+            });
+            if let Err(error) = made {
+                let why = format!("cannot make `{}`: {error}", folder.safe());
                 return Hooked::Failed(HookSeen {
                     ending: Ending::NotStarted(why),
                     output: String::new(),
@@ -385,6 +391,7 @@ impl Slot {
             recipe,
             numbers,
             limits: &limits,
+            identity: recipe.identity.as_ref(),
             nothing,
             trace: recipe.trace,
             start: None,
@@ -457,6 +464,7 @@ impl Slot {
             recipe,
             numbers,
             limits: &limits,
+            identity: None,
             nothing,
             trace: false,
             start: None,

@@ -7,7 +7,9 @@ use super::wire::Recipe;
 use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
 use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
+use crate::sys::user::Identity;
 use crate::tells;
+use crate::untrusted::Untrusted as _;
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -32,6 +34,8 @@ pub(super) struct Around<'a> {
     pub(super) numbers: &'a Numbers,
     /// Limits, as `setrlimit` takes them.
     pub(super) limits: &'a [(u32, u64)],
+    /// Whom its processes become.
+    pub(super) identity: Option<&'a Identity>,
     /// What a process without input reads from.
     pub(super) nothing: BorrowedFd<'a>,
     /// Main processes are followed.
@@ -124,7 +128,7 @@ impl Process {
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())
-                .map_err(|error| format!("cannot open `{}` for its input: {error}", file.display()))
+                .map_err(|error| format!("cannot open `{}` for its input: {error}", file.safe()))
         };
         let input = command.stdin.map(open).transpose()?;
         let pipe = || {
@@ -151,6 +155,7 @@ impl Process {
             } else {
                 around.limits
             },
+            identity: around.identity,
         };
         self.started = Instant::now();
         let spawned = if around.trace && actor.role.decides() && contained.is_none() {
@@ -160,9 +165,9 @@ impl Process {
         };
         let (pid, followed) = spawned.map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", command.program().display()),
+                Step::Exec => format!("cannot execute `{}`", command.program().safe()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
-                Step::Limit | Step::Clone => error.to_string(),
+                Step::Limit | Step::Identity | Step::Clone => error.to_string(),
             };
             format!("{what}: {}", plain(&error.source))
         })?;
@@ -245,7 +250,7 @@ impl Stream {
 }
 
 fn holds_nul(text: Vec<u8>) -> String {
-    format!("`{}` holds a NUL byte", OsString::from_vec(text).display())
+    format!("`{}` holds a NUL byte", OsString::from_vec(text).safe())
 }
 
 /// Returns the error without the number that the standard library adds.

@@ -4,6 +4,7 @@ use crate::model::{
     Cores, HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan,
     micros,
 };
+use crate::sys::user::Identity;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -98,6 +99,8 @@ pub struct Recipe {
     /// Main processes, and what comes of them, are followed from their start for the first
     /// fault of each; the kernel dumps nothing.
     pub trace: bool,
+    /// Whom the processes of trials become, before they begin.
+    pub identity: Option<Identity>,
     /// Below this folder each trial has one of its own.
     pub scratch: Option<Text>,
     /// Below this folder each trial has one for what is found out of it; without it,

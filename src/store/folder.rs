@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The link to the newest run.
@@ -57,6 +57,16 @@ impl Folder {
             ignore(root);
         }
         Ok(folder)
+    }
+
+    /// Lets the processes of another user reach the folders of their trials.
+    pub fn let_through(&self, root: &Path) -> io::Result<()> {
+        let_through(&self.path)?;
+        let_through(&self.trials())?;
+        if self.path.parent() == fs::canonicalize(root).ok().as_deref() {
+            let_through(root)?;
+        }
+        Ok(())
     }
 
     /// Points the link to this run; a convenience that may fail.
@@ -154,6 +164,11 @@ impl Folder {
     pub fn trials(&self) -> PathBuf {
         self.path.join("trials")
     }
+}
+
+/// Lets every user through a folder, without a look into it.
+pub fn let_through(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o711))
 }
 
 /// Lets git pass over the runs that are kept in a work tree.

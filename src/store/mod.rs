@@ -17,18 +17,21 @@ mod folder;
 mod journal;
 mod lines;
 mod sequence;
+mod trust;
 
-pub use folder::{Folder, default_root};
+pub use folder::{Folder, default_root, let_through};
 pub use journal::{Journal, events, read};
+pub use trust::Distrust;
 
 use crate::model::TrialId;
+use crate::untrusted::Untrusted as _;
 use std::path::PathBuf;
 
 /// What can go wrong with what is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A folder or file cannot be made or written.
-    #[error("cannot {what} `{}`", path.display())]
+    #[error("cannot {what} `{}`", path.safe())]
     Io {
         /// What was tried.
         what: &'static str,
@@ -38,13 +41,13 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// Another process writes to this run.
-    #[error("the run `{}` is still being written by another provoke", .0.display())]
+    #[error("the run `{}` is still being written by another provoke", .0.safe())]
     Busy(PathBuf),
     /// A new run was to go where something is.
-    #[error("the folder `{}` is not empty", .0.display())]
+    #[error("the folder `{}` is not empty", .0.safe())]
     NotEmpty(PathBuf),
     /// There is no such run.
-    #[error("there is no run `{name}` in `{}`", root.display())]
+    #[error("there is no run `{}` in `{}`", name.safe(), root.safe())]
     NoRun {
         /// What was asked for.
         name: String,
@@ -52,15 +55,23 @@ pub enum StoreError {
         root: PathBuf,
     },
     /// Several runs begin with what was asked for.
-    #[error("`{name}` is the beginning of several runs: {}", several.join(", "))]
+    #[error("`{}` is the beginning of several runs: {}", name.safe(), several.join(", ").safe())]
     Ambiguous {
         /// What was asked for.
         name: String,
         /// Which ones.
         several: Vec<String>,
     },
+    /// Its commands may not be the caller's.
+    #[error("the run `{}` is not trusted to run commands: {why}", path.safe())]
+    Untrusted {
+        /// Its folder.
+        path: PathBuf,
+        /// Why not.
+        why: Distrust,
+    },
     /// The journal is not as it was written.
-    #[error("{}:{line}: the journal is damaged: {damage}", path.display())]
+    #[error("{}:{line}: the journal is damaged: {damage}", path.safe())]
     Damaged {
         /// The journal.
         path: PathBuf,
@@ -70,10 +81,10 @@ pub enum StoreError {
         damage: Damage,
     },
     /// The journal does not begin as one.
-    #[error("`{}` is not a journal of this program", .0.display())]
+    #[error("`{}` is not a journal of this program", .0.safe())]
     NotAJournal(PathBuf),
     /// The journal is of another version of the format.
-    #[error("`{}` has format {found}; this program reads format {}", path.display(), crate::model::FORMAT)]
+    #[error("`{}` has format {found}; this program reads format {}", path.safe(), crate::model::FORMAT)]
     Format {
         /// The journal.
         path: PathBuf,
@@ -93,13 +104,17 @@ impl StoreError {
                     .to_owned()
             }
             Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
+            Self::Untrusted { path, .. } => format!(
+                "look at it first: provoke report {}\n      if you trust what it runs, add --trust",
+                path.safe()
+            ),
             Self::Ambiguous { .. } => "type more of its name".to_owned(),
             Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
             Self::Damaged { path, line, .. } => format!(
                 "restore the file from a copy; to resume the run from the {} lines before this one instead, keep a copy and run:\n  head -n {} {path} > {path}.cut && mv {path}.cut {path}",
                 line - 1,
                 line - 1,
-                path = path.display(),
+                path = path.safe(),
             ),
             Self::NotAJournal(_) => "name a run's folder, its name, or `last`".to_owned(),
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),

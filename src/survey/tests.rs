@@ -32,6 +32,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
             ..VariantPlan::default()
         });
     Plan {
+        user: None,
         scenario: None,
         question: Question::default(),
         factors: Vec::new(),

@@ -1,5 +1,6 @@
 //! Where the kernel puts core files: its setting, read and never changed.
 
+use crate::untrusted::Untrusted as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -123,7 +124,7 @@ impl Template {
         let folder = folder.join(self.folder.as_deref().unwrap_or(Path::new("")));
         let core = folder.join(name);
         core.symlink_metadata().ok()?;
-        let core = core.display();
+        let core = core.safe();
         Some(format!(
             "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
         ))
@@ -184,19 +185,16 @@ pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
             if !folder.is_dir() {
                 return Some(format!(
                     "the kernel writes cores into `{0}`, which is not there; `mkdir -p {0}`",
-                    folder.display()
+                    folder.safe()
                 ));
             }
             if let Some(why) = template.overwrites_in(folder) {
                 return Some(why);
             }
             let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
-            writable.is_err().then(|| {
-                format!(
-                    "cores go into `{}`, which cannot be written",
-                    folder.display()
-                )
-            })
+            writable
+                .is_err()
+                .then(|| format!("cores go into `{}`, which cannot be written", folder.safe()))
         }
     }
 }

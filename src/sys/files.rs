@@ -1,17 +1,57 @@
-//! Opening files that somebody else named, and having them in memory without reading them.
+//! Files that others named or could name: opening them, mapping them, and folders that are ours alone.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What tells one state of a file from another: device, inode, size, time of change.
 type State = (u64, u64, u64, i64, i64);
 
 static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
+
+/// How often a name is drawn for a new folder: the next is free, unless somebody takes them all.
+const DRAWS: u32 = 100;
+
+/// A new folder for temporary files, which nobody else can look into; it is removed in the end.
+#[derive(Debug)]
+pub struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Makes it where temporary files belong. What is there already, a link included, is never
+    /// taken for it.
+    pub fn new(purpose: &str) -> io::Result<Self> {
+        Self::below(&std::env::temp_dir(), purpose)
+    }
+
+    fn below(parent: &Path, purpose: &str) -> io::Result<Self> {
+        for _ in 0..DRAWS {
+            let chance = RandomState::new().build_hasher().finish();
+            let path = parent.join(format!("provoke-{purpose}-{chance:016x}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
 
 /// Opens a regular file. Anything else is refused: a named pipe would keep us waiting for
 /// its other end, and a device never ends.
@@ -87,6 +127,19 @@ mod tests {
     fn what_is_not_a_regular_file_is_refused() {
         assert!(program(Path::new("/dev/zero")).is_err());
         assert!(program(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_private_folder_is_new_and_goes_with_its_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let first = PrivateFolder::below(parent.path(), "test").unwrap();
+        let second = PrivateFolder::below(parent.path(), "test").unwrap();
+        assert_ne!(first.path(), second.path());
+        assert_eq!(first.path().metadata().unwrap().mode() & 0o7777, 0o700);
+        let path = first.path().to_owned();
+        fs::write(path.join("file"), "").unwrap();
+        drop(first);
+        assert!(!path.exists());
     }
 
     #[test]

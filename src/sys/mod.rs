@@ -28,3 +28,4 @@ pub mod sockets;
 pub mod spawn;
 pub mod threads;
 pub mod tool;
+pub mod user;

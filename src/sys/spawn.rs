@@ -10,6 +10,7 @@
     reason = "clone, and the few calls a child may make before exec"
 )]
 
+use super::user::Identity;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -34,6 +35,8 @@ pub struct Program<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// Limits, as `setrlimit` takes them.
     pub limits: &'a [(u32, u64)],
+    /// Whom it becomes, if not who we are.
+    pub identity: Option<&'a Identity>,
 }
 
 /// An array of C strings with its closing null pointer, in one piece of memory.
@@ -78,6 +81,8 @@ pub enum Step {
     Clone,
     /// A limit could not be set.
     Limit,
+    /// It could not become another user.
+    Identity,
     /// The working directory could not be entered.
     Chdir,
     /// The program could not be executed.
@@ -89,6 +94,7 @@ pub enum Step {
 #[error("{}", match step {
     Step::Clone => "cannot make a process",
     Step::Limit => "cannot set a limit",
+    Step::Identity => "cannot become another user",
     Step::Chdir => "cannot enter the working directory",
     Step::Exec => "cannot execute",
 })]
@@ -199,7 +205,6 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
     // SAFETY: plain system calls on values that the parent prepared.
     unsafe {
         libc::setsid();
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         for (target, fd) in (0..).zip(&program.stdio) {
             libc::dup2(fd.as_raw_fd(), target);
         }
@@ -212,6 +217,13 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
                 return fail(child, Step::Limit);
             }
         }
+        if let Some(identity) = program.identity
+            && !take_on(identity)
+        {
+            return fail(child, Step::Identity);
+        }
+        // The kernel forgets it when a process becomes another user.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::chdir(program.cwd.as_ptr()) != 0 {
             return fail(child, Step::Chdir);
         }
@@ -237,6 +249,28 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
         *libc::__errno_location() = if refused { libc::EACCES } else { libc::ENOENT };
     }
     fail(child, Step::Exec)
+}
+
+/// Makes the child another user. The functions of the C library would change every thread that
+/// shares this memory, which the child has borrowed; the system calls change the child alone.
+unsafe fn take_on(identity: &Identity) -> bool {
+    let groups = identity.groups.as_slice();
+    // SAFETY: plain system calls on values that the parent prepared.
+    unsafe {
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
+            && libc::syscall(
+                libc::SYS_setresgid,
+                identity.gid,
+                identity.gid,
+                identity.gid,
+            ) == 0
+            && libc::syscall(
+                libc::SYS_setresuid,
+                identity.uid,
+                identity.uid,
+                identity.uid,
+            ) == 0
+    }
 }
 
 fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {

@@ -1,6 +1,6 @@
 //! The live line, and a line for each failure as it happens.
 
-use super::say;
+use super::{safe, say};
 use crate::model::{
     Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
@@ -89,7 +89,7 @@ impl Live {
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.println(&*safe(text)),
             None => say(text),
         }
     }
@@ -272,7 +272,7 @@ impl Sink for Live {
 
     fn tick(&mut self, state: &State) {
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("  {}", self.status(state)));
+            bar.set_message(safe(&format!("  {}", self.status(state))).into_string());
             bar.tick();
         } else if self
             .last_line

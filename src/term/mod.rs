@@ -18,15 +18,22 @@ pub use partings::partings;
 pub use summary::summary;
 pub use ticks::Ticks;
 
+use crate::untrusted::SafeText;
 use std::io::{self, Write as _};
 
 /// Says a line on standard error.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", safe(line));
 }
 
-/// Writes a result to standard output. That nobody reads it any more is no error.
+/// Returns what may be written to standard error.
+fn safe(text: &str) -> SafeText {
+    SafeText::laid_out(text, console::colors_enabled_stderr())
+}
+
+/// Writes a result to standard output. A closed pipe is not an error.
 pub fn tell(text: &str) -> io::Result<()> {
+    let text = SafeText::laid_out(text, console::colors_enabled());
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

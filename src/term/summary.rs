@@ -5,6 +5,7 @@ use super::table;
 use crate::model::Depth;
 use crate::policy::Verdict;
 use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, bars, words};
+use crate::untrusted::Untrusted as _;
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -301,9 +302,9 @@ fn place(report: &Report, evidence: &Path) -> String {
         .iter()
         .any(|variant| variant.failures + variant.other > 0);
     if failed {
-        format!("evidence: {}/trials/", path.display())
+        format!("evidence: {}/trials/", path.safe())
     } else {
-        format!("journal: {}/events.jsonl", path.display())
+        format!("journal: {}/events.jsonl", path.safe())
     }
 }
 

@@ -4,6 +4,7 @@
 use super::refuse;
 use crate::model::{Choices, Known, Place};
 use crate::scenario::Refusal;
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn lines_of<'a, T>(
     let mut all = Vec::new();
     for (number, line, said) in said.filter(|(_, _, said)| !said.is_empty()) {
         let words: Vec<&str> = said.split_whitespace().collect();
-        let here = format!("{}:{number}: `{}`", file.display(), line.trim_end());
+        let here = format!("{}:{number}: `{}`", file.safe(), line.trim_end());
         let Some((name, value)) = read(&words) else {
             return Err(refuse(field, format!("{here} is not understood"), wanted));
         };
@@ -42,7 +43,7 @@ fn lines_of<'a, T>(
 
 fn read(field: &str, file: &Path) -> Result<String, Refusal> {
     fs::read_to_string(file).map_err(|error| {
-        let what = format!("cannot read `{}`: {error}", file.display());
+        let what = format!("cannot read `{}`: {error}", file.safe());
         refuse(field, what, "name a file of text")
     })
 }

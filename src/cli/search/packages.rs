@@ -101,7 +101,8 @@ pub(super) fn of_differences(
     folder: &Path,
 ) -> Result<Searched, Refusal> {
     let files = ends.map(|end| base.join(end));
-    let found = match ends.map(|end| variables_of(end, base)) {
+    let [old, new] = ends.map(|end| variables_of(end, base, scenario.trust));
+    let found = match [old?, new?] {
         [Some(old), Some(new)] => packages::compare(Kind::Variables, old, new),
         _ => {
             let [from, to] = &files;
@@ -146,11 +147,24 @@ pub(super) fn of_differences(
 }
 
 /// Returns the environment of a run, where that is what was named, and not a file.
-fn variables_of(name: &Path, base: &Path) -> Option<Parts> {
+fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, Refusal> {
     if base.join(name).is_file() {
-        return None;
+        return Ok(None);
     }
-    let folder = Folder::find(name.to_str()?, &default_root()).ok()?;
+    let run = name.to_str();
+    let Some(folder) = run.and_then(|run| Folder::find(run, &default_root()).ok()) else {
+        return Ok(None);
+    };
+    let folder = folder.trusted(trust).map_err(|error| Refusal {
+        what: error.to_string(),
+        at: vec!["from".to_owned()],
+        hint: error.hint().unwrap_or_default(),
+    })?;
+    Ok(variables_in(&folder))
+}
+
+/// Returns the environment of the trials of a run.
+fn variables_in(folder: &Folder) -> Option<Parts> {
     let state = store::read(&folder.journal(), |_| false, |_, _| {}).ok()?;
     let mut all: Parts = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);

@@ -6,6 +6,7 @@ use crate::model::{Choices, Make, Source, Text, Thing, What};
 use crate::prepare;
 use crate::scenario::{Refusal, Searched};
 use crate::source::{self, Grain};
+use crate::untrusted::Untrusted as _;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Says that variants run in copies of a folder.
 fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
     let root = fs::canonicalize(folder).map_err(|error| {
-        let what = format!("cannot work in `{}`: {error}", folder.display());
+        let what = format!("cannot work in `{}`: {error}", folder.safe());
         refuse("cwd", what, "say another with --cwd")
     })?;
     prepare::weigh(&root)
@@ -45,12 +46,12 @@ fn in_copies(root: PathBuf, make: Make, things: Vec<Thing>, sources: Vec<Source>
 /// Returns the path of a file as it stands below the folder that is copied.
 fn below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
     let real = fs::canonicalize(file).map_err(|error| {
-        let what = format!("cannot read `{}`: {error}", file.display());
+        let what = format!("cannot read `{}`: {error}", file.safe());
         refuse(field, what, "name a file that is there")
     })?;
     let inside = real.strip_prefix(root).map(Path::to_owned);
     inside.map_err(|_| {
-        let what = format!("`{}` does not lie in `{}`", file.display(), root.display());
+        let what = format!("`{}` does not lie in `{}`", file.safe(), root.safe());
         refuse(field, what, "run in a folder that holds it: only that one is copied, and the file itself is never changed")
     })
 }
@@ -70,26 +71,26 @@ pub(super) fn of_sources(
         let inside = below(field, &root, &file)?;
         let known = |source: &Source| Path::new(source.file.as_os_str()) == inside;
         if sources.iter().any(known) {
-            let what = format!("`{}` is named twice", said.display());
+            let what = format!("`{}` is named twice", said.safe());
             return Err(refuse(field, what, "name each file once"));
         }
         let text = fs::read(&file).map_err(|error| {
-            let what = format!("cannot read `{}`: {error}", file.display());
+            let what = format!("cannot read `{}`: {error}", file.safe());
             refuse(field, what, "name a file that can be read")
         })?;
         let pieces = source::pieces(&file, &text, grain).map_err(|fault| {
             let place = match &fault {
                 source::Fault::Syntax { line, column, .. } => {
-                    format!("{}:{line}:{column}", said.display())
+                    format!("{}:{line}:{column}", said.safe())
                 }
-                _ => said.display().to_string(),
+                _ => said.safe().into_string(),
             };
             refuse(field, format!("{place}: {fault}"), fault.hint())
         })?;
         for (index, piece) in (0..).zip(&pieces.pieces) {
             let at = match files {
                 [_] => format!("line {}", piece.line),
-                _ => format!("{}:{}", said.display(), piece.line),
+                _ => format!("{}:{}", said.safe(), piece.line),
             };
             things.push(Thing {
                 name: piece.text.clone(),
@@ -112,7 +113,7 @@ pub(super) fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal>
     let top = below("files", &root, files)?;
     let all = prepare::files(&root.join(&top)).map_err(refusal)?;
     let thing = |file: PathBuf| Thing {
-        name: file.display().to_string(),
+        name: file.to_string_lossy().into_owned(),
         at: None,
         what: What::File(Text::from(top.join(&file).as_path())),
     };

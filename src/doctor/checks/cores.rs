@@ -3,6 +3,7 @@
 use super::{not, ok};
 use crate::doctor::{Check, Machine, Proof, State};
 use crate::sys::core_pattern::Destination;
+use crate::untrusted::Untrusted as _;
 
 /// The largest core that is kept unless told otherwise: twice as much should be free.
 const LARGE_CORE: u64 = 2 << 30;
@@ -12,7 +13,7 @@ pub(super) fn crash(machine: &Machine) -> Check {
     match &machine.proof {
         Proof::Core(file) => ok(
             name,
-            format!("a victim crashed, and its core was at {}", file.display()),
+            format!("a victim crashed, and its core was at {}", file.safe()),
         ),
         Proof::NoCore(true) => not(
             State::Bad,
@@ -31,9 +32,9 @@ pub(super) fn crash(machine: &Machine) -> Check {
             name,
             format!(
                 "no crash was made: its core would overwrite {}",
-                file.display()
+                file.safe()
             ),
-            format!("move it away: mv {0} {0}.kept", file.display()),
+            format!("move it away: mv {0} {0}.kept", file.safe()),
         ),
         Proof::NoCrash(why) => not(
             State::Bad,
@@ -108,22 +109,19 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
             (Some(_), Some(folder)) if !folder.exists => not(
                 State::Bad,
                 name,
-                format!(
-                    "cores go into {}, which is not there",
-                    folder.path.display()
-                ),
-                format!("mkdir -p -m 1777 {}", folder.path.display()),
+                format!("cores go into {}, which is not there", folder.path.safe()),
+                format!("mkdir -p -m 1777 {}", folder.path.safe()),
             ),
             (Some(_), Some(folder)) if !folder.writable => not(
                 State::Bad,
                 name,
                 format!(
                     "cores go into {}, which you cannot write",
-                    folder.path.display()
+                    folder.path.safe()
                 ),
-                format!("chmod 1777 {}", folder.path.display()),
+                format!("chmod 1777 {}", folder.path.safe()),
             ),
-            (Some(_), Some(folder)) => ok(name, format!("cores go into {}", folder.path.display())),
+            (Some(_), Some(folder)) => ok(name, format!("cores go into {}", folder.path.safe())),
             (None, Some(folder)) if !folder.writable => not(
                 State::Bad,
                 name,

@@ -6,6 +6,7 @@ use super::Shared;
 use crate::model::{HookSeen, Make, VariantId};
 use crate::prepare::{Reserved, Stage};
 use crate::slot::wire::Hook;
+use crate::untrusted::Untrusted as _;
 use std::fs;
 use std::pin::pin;
 use std::sync::Arc;
@@ -149,7 +150,7 @@ impl Shared {
                 Err(format!(
                     "{} (all of it: {})",
                     in_a_line(&seen),
-                    reserved.log().display()
+                    reserved.log().safe()
                 ))
             }
             Err(error) => Err(self.lose(&mut slot, &error)),

@@ -178,7 +178,7 @@ fn turn(lock: fn(&File) -> io::Result<()>) -> File {
 }
 
 #[expect(clippy::print_stderr, reason = "who skips a test says so")]
-fn skipped(why: &str) {
+pub(super) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 

@@ -18,6 +18,8 @@ mod stopping;
 mod storage;
 mod support;
 mod surroundings;
+mod trust;
+mod untrusted_text;
 mod variants;
 mod where_it_runs;
 mod worked;

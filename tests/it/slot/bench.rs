@@ -114,6 +114,7 @@ impl Bench {
         };
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = Recipe {
+            identity: None,
             ready: None,
             variant: VariantPlan {
                 actors: vec![actor],

@@ -1,0 +1,48 @@
+//! `--user`: whose processes those of trials are.
+
+use super::error::CliError;
+use crate::model::{Plan, Text};
+use crate::sys::user;
+use crate::untrusted::Untrusted as _;
+
+/// Checks that trials can run as the user whom the plan names, and gives them the variables that
+/// tell a program whose it is.
+pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
+    let Some(name) = &plan.user else {
+        return Ok(());
+    };
+    let refuse = |what: String, hint: &str| {
+        Err(CliError::usage(anyhow::Error::msg(what)).hinted(hint.to_owned()))
+    };
+    let Some(user) = user::find(name) else {
+        return refuse(
+            format!("there is no user `{}`", name.safe()),
+            "name one that `getent passwd` lists",
+        );
+    };
+    if !user::is_root() {
+        return refuse(
+            "only root can run trials as another user".to_owned(),
+            "leave --user out, or run provoke with sudo",
+        );
+    }
+    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    if actors.into_iter().any(|actor| actor.container.is_some()) {
+        return refuse(
+            "`--user` is for processes of this machine, and the trials run in containers"
+                .to_owned(),
+            "name the user within the container: --container user=NAME",
+        );
+    }
+    let variables = [
+        ("HOME", &user.home),
+        ("USER", &user.name),
+        ("LOGNAME", &user.name),
+    ];
+    for (name, value) in variables {
+        let name = Text::from(name);
+        plan.environment.retain(|(known, _)| *known != name);
+        plan.environment.push((name, Text::from(value)));
+    }
+    Ok(())
+}

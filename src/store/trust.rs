@@ -1,0 +1,101 @@
+//! Whether what a run's journal names may be executed.
+//!
+//! A journal holds commands, hooks and variables. `replay`, `resume` and a baseline execute them,
+//! so a journal that somebody else wrote is a program that somebody else wrote: in a folder that
+//! many can write to, in an archive, among the artifacts of a CI server. To read one is harmless.
+
+use super::{Folder, StoreError};
+use crate::model::Event;
+use crate::sys::user;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// The file's clock and that of the first event may differ by so many seconds.
+const TOLERANCE: u64 = 10;
+
+/// Why a run is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// Its folder or its journal belongs to somebody else.
+    #[error("it belongs to {0}")]
+    Owner(String),
+    /// Others can write to its folder or its journal.
+    #[error("other users can write to it")]
+    Writable,
+    /// It was copied, or unpacked from an archive.
+    #[error("its journal is a copy of one that was written elsewhere")]
+    Copied,
+}
+
+impl Folder {
+    /// Returns the folder if its commands may be executed: it and its journal were written here,
+    /// by this user or by root, and nobody else can change them. `anyway` skips the check.
+    pub fn trusted(self, anyway: bool) -> Result<Self, StoreError> {
+        if anyway {
+            return Ok(self);
+        }
+        let journal = self.journal();
+        let parts = [self.path(), journal.as_path()];
+        let distrust = parts
+            .into_iter()
+            .find_map(owner)
+            .or_else(|| copied(&journal));
+        match distrust {
+            None => Ok(self),
+            Some(why) => Err(StoreError::Untrusted {
+                path: self.path().to_owned(),
+                why,
+            }),
+        }
+    }
+}
+
+/// Returns what is wrong with the owner or the mode of a file.
+fn owner(path: &Path) -> Option<Distrust> {
+    // What cannot be looked at cannot be read either, and that is said then.
+    let about = fs::metadata(path).ok()?;
+    let me = rustix::process::geteuid().as_raw();
+    let caller = std::env::var("SUDO_UID")
+        .ok()
+        .and_then(|uid| uid.parse().ok());
+    let caller = caller.filter(|_| me == 0);
+    let uid = about.uid();
+    if uid != me && uid != 0 && Some(uid) != caller {
+        let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
+        return Some(Distrust::Owner(match name {
+            Some(name) => format!("the user {name}"),
+            None => format!("the user with the number {uid}"),
+        }));
+    }
+    (about.mode() & 0o002 != 0).then_some(Distrust::Writable)
+}
+
+/// Tells a copy by the time at which its file came into being, which nobody can set. Where the
+/// file system does not know it, nothing is found.
+fn copied(journal: &Path) -> Option<Distrust> {
+    let about = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME).ok()?;
+    let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let written = time_of_first_event(journal)?;
+    let apart = about.stx_btime.tv_sec.abs_diff(written);
+    (known && apart > TOLERANCE).then_some(Distrust::Copied)
+}
+
+fn time_of_first_event(journal: &Path) -> Option<i64> {
+    /// Ends the reading.
+    struct Enough;
+    impl From<StoreError> for Enough {
+        fn from(_: StoreError) -> Self {
+            Self
+        }
+    }
+    let mut time = None;
+    let _ = super::events(journal, |event| {
+        if let Event::RunStarted { at, .. } = event {
+            time = Some(at);
+        }
+        Err(Enough)
+    });
+    time
+}

@@ -1,0 +1,132 @@
+//! Users of this machine: who owns a file, and whom to become.
+
+#![expect(unsafe_code, reason = "the C library knows where users are listed")]
+
+use serde::{Deserialize, Serialize};
+use std::ffi::{CStr, CString, OsString};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt as _;
+use std::ptr;
+
+/// Room for the text of one entry, and for the groups of a user.
+const ROOM: usize = 1 << 16;
+
+/// A user as the system lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: OsString,
+    /// The number.
+    pub uid: u32,
+    /// The number of the group of its own.
+    pub gid: u32,
+    /// The home directory.
+    pub home: OsString,
+}
+
+/// What a process is allowed to do: the numbers of a user and of its groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The user.
+    pub uid: u32,
+    /// The group of its own.
+    pub gid: u32,
+    /// All groups.
+    pub groups: Vec<u32>,
+}
+
+impl User {
+    /// Returns whom a process becomes that runs as this user.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            uid: self.uid,
+            gid: self.gid,
+            groups: groups(self),
+        }
+    }
+}
+
+/// True for a process that may become any user.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Finds a user by name, or by number.
+pub fn find(name: &str) -> Option<User> {
+    let named = CString::new(name).ok().and_then(|name| {
+        // SAFETY: the name ends with a NUL byte; `entry` passes valid places for the results.
+        entry(|entry, room, found| unsafe {
+            libc::getpwnam_r(
+                name.as_ptr(),
+                entry,
+                room.as_mut_ptr().cast(),
+                room.len(),
+                found,
+            )
+        })
+    });
+    named.or_else(|| of_number(name.parse().ok()?))
+}
+
+/// Finds a user by number.
+pub fn of_number(uid: u32) -> Option<User> {
+    // SAFETY: `entry` passes valid places for the results.
+    entry(|entry, room, found| unsafe {
+        libc::getpwuid_r(uid, entry, room.as_mut_ptr().cast(), room.len(), found)
+    })
+}
+
+/// Returns the groups of a user.
+fn groups(user: &User) -> Vec<u32> {
+    let Ok(name) = CString::new(user.name.clone().into_vec()) else {
+        return vec![user.gid];
+    };
+    let mut groups = vec![0; ROOM];
+    let mut count = libc::c_int::try_from(ROOM).expect("it is small");
+    // SAFETY: the name ends with a NUL byte, and there is room for `count` groups.
+    let done =
+        unsafe { libc::getgrouplist(name.as_ptr(), user.gid, groups.as_mut_ptr(), &raw mut count) };
+    match usize::try_from(count) {
+        Ok(count) if done >= 0 => groups.truncate(count),
+        _ => groups = vec![user.gid],
+    }
+    groups
+}
+
+fn entry(
+    ask: impl FnOnce(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> libc::c_int,
+) -> Option<User> {
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut room = vec![0; ROOM];
+    let mut found = ptr::null_mut();
+    let done = ask(entry.as_mut_ptr(), &mut room, &raw mut found);
+    if done != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded, so `found` points to `entry`, which is filled in.
+    let entry = unsafe { &*found };
+    // SAFETY: its strings end with NUL bytes; they lie in `room`, which lives.
+    let text = |text: *const libc::c_char| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
+    Some(User {
+        name: OsString::from_vec(text(entry.pw_name)),
+        uid: entry.pw_uid,
+        gid: entry.pw_gid,
+        home: OsString::from_vec(text(entry.pw_dir)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name_and_by_number() {
+        let root = find("root").unwrap();
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert_eq!(of_number(0), Some(root.clone()));
+        assert_eq!(find("0"), Some(root.clone()));
+        assert!(groups(&root).contains(&0));
+        assert_eq!(find("no such user"), None);
+        assert_eq!(of_number(4_000_000_000), None);
+    }
+}

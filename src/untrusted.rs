@@ -1,0 +1,219 @@
+//! Text from outside, made safe to show: output, names, messages of other programs, journals.
+//!
+//! A terminal obeys control characters, a reader is misled by characters that reorder or hide
+//! text, and a CI server executes some words of its log. [`SafeText`] holds none of them. Whatever
+//! is printed, listed or exported is made with it; `clippy.toml` forbids the `display` of paths
+//! and of the operating system's strings, which is the other way to print a name.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::ops::Deref;
+use std::path::Path;
+
+/// Text that does nothing but being read, wherever it is shown.
+///
+/// Shown as the escapes of a program's source are:
+/// * control characters, and characters that reorder, hide or join text;
+/// * the beginnings of words that CI servers execute: `##[command]`, `##vso[`, `##teamcity[`
+///   (anywhere in a line) and `::command` (at the beginning of a word, for lines are wrapped).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafeText(String);
+
+impl SafeText {
+    /// Makes one line: line ends and tabs are escaped, too.
+    pub fn line(text: &str) -> Self {
+        Self(escape(text, |_, _| false))
+    }
+
+    /// Makes lines: line ends and tabs stay.
+    pub fn lines(text: &str) -> Self {
+        Self(escape(&text.replace("\r\n", "\n"), |c, _| {
+            matches!(c, '\n' | '\t')
+        }))
+    }
+
+    /// Makes lines of text that was laid out here: its colours stay, too, where `colours` are
+    /// wanted.
+    pub fn laid_out(text: &str, colours: bool) -> Self {
+        Self(escape(text, |c, rest| {
+            matches!(c, '\n' | '\t') || colours && c == '\u{1b}' && is_colour(rest)
+        }))
+    }
+
+    /// Returns the text itself.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl fmt::Display for SafeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Deref for SafeText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Names and other strings that come from outside.
+pub trait Untrusted {
+    /// Returns the text in one line that is safe to show; bytes that are not UTF-8 are replaced.
+    fn safe(&self) -> SafeText;
+}
+
+impl Untrusted for str {
+    fn safe(&self) -> SafeText {
+        SafeText::line(self)
+    }
+}
+
+impl Untrusted for OsStr {
+    fn safe(&self) -> SafeText {
+        SafeText::line(&self.to_string_lossy())
+    }
+}
+
+impl Untrusted for Path {
+    fn safe(&self) -> SafeText {
+        self.as_os_str().safe()
+    }
+}
+
+/// Returns JSON that means the same, and can be shown: what would be escaped elsewhere is written
+/// with the escapes of JSON's strings, outside of which none of it can stand.
+pub fn safe_json(json: &str) -> Cow<'_, str> {
+    let mut safe = String::new();
+    let mut kept = 0;
+    for (at, c) in json.char_indices() {
+        let escaped = misleads(c) && c != '\n' || c == '#' && is_command(&json[at..]);
+        if escaped {
+            safe.push_str(&json[kept..at]);
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+            kept = at + c.len_utf8();
+        }
+    }
+    if kept == 0 {
+        return Cow::Borrowed(json);
+    }
+    safe.push_str(&json[kept..]);
+    Cow::Owned(safe)
+}
+
+/// Escapes what is not to be `keep`: a character followed by the rest of the text.
+fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut begins_word = true;
+    for (at, c) in text.char_indices() {
+        let rest = &text[at..];
+        match c {
+            '#' if is_command(rest) => safe.push_str("\\x23"),
+            ':' if begins_word && is_workflow_command(rest) => safe.push_str("\\x3a"),
+            _ if !misleads(c) || keep(c, rest) => safe.push(c),
+            '\u{1b}' => safe.push_str("\\x1b"), // as everybody writes it
+            _ => safe.extend(c.escape_default()),
+        }
+        begins_word = c.is_whitespace();
+    }
+    safe
+}
+
+/// True for the beginning of `##[command]`, `##vso[` and the like.
+fn is_command(text: &str) -> bool {
+    text.strip_prefix("##").is_some_and(|rest| {
+        rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+            .starts_with('[')
+    })
+}
+
+/// True for the beginning of `::command`.
+fn is_workflow_command(text: &str) -> bool {
+    let name = text.strip_prefix("::");
+    name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// True where a sequence begins that sets colours, and nothing else: `ESC [ 1;31 m`.
+fn is_colour(text: &str) -> bool {
+    text.strip_prefix("\u{1b}[").is_some_and(|rest| {
+        rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';')
+            .starts_with('m')
+    })
+}
+
+/// True for characters that do something else than being seen where they stand.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str =
+        "a\u{1b}[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} gr\u{fc}n \u{1f980}";
+
+    #[test]
+    fn a_terminal_and_a_reader_see_escapes() {
+        insta::assert_snapshot!(SafeText::line(HOSTILE), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
+        insta::assert_snapshot!(SafeText::lines("a\r\n\tb\u{0}"), @r"
+        a
+        	b\u{0}
+        ");
+        let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
+        assert!(!SafeText::line(&all).chars().any(misleads));
+    }
+
+    #[test]
+    fn a_ci_server_finds_no_command() {
+        for (text, safe) in [
+            ("x ##[error]y", "x \\x23#[error]y"),
+            ("##vso[task.setvariable]", "\\x23#vso[task.setvariable]"),
+            ("##teamcity[buildStop]", "\\x23#teamcity[buildStop]"),
+            ("###[group]", "#\\x23#[group]"),
+            ("  ::add-mask::1", "  \\x3a:add-mask::1"),
+            ("a ::error file=x::m", "a \\x3a:error file=x::m"),
+            ("std::vector::at", "std::vector::at"),
+            ("# C #1 ## x [y]", "# C #1 ## x [y]"),
+            ("[::1]:80 ::", "[::1]:80 ::"),
+        ] {
+            assert_eq!(&*SafeText::line(text), safe);
+            assert_eq!(&*SafeText::laid_out(text, true), safe);
+        }
+        assert_eq!(
+            &*SafeText::lines("a\n\t::stop-commands::x"),
+            "a\n\t\\x3a:stop-commands::x"
+        );
+    }
+
+    #[test]
+    fn colours_stay_where_they_are_wanted_and_nothing_else_does() {
+        let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[2J\u{1b}]0;title\u{7}\n";
+        insta::assert_snapshot!(SafeText::laid_out(text, true).escape_debug(), @r"\u{1b}[1;31merror\u{1b}[0m: \\x1b[2J\\x1b]0;title\\u{7}\n");
+        insta::assert_snapshot!(SafeText::laid_out(text, false).escape_debug(), @r"\\x1b[1;31merror\\x1b[0m: \\x1b[2J\\x1b]0;title\\u{7}\n");
+    }
+
+    #[test]
+    fn json_means_the_same_and_can_be_shown() {
+        let value = serde_json::json!({ "a": format!("{HOSTILE} ##[error] \u{e0001}"), "b": [1] });
+        let json = serde_json::to_string_pretty(&value).unwrap();
+        let safe = safe_json(&json);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&safe).unwrap(),
+            value
+        );
+        assert!(!safe.contains("##["), "{safe}");
+        assert!(!safe.chars().any(|c| c != '\n' && misleads(c)), "{safe}");
+        assert!(matches!(safe_json("{\"a\": \"b\"}\n"), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,262 @@
+//! Whose commands are run, and as whom.
+
+use super::support::{Said, Sandbox, wait_until};
+use regex::Regex;
+use rustix::process::geteuid;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::process::Command;
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65534;
+
+/// True where this test can be another user.
+fn is_root() -> bool {
+    let root = geteuid().is_root();
+    if !root {
+        super::containers::skipped("only root can give a file to another user");
+    }
+    root
+}
+
+/// A sandbox with a run of one failing trial, which says who it is.
+fn with_a_run() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&[
+        "run",
+        "-n",
+        "2",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        "echo ran >> ran; exit 3",
+    ]);
+    assert_eq!(said.code, Some(1), "{said}");
+    fs::remove_file(sandbox.path("ran")).unwrap();
+    sandbox
+}
+
+/// What executes a run, and what only reads it.
+const EXECUTES: &[&[&str]] = &[
+    &["replay", "last#1"],
+    &["resume", "last"],
+    &["confirm", "--baseline", "last"],
+    &["confirm", "--baseline", "last", "--", "true"],
+    &["compare", "--baseline", "last", "-L", "a=1,2"],
+    &["load", "--shrink", "last"],
+    &["reduce", "--from", "last", "--to", "last", "--", "true"],
+];
+const READS: &[&[&str]] = &[
+    &["report", "last"],
+    &["list"],
+    &["explain", "last#1"],
+    &["diff", "last", "last"],
+    &["replay", "last#1", "--show"],
+    &["plan", "--baseline", "last"],
+];
+
+fn assert_refused(sandbox: &Sandbox, why: &str) {
+    for args in EXECUTES {
+        let said = sandbox.provoke(args);
+        assert_eq!(said.code, Some(2), "{args:?}: {said}");
+        assert!(said.stderr.contains(why), "{args:?}: {said}");
+        assert!(said.stderr.contains("--trust"), "{args:?}: {said}");
+    }
+    for args in READS {
+        let said = sandbox.provoke(args);
+        assert_eq!(said.code, Some(0), "{args:?}: {said}");
+    }
+    assert!(!sandbox.path("ran").exists());
+    let said = sandbox.provoke(&["replay", "last#1", "--trust"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(sandbox.path("ran").exists());
+}
+
+#[test]
+fn a_run_of_another_user_is_read_and_not_executed() {
+    if !is_root() {
+        return;
+    }
+    for part in ["", "events.jsonl"] {
+        let sandbox = with_a_run();
+        chown(
+            sandbox.path("provoke-out/last").join(part),
+            Some(NOBODY),
+            None,
+        )
+        .unwrap();
+        assert_refused(&sandbox, "it belongs to the user nobody");
+    }
+}
+
+#[test]
+fn a_run_that_others_can_change_is_not_executed() {
+    let sandbox = with_a_run();
+    let journal = sandbox.path("provoke-out/last/events.jsonl");
+    fs::set_permissions(journal, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_refused(&sandbox, "other users can write to it");
+}
+
+#[test]
+fn a_run_from_an_archive_is_not_executed() {
+    let sandbox = with_a_run();
+    let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
+    let journal = run.join("events.jsonl");
+    // As if it had been written an hour ago: its file is newer than what it says.
+    let text = fs::read_to_string(&journal).unwrap();
+    let at = text.split(r#""at":"#).nth(1).unwrap();
+    let at = at.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let earlier = (at.parse::<u64>().unwrap() - 3600).to_string();
+    let sums = Regex::new(r#","sum":"[0-9a-f]{16}"}"#).unwrap();
+    let text = text.replacen(at, &earlier, 1);
+    fs::write(&journal, &*sums.replace_all(&text, "}")).unwrap();
+    let tar = |args: &[&str]| {
+        let done = Command::new("tar")
+            .current_dir(sandbox.path(""))
+            .args(args)
+            .status();
+        assert!(done.unwrap().success());
+    };
+    tar(&["-cf", "run.tar", "provoke-out"]);
+    fs::remove_dir_all(sandbox.path("provoke-out")).unwrap();
+    tar(&["-xf", "run.tar"]);
+    assert_refused(&sandbox, "its journal is a copy");
+}
+
+#[test]
+fn a_folder_that_somebody_planted_is_not_used_to_replay() {
+    let sandbox = with_a_run();
+    sandbox.provoke(&[
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        "echo $0 > seen; exit 3",
+        "{dir}",
+    ]);
+    let temporary = sandbox.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let elsewhere = sandbox.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    // Nobody knows the number of the process, so every one that comes next is taken.
+    let next: u32 = fs::read_to_string("/proc/sys/kernel/ns_last_pid")
+        .map_or(0, |pid| pid.trim().parse().unwrap());
+    for pid in next..next + 2000 {
+        symlink(&elsewhere, temporary.join(format!("provoke-replay-{pid}"))).unwrap();
+    }
+    let said: Said = sandbox
+        .command(&["replay", "last#1"])
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(
+        sandbox
+            .read("seen")
+            .starts_with(temporary.to_str().unwrap())
+    );
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn trials_run_as_the_user_that_is_named() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "id -un; id -u; echo $HOME $USER; touch \"$0/file\" && touch \"$TMPDIR/other\"; \
+                  sleep 0.01; kill -SEGV $$";
+    let said = sandbox.provoke(&[
+        "run",
+        "-n",
+        "2",
+        "-j",
+        "2",
+        "-q",
+        "--user",
+        "nobody",
+        "--keep",
+        "all",
+        "--prepare",
+        "id -u > prepared",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "{dir}",
+    ]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stdout.contains("2 SIGSEGV"), "{said}");
+    let trial = sandbox.path("provoke-out/last/trials/1");
+    let out = fs::read_to_string(trial.join("stdout")).unwrap();
+    assert!(
+        out.starts_with("nobody\n65534\n") && out.ends_with(" nobody\n"),
+        "{out}"
+    );
+    assert_eq!(sandbox.read("prepared"), "0\n");
+    // Who owns the trial's folder owns nothing above it.
+    assert_eq!(fs::metadata(trial.join("dir")).unwrap().uid(), NOBODY);
+    assert_eq!(fs::metadata(&trial).unwrap().uid(), 0);
+    assert_eq!(
+        fs::metadata(sandbox.path("provoke-out/last/events.jsonl"))
+            .unwrap()
+            .mode()
+            & 0o777,
+        0o600
+    );
+    let said = sandbox.provoke(&["replay", "last#1"]);
+    assert!(said.stderr.contains("nobody"), "{said}");
+}
+
+#[test]
+fn the_processes_of_another_user_end_with_provoke() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let linger = super::support::unique_linger();
+    let program = sandbox.path("program");
+    fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(super::support::PROVOKE, &program).unwrap();
+    let running = sandbox.start(&[
+        "run",
+        "-n",
+        "1",
+        "--user",
+        "nobody",
+        "--",
+        program.to_str().unwrap(),
+        "victim",
+        "leftover",
+        "--linger",
+        &linger,
+    ]);
+    wait_until("it runs", || {
+        !super::support::processes_with(&linger).is_empty()
+    });
+    running.die_with_slots();
+    wait_until("it is gone", || {
+        let own = |pid: &i32| {
+            fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == NOBODY)
+        };
+        !super::support::processes_with(&linger).iter().any(own)
+    });
+}
+
+#[test]
+fn an_unknown_user_is_refused() {
+    let said = Sandbox::new().provoke(&["run", "--user", "no such user", "--", "true"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: there is no user `no such user`
+
+    hint: name one that `getent passwd` lists
+    [exit status: Some(2)]
+    ");
+}

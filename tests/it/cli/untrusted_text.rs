@@ -1,0 +1,157 @@
+//! Text from outside does nothing to a terminal, to a reader or to a CI server, wherever it shows.
+
+use super::support::Sandbox;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// It clears the screen, reverses text, ends a line, and has two kinds of commands for CI servers.
+const HOSTILE: &str =
+    "x\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}1m\u{202e}y ##[error]z ##vso[task] ##teamcity[x]\r\n::error::w";
+
+/// Panics where text would do something else than being read.
+fn assert_harmless(what: &str, text: &str) {
+    let misleads = |c: &char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}')
+    };
+    let found = text.chars().find(misleads);
+    assert_eq!(found, None, "{what}: {}", text.escape_debug());
+    for command in ["##[", "##vso[", "##teamcity["] {
+        assert!(!text.contains(command), "{what}: {text}");
+    }
+    for line in text.lines() {
+        assert!(!line.trim_start().starts_with("::"), "{what}: {text}");
+    }
+}
+
+#[test]
+fn no_message_passes_it_on() {
+    let sandbox = Sandbox::new();
+    let name = HOSTILE;
+    let in_a_folder = format!("{name}/file");
+    let url = format!("http://{name}");
+    let flag = format!("--{name}");
+    let both = format!("{name}=1,{name}");
+    let setup = format!("printf '%s' '{name}' >&2; exit 1");
+    let bad = sandbox.write(
+        "scenario.toml",
+        &format!("command = [\"true\"]\n'{name}' = 1\n"),
+    );
+    let bad = bad.to_str().unwrap();
+    sandbox.write("not a core\u{1b}[2J", name);
+    let cases: &[&[&str]] = &[
+        &["report", name],
+        &["explain", name],
+        &["explain", "not a core\u{1b}[2J"],
+        &["replay", name],
+        &["replay", &format!("{name}#1")],
+        &["resume", name],
+        &["diff", name, name],
+        &["plan", "--baseline", name],
+        &["confirm", "--baseline", name, "--", "true"],
+        &["compare", "--baseline", name, "-L", "a=1,2", "--", "true"],
+        &["compare", "--reference", name, "-L", "a=1,2", "--", "true"],
+        &["scenario", name],
+        &["scenario", bad],
+        &["load", name],
+        &["load", &url, "--serve", "true"],
+        &["load", "--shrink", name],
+        &["load", "http://127.0.0.1:1", "--serve", &in_a_folder],
+        &["bisect", "--over", name, "--", "true"],
+        &["bisect", "--git", name, "--", "true"],
+        &["bisect", "--range", name, "--", "true"],
+        &["bisect", "--over", "1,2", "--log", name, "--", "true"],
+        &["bisect", "--over", "1,2", "--prior", name, "--", "true"],
+        &["reduce", "--lines", name, "--", "true"],
+        &["reduce", "--files", name, "--", "true"],
+        &["reduce", "--from", name, "--to", name, "--", "true"],
+        &["run", "--", name],
+        &["run", "--", &in_a_folder],
+        &["run", "--cwd", name, "--", "true"],
+        &["run", "--stdin", name, "--", "true"],
+        &["run", "--out", "/dev/null/x\u{1b}[2J", "--", "true"],
+        &["run", "--export-json", &in_a_folder, "--", "true"],
+        &["run", "--setup", &setup, "--", "true"],
+        &["run", "--wrap", &format!("'{name}"), "--", "true"],
+        &["run", "--wrap", &format!("\"{name}\""), "--", "true"],
+        &["run", "--user", name, "--", "true"],
+        &["run", "--only", name, "--", "true"],
+        &["run", "--rlimit", name, "--", "true"],
+        &["run", "--image", name, "--engine", name, "--", "true"],
+        &["run", "--env", name, "--", "true"],
+        &["run", "--fail-if-out", &format!("({name}"), "--", "true"],
+        &["run", "-L", &both, "--", "false"],
+        &["run", "-n", name, "--", "true"],
+        &["run", "-t", name, "--", "true"],
+        &["run", &flag, "--", "true"],
+        &[name],
+    ];
+    for args in cases {
+        let said = sandbox.provoke(args);
+        assert!(
+            !said.stderr.is_empty() || !said.stdout.is_empty(),
+            "{args:?}"
+        );
+        assert_harmless(&format!("{args:?}"), &said.stderr);
+        assert_harmless(&format!("{args:?}"), &said.stdout);
+    }
+    let mut command = sandbox.command(&["run", "--"]);
+    command.arg(OsStr::from_bytes(b"\x1b[2J\xff"));
+    assert_harmless(
+        "not UTF-8",
+        &format!("{}", super::support::Said::from(command.output().unwrap())),
+    );
+}
+
+#[test]
+fn a_listing_shows_a_folder_of_any_name() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-n", "1", "-q", "--", "true"]);
+    let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
+    fs::rename(run, sandbox.path("provoke-out").join(HOSTILE)).unwrap();
+    let broken = sandbox
+        .path("provoke-out")
+        .join(format!("broken {HOSTILE}"));
+    fs::create_dir(&broken).unwrap();
+    fs::write(broken.join("events.jsonl"), "{}\n").unwrap();
+    let said = sandbox.provoke(&["list"]);
+    assert_eq!(said.stdout.lines().count(), 2, "{said}");
+    assert_harmless("list", &said.stdout);
+}
+
+#[test]
+fn what_a_trial_says_is_harmless_in_every_report() {
+    let sandbox = Sandbox::new();
+    let script = format!("printf '%s\\n' '{HOSTILE}' '{HOSTILE}' >&2; exit 1");
+    let name = format!("v={HOSTILE}");
+    for style in ["line", "ticks", "plain"] {
+        let said = sandbox.provoke(&[
+            "run", "-n", "2", "--style", style, "-L", &name, "--", "sh", "-c", &script,
+        ]);
+        assert_harmless(style, &said.stderr);
+        assert_harmless(style, &said.stdout);
+    }
+    for args in [
+        &["report", "last"][..],
+        &["report", "last", "--json"],
+        &["report", "last", "--jsonl"],
+        &["report", "last", "--csv"],
+        &["report", "last", "--junit"],
+        &["report", "last", "--md"],
+        &["explain", "last#1"],
+        &["explain", "last#1", "--json"],
+        &["replay", "last#1"],
+        &["replay", "last#1", "--show"],
+        &["list"],
+        &["diff", "last", "last"],
+    ] {
+        let said = sandbox.provoke(args);
+        assert!(!said.stdout.is_empty(), "{args:?}: {said}");
+        assert_harmless(&format!("{args:?}"), &said.stdout);
+        assert_harmless(&format!("{args:?}"), &said.stderr);
+        if args.contains(&"--json") {
+            serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap();
+        }
+    }
+}
