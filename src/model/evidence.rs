@@ -1,9 +1,8 @@
 //! What is known of a crash or a hang beyond its exit status.
 
-use super::{Signal, Text, is_default, micros};
+use super::{Signal, Text, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::time::Duration;
 
 /// The full story of one process that crashed or hung, as its core tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,55 +176,6 @@ pub struct KernelLine {
     pub pid: i32,
     /// The line, without its time.
     pub text: String,
-}
-
-/// What the processes of a trial were doing when it did not end in time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Hang {
-    /// Every thread, as far as they are listed.
-    pub threads: Vec<HungThread>,
-    /// Threads beyond those.
-    #[serde(skip_serializing_if = "is_default")]
-    pub unlisted: u64,
-    /// Threads each of which waits for a lock that the next one holds, the last for the first.
-    #[serde(skip_serializing_if = "is_default")]
-    pub cycle: Vec<i32>,
-    /// What optional tools had to say: the tool's name, and its words.
-    #[serde(skip_serializing_if = "is_default")]
-    pub tools: Vec<(String, String)>,
-    /// Cores that were written of the living processes, for their stacks.
-    #[serde(skip_serializing_if = "is_default")]
-    pub cores: Vec<CoreSeen>,
-}
-
-/// What one thread was doing at the deadline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HungThread {
-    /// Its process.
-    pub pid: i32,
-    /// Its own number.
-    pub tid: i32,
-    /// Its name.
-    pub name: String,
-    /// R, S, D, T.
-    pub state: char,
-    /// Where in the kernel it waits, as `/proc` names it.
-    #[serde(skip_serializing_if = "is_default")]
-    pub channel: String,
-    /// The system call that it is in.
-    #[serde(skip_serializing_if = "is_default")]
-    pub call: String,
-    /// Processor time that it used in the time it was watched.
-    #[serde(rename = "cpu_us", skip_serializing_if = "is_default", with = "micros")]
-    pub cpu: Duration,
-    /// The thread that holds the lock that this one waits for, or the process.
-    #[serde(skip_serializing_if = "is_default")]
-    pub waits_for: Option<i32>,
-    /// Its calls, innermost first, where its stack could be read.
-    #[serde(skip_serializing_if = "is_default")]
-    pub frames: Vec<Frame>,
 }
 
 /// Where in its life a process was.

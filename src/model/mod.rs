@@ -9,6 +9,7 @@ pub mod class;
 mod container;
 mod event;
 mod evidence;
+mod hang;
 mod host;
 mod load;
 mod observation;
@@ -26,9 +27,10 @@ mod trial;
 pub use container::{Container, ContainerSeen};
 pub use event::{Event, FORMAT, Level, StopCause};
 pub use evidence::{
-    Autopsy, Casualty, CoreSeen, Crash, Depth, Fault, Frame, Hang, HungThread, KernelLine, Module,
-    Phase, Signature, SignatureId, Thread,
+    Autopsy, Casualty, CoreSeen, Crash, Depth, Fault, Frame, KernelLine, Module, Phase, Signature,
+    SignatureId, Thread,
 };
+pub use hang::{AbsentOwner, Activity, Hang, HungThread, WaitsOn};
 pub use host::Host;
 pub use load::{
     Amount, Answer, Body, Connections, Death, Ended, Http, Latencies, Load, LoadSeen, Owner, Pace,

@@ -5,6 +5,7 @@
 //! what was written, what was left behind? Last: is that the bug looked for?
 
 mod ending;
+pub mod hang;
 mod killer;
 mod signature;
 

@@ -8,9 +8,9 @@ use super::container::Held;
 use super::process::Process;
 use super::snapshots::Snapshots;
 use super::{Slot, tree};
-use crate::model::{Hang, HungThread};
-use crate::sys::threads::{self, Glance};
-use crate::sys::{calls, engine, memory, spawn, tool};
+use crate::model::{AbsentOwner, Frame, Hang, HungThread, WaitsOn};
+use crate::sys::threads::{self, Glance, Wait};
+use crate::sys::{calls, engine, memory, process, spawn, tool};
 use regex::bytes::RegexSet;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const BUDGET: Duration = Duration::from_secs(5);
 /// Between two looks at each thread.
 const WATCHED: Duration = Duration::from_millis(200);
+/// Python calls that are kept of each thread.
+const PYTHON_CALLS: usize = 32;
 /// Threads that are listed one by one; the rest is counted.
 const LISTED: usize = 256;
 /// Processes whose stacks are kept.
@@ -35,8 +37,9 @@ const WORDS: usize = 64 * 1024;
 struct Look {
     pid: i32,
     tid: i32,
+    at: Instant,
     glance: Glance,
-    waits_for: Option<i32>,
+    waits: Option<Wait>,
 }
 
 impl Slot {
@@ -71,16 +74,27 @@ impl Slot {
         for thread in &mut threads {
             thread.state = self.tracer.state(thread.tid, thread.state);
         }
+        let unlisted = (all.len() - listed.len()) as u64;
+        find_absent_owners(&mut threads, &all);
+        if unlisted == 0 {
+            find_readers(&mut threads);
+        }
         let mut hang = Hang {
             cycle: cycle(&threads),
-            unlisted: (all.len() - listed.len()) as u64,
+            unlisted,
+            programs: pids.iter().filter_map(|pid| program(*pid)).collect(),
+            forked_from_threads: pids
+                .iter()
+                .copied()
+                .filter(|pid| is_forked_from_threads(*pid))
+                .collect(),
             threads,
             ..Hang::default()
         };
         if called || self.control.is_closed() {
             return hang;
         }
-        hang.tools = python(&pids, until);
+        ask_for_python(&mut hang.threads, &pids, until);
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
                 hang.cores.extend(snapshots.take("hang", pid, None, until));
@@ -104,14 +118,15 @@ fn look(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
     let one = |&(pid, tid): &(i32, i32)| {
         let glance = threads::glance(pid, tid)?;
         let siblings = siblings.get(&pid)?;
-        let waits_for = glance
+        let waits = glance
             .call
-            .and_then(|call| threads::waits_for(pid, tid, call, siblings));
+            .and_then(|call| threads::waits(pid, tid, call, siblings));
         Some(Look {
             pid,
             tid,
+            at: Instant::now(),
             glance,
-            waits_for,
+            waits,
         })
     };
     listed.iter().filter_map(one).collect()
@@ -122,9 +137,7 @@ fn look(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
 fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
     let first: BTreeMap<i32, Look> = first.into_iter().map(|look| (look.tid, look)).collect();
     let one = |now: Look| {
-        let before = first.get(&now.tid);
-        let cpu = before.map(|before| now.glance.cpu.saturating_sub(before.glance.cpu));
-        HungThread {
+        let mut thread = HungThread {
             pid: now.pid,
             tid: now.tid,
             state: now.glance.state,
@@ -134,15 +147,135 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
                 .call
                 .map(|call| calls::name(call.number))
                 .unwrap_or_default(),
-            cpu: cpu.unwrap_or_default(),
-            waits_for: now
-                .waits_for
-                .filter(|_| before.is_some_and(|before| before.waits_for == now.waits_for)),
             name: now.glance.name,
-            frames: Vec::new(),
+            ..HungThread::default()
+        };
+        let Some(before) = first.get(&now.tid) else {
+            return thread;
+        };
+        thread.cpu = now.glance.cpu.saturating_sub(before.glance.cpu);
+        if let Some((delay, delay_before)) = now.glance.delay.zip(before.glance.delay) {
+            // The delay is counted when it is over, and may have begun before the first look.
+            let delay = delay.saturating_sub(delay_before);
+            let watched = now.at.duration_since(before.at);
+            thread.cpu_available = watched.saturating_sub(delay).max(thread.cpu);
         }
+        let is_ready = before.glance.state == 'R' && now.glance.state == 'R';
+        let slept = now.glance.sleeps != before.glance.sleeps || now.glance.sleeps.is_none();
+        thread.never_slept = is_ready && !slept;
+        if let Some(wait) = now.waits.filter(|wait| before.waits == Some(*wait)) {
+            (thread.waits_on, thread.waits_for) = waits_of(wait);
+        }
+        thread
     };
     second.into_iter().map(one).collect()
+}
+
+/// Returns what a thread waits for, and which thread or process must act first.
+fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
+    let (on, target) = match wait {
+        Wait::Mutex { owner, shared } if shared => (WaitsOn::SharedMutex, Some(owner)),
+        Wait::Mutex { owner, .. } => (WaitsOn::Mutex, Some(owner)),
+        Wait::RwLock { writer, readers } => (WaitsOn::RwLock { readers }, writer),
+        Wait::Join(other) => (WaitsOn::Join, Some(other)),
+        Wait::Child(child) => (WaitsOn::Child, child),
+        Wait::Vfork(child) => (WaitsOn::Vfork, child),
+    };
+    (Some(on), target)
+}
+
+/// Finds the locks whose owner is no thread of the process that waits: it has ended, or it is
+/// one of the process that this one was forked from.
+fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
+    for thread in threads {
+        let is_lock = matches!(
+            thread.waits_on,
+            Some(WaitsOn::Mutex | WaitsOn::SharedMutex | WaitsOn::RwLock { .. })
+        );
+        let Some(owner) = thread.waits_for.filter(|_| is_lock) else {
+            continue;
+        };
+        let process = all
+            .iter()
+            .find(|(_, tid)| *tid == owner)
+            .map(|(pid, _)| *pid);
+        let is_shared = thread.waits_on == Some(WaitsOn::SharedMutex);
+        if process == Some(thread.pid) || is_shared && process.is_some() {
+            continue;
+        }
+        // The memory of a forked process still holds what was true of its parent.
+        let parent = process::parent(thread.pid);
+        let of_parent =
+            process.filter(|pid| parent == Some(*pid) && threads::shares_program(thread.pid, *pid));
+        thread.waits_for = None;
+        thread.absent_owner = Some(AbsentOwner {
+            tid: owner,
+            of_parent,
+        });
+    }
+}
+
+/// Finds who holds a lock for reading that a writer waits for: the lock only counts readers.
+/// Where every other thread of the process waits for the writer, it is one of those.
+fn find_readers(threads: &mut [HungThread]) {
+    let mut found = Vec::new();
+    for (at, writer) in threads.iter().enumerate() {
+        let held_by_readers = matches!(writer.waits_on, Some(WaitsOn::RwLock { readers: 1.. }));
+        if !held_by_readers || writer.waits_for.is_some() {
+            continue;
+        }
+        let siblings = || {
+            let others = threads.iter().filter(|other| other.tid != writer.tid);
+            others.filter(|other| other.pid == writer.pid)
+        };
+        if !siblings().all(|other| path(threads, other.tid).contains(&writer.tid)) {
+            continue;
+        }
+        let waits = |other: &&HungThread| other.waits_for == Some(writer.tid);
+        let by_lock = |other: &&HungThread| other.waits_on != Some(WaitsOn::Join);
+        let reader = siblings().filter(waits).find(by_lock);
+        let reader = reader.or_else(|| siblings().find(waits));
+        found.extend(reader.map(|reader| (at, reader.tid)));
+    }
+    for (at, reader) in found {
+        threads[at].waits_for = Some(reader);
+    }
+}
+
+/// Returns a thread, the one that it waits for, and so on, until one waits for none or for one
+/// that was named before.
+fn path(threads: &[HungThread], from: i32) -> Vec<i32> {
+    let mut path = vec![from];
+    loop {
+        let last = path[path.len() - 1];
+        let thread = threads.iter().find(|thread| thread.tid == last);
+        match thread.and_then(|thread| thread.waits_for) {
+            Some(next) if !path.contains(&next) => path.push(next),
+            _ => return path,
+        }
+    }
+}
+
+/// Returns a process with the base name of its executable.
+fn program(pid: i32) -> Option<(i32, String)> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    // The kernel says so of a file that is gone.
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    Some((pid, name.to_owned()))
+}
+
+/// True for a process that was forked, and has started no program since, when its parent had
+/// more than one thread: locks that the others held stay locked in it.
+fn is_forked_from_threads(pid: i32) -> bool {
+    let Some((parent, born)) = process::parent(pid).zip(threads::started(pid, pid)) else {
+        return false;
+    };
+    // Times are in ticks; of a thread that was started in the same one nobody knows.
+    let older = threads::of(parent)
+        .into_iter()
+        .filter(|tid| threads::started(parent, *tid).is_some_and(|started| started < born));
+    older.count() > 1 && threads::shares_program(pid, parent)
 }
 
 /// Returns threads each of which waits for the next one, the last for the first. Each
@@ -164,25 +297,56 @@ fn cycle(threads: &[HungThread]) -> Vec<i32> {
     Vec::new()
 }
 
-/// Asks a tool for the Python calls of those that run Python, if it is there.
-fn python(pids: &[i32], until: Instant) -> Vec<(String, String)> {
-    const NAME: &str = "py-spy";
+/// What py-spy says of a thread.
+#[derive(serde::Deserialize)]
+struct PythonThread {
+    os_thread_id: Option<i32>,
+    frames: Vec<PythonFrame>,
+}
+
+/// What py-spy says of a call.
+#[derive(serde::Deserialize)]
+struct PythonFrame {
+    name: String,
+    filename: String,
+    line: u32,
+}
+
+/// Asks py-spy for the Python calls of processes that run Python, where it is installed.
+fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
     let mut pids = pids.iter().filter(|pid| runs_python(**pid)).peekable();
     if pids.peek().is_none() {
-        return Vec::new();
+        return;
     }
     let path = std::env::var_os("PATH");
-    let Ok(program) = spawn::find(OsStr::new(NAME), path.as_deref(), Path::new("/")) else {
-        return Vec::new();
+    let Ok(py_spy) = spawn::find(OsStr::new("py-spy"), path.as_deref(), Path::new("/")) else {
+        return;
     };
-    let said = pids.take(ASKED).filter_map(|pid| {
+    for pid in pids.take(ASKED) {
         let pid = pid.to_string();
-        let arguments = ["dump", "--nonblocking", "--pid", &pid].map(OsStr::new);
-        let until = until.min(Instant::now() + TOOL);
-        let words = tool::run(&program, &arguments, until, WORDS).ok()?;
-        Some((NAME.to_owned(), words))
-    });
-    said.collect()
+        let ask = |more: &[&str]| -> Option<Vec<PythonThread>> {
+            let arguments = [&["dump", "--json", "--pid", &pid], more].concat();
+            let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+            let until = until.min(Instant::now() + TOOL);
+            let text = tool::run(&py_spy, &arguments, until, WORDS).ok()?;
+            serde_json::from_str(&text).ok()
+        };
+        // A process that runs on while it is read may be read wrongly, and is held then.
+        let known = ask(&["--nonblocking"]).or_else(|| ask(&[]));
+        for known in known.into_iter().flatten() {
+            let mut own = threads.iter_mut();
+            let Some(thread) = own.find(|thread| Some(thread.tid) == known.os_thread_id) else {
+                continue;
+            };
+            let frames = known.frames.into_iter().take(PYTHON_CALLS);
+            let frame = |frame: PythonFrame| Frame {
+                function: Some(frame.name),
+                line: Some((frame.filename, frame.line)),
+                ..Frame::default()
+            };
+            thread.python = frames.map(frame).collect();
+        }
+    }
 }
 
 fn runs_python(pid: i32) -> bool {
@@ -200,6 +364,7 @@ fn runs_python(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Activity;
 
     fn waiting(edges: &[(i32, i32)]) -> Vec<HungThread> {
         let thread = |(tid, waits_for): &(i32, i32)| HungThread {
@@ -222,24 +387,105 @@ mod tests {
         assert_eq!(cycle(&[]), [] as [i32; 0]);
     }
 
-    #[test]
-    fn only_who_is_waited_for_all_the_time_counts() {
-        let look = |waits_for, cpu| Look {
+    fn look(state: char, cpu: u64, delay: u64, sleeps: u64, waits: Option<Wait>) -> Look {
+        Look {
             pid: 1,
             tid: 1,
+            at: Instant::now(),
             glance: Glance {
                 name: "x".to_owned(),
-                state: 'S',
+                state,
                 channel: String::new(),
                 call: None,
                 cpu: Duration::from_millis(cpu),
+                delay: Some(Duration::from_millis(delay)),
+                sleeps: Some(sleeps),
             },
+            waits,
+        }
+    }
+
+    fn seen(first: Look, mut second: Look) -> HungThread {
+        second.at = first.at + WATCHED;
+        compare(vec![first], vec![second]).remove(0)
+    }
+
+    #[test]
+    fn only_who_is_waited_for_all_the_time_counts() {
+        let join = |tid| Some(Wait::Join(tid));
+        let same = seen(look('S', 10, 0, 1, join(2)), look('S', 15, 0, 1, join(2)));
+        assert_eq!(
+            (same.waits_for, same.waits_on),
+            (Some(2), Some(WaitsOn::Join))
+        );
+        assert_eq!(same.cpu, Duration::from_millis(5));
+        let other = seen(look('S', 0, 0, 1, join(2)), look('S', 0, 0, 1, join(3)));
+        assert_eq!((other.waits_for, other.waits_on), (None, None));
+    }
+
+    #[test]
+    fn a_loop_that_gets_a_fifth_of_a_cpu_is_busy() {
+        let throttled = seen(look('R', 100, 300, 1, None), look('R', 139, 461, 1, None));
+        assert_eq!(throttled.cpu_available, Duration::from_millis(39));
+        assert!(throttled.never_slept);
+        assert_eq!(throttled.activity(), Activity::Busy);
+        // It is looked at only while it works, and sleeps in between.
+        let polls = seen(look('R', 100, 0, 1, None), look('R', 101, 2, 19, None));
+        assert!(!polls.never_slept);
+        assert_eq!(polls.activity(), Activity::Blocked);
+    }
+
+    fn locked(tid: i32, on: WaitsOn, waits_for: Option<i32>) -> HungThread {
+        HungThread {
+            pid: 1,
+            tid,
+            waits_on: Some(on),
             waits_for,
+            ..HungThread::default()
+        }
+    }
+
+    #[test]
+    fn the_reader_of_a_lock_is_found_where_all_others_wait_for_the_writer() {
+        let one_reader = WaitsOn::RwLock { readers: 1 };
+        let main = locked(1, WaitsOn::Join, Some(2));
+        let reader = locked(2, WaitsOn::Mutex, Some(3));
+        let writer = locked(3, one_reader, None);
+        let mut threads = vec![main, reader, writer];
+        let mut with_another = threads.clone();
+        find_readers(&mut threads);
+        assert_eq!(cycle(&threads), [2, 3]);
+        // One more that waits for nobody may be the reader.
+        with_another.push(HungThread {
+            pid: 1,
+            tid: 4,
+            ..HungThread::default()
+        });
+        find_readers(&mut with_another);
+        assert_eq!(with_another[2].waits_for, None);
+    }
+
+    #[test]
+    fn an_owner_that_is_no_thread_of_the_process_is_absent() {
+        let pid = std::process::id().cast_signed();
+        let mut threads = vec![
+            locked(2, WaitsOn::Mutex, Some(9)),
+            locked(3, WaitsOn::Join, Some(9)),
+        ];
+        threads[0].pid = pid;
+        find_absent_owners(&mut threads, &[(pid, 2), (pid, 3)]);
+        let ended = AbsentOwner {
+            tid: 9,
+            of_parent: None,
         };
-        let seen = compare(vec![look(Some(2), 10)], vec![look(Some(2), 15)]);
-        assert_eq!(seen[0].waits_for, Some(2));
-        assert_eq!(seen[0].cpu, Duration::from_millis(5));
-        let seen = compare(vec![look(Some(2), 0)], vec![look(Some(3), 0)]);
-        assert_eq!(seen[0].waits_for, None);
+        assert_eq!(
+            (threads[0].waits_for, threads[0].absent_owner),
+            (None, Some(ended))
+        );
+        assert_eq!(
+            threads[1].waits_for,
+            Some(9),
+            "the end of a thread is no lock"
+        );
     }
 }

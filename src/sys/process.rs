@@ -90,6 +90,17 @@ pub fn children(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Returns the children of one thread, in the order in which it made them.
+pub fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
+    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+        Ok(list) => list
+            .split_ascii_whitespace()
+            .filter_map(|child| child.parse().ok())
+            .collect(),
+        Err(_) => children_by_scan(pid),
+    }
+}
+
 fn children_by_scan(parent: i32) -> Vec<i32> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();

@@ -10,6 +10,12 @@ use std::time::Duration;
 const OWNER: u32 = 0x3fff_ffff;
 /// What the lock word of a plain mutex holds while somebody waits for it.
 const CONTENDED: u32 = 2;
+/// The kernel has no higher numbers.
+const MOST_TID: i32 = 1 << 22;
+/// A number of threads that use a mutex, those that wait for a condition included, is below this.
+const MOST_USERS: u32 = 1 << 16;
+/// Kinds of mutexes are sums of flags below this.
+const MUTEX_KINDS: u32 = 1 << 10;
 
 /// What a thread was doing at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +28,37 @@ pub struct Glance {
     pub channel: String,
     /// The system call that it is in.
     pub call: Option<Call>,
-    /// Processor time that it has used.
+    /// CPU time that it has used.
     pub cpu: Duration,
+    /// Time in which it was ready to run and had no CPU; nothing where the kernel does not count it.
+    pub delay: Option<Duration>,
+    /// How often it gave up the CPU by itself: it slept, or waited.
+    pub sleeps: Option<u64>,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A mutex that a thread owns.
+    Mutex {
+        /// The owner.
+        owner: i32,
+        /// Processes share it, so that the owner may be of another one.
+        shared: bool,
+    },
+    /// A read-write lock.
+    RwLock {
+        /// The thread that holds it for writing, where one does.
+        writer: Option<i32>,
+        /// How many readers hold it.
+        readers: u32,
+    },
+    /// The end of a thread.
+    Join(i32),
+    /// The end of a child, which is known where there is only one.
+    Child(Option<i32>),
+    /// A child that was made with `vfork` starts a program or ends.
+    Vfork(Option<i32>),
 }
 
 /// A system call under way.
@@ -68,10 +103,7 @@ fn text(path: &str) -> io::Result<String> {
 
 /// Returns the process of a thread.
 pub fn process_of(tid: i32) -> Option<i32> {
-    let status = text(&format!("/proc/{tid}/status")).ok()?;
-    let mut lines = status.lines();
-    let value = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
-    value.trim().parse().ok()
+    number_after(&text(&format!("/proc/{tid}/status")).ok()?, "Tgid:")
 }
 
 /// Returns what a thread is doing; nothing when it is gone.
@@ -82,9 +114,13 @@ pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
     let mut fields = rest.split(' ');
     let state = fields.next()?.chars().next()?;
     // Finer than the ticks in `stat`, where the kernel keeps it.
-    let ran = read("schedstat").ok();
-    let ran = ran.and_then(|text| text.split(' ').next()?.parse().ok());
-    let cpu = ran.map_or_else(|| ticks(fields).unwrap_or_default(), Duration::from_nanos);
+    let schedule = read("schedstat").unwrap_or_default();
+    let mut schedule = schedule.split(' ').map(|field| field.parse().ok());
+    let mut next_time = || schedule.next().flatten().map(Duration::from_nanos);
+    let (ran, delay) = (next_time(), next_time());
+    let cpu = ran.unwrap_or_else(|| ticks(fields).unwrap_or_default());
+    let sleeps = read("status").ok();
+    let sleeps = sleeps.and_then(|status| number_after(&status, "voluntary_ctxt_switches:"));
     let channel = read("wchan").unwrap_or_default();
     Some(Glance {
         name: name.to_owned(),
@@ -96,7 +132,15 @@ pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
         },
         call: read("syscall").ok().as_deref().and_then(call),
         cpu,
+        delay,
+        sleeps,
     })
+}
+
+/// Returns the last number in the line of `/proc/PID/status` that begins so.
+fn number_after<T: std::str::FromStr>(status: &str, name: &str) -> Option<T> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// A name may hold anything, also what ends it elsewhere.
@@ -125,49 +169,193 @@ fn call(text: &str) -> Option<Call> {
     Some(Call { number, arguments })
 }
 
-/// Returns the thread, or the process, without which this call does not return.
+/// Returns what a thread in this system call waits for, where the call or the lock tells.
 ///
-/// Of locks it knows those that tell their owner: mutexes of glibc and musl, and the
-/// end of a thread that is to be joined. `threads` are the living ones of the process:
-/// a word that names none of them is no owner.
-pub fn waits_for(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<i32> {
+/// Of locks it knows those that tell their owner: mutexes and read-write locks of glibc,
+/// mutexes of musl, and the end of a thread that is to be joined. `threads` are the living
+/// ones of the process.
+pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [first, second, ..] = call.arguments;
     let number = |word: u64| i32::try_from(word).ok().filter(|pid| *pid > 0);
     let only_child = || match process::children(pid)[..] {
         [child] => Some(child),
         _ => None,
     };
+    let child = |named: Option<i32>| {
+        // In a container processes have other numbers.
+        let named = named.filter(|child| process::parent(*child) == Some(pid));
+        Wait::Child(named.or_else(only_child))
+    };
+    let vfork = || Wait::Vfork(process::children_of_thread(pid, tid).last().copied());
+    let is_vfork = |flags: u64| flags & VFORK == VFORK;
     match call.number {
-        libc::SYS_futex => {
-            let operation = i32::try_from(second).ok()? & libc::FUTEX_CMD_MASK;
-            let waits = [
-                libc::FUTEX_WAIT,
-                libc::FUTEX_WAIT_BITSET,
-                libc::FUTEX_LOCK_PI,
-            ];
-            let words = waits
-                .contains(&operation)
-                .then(|| Memory::open(pid).ok()?.halves::<3>(first).ok())??;
-            owner(words).filter(|owner| *owner != tid && threads.contains(owner))
-        }
+        libc::SYS_futex => futex(pid, tid, call, threads),
         // "Any child" is -1 there, and the argument is an int in a wider word.
-        libc::SYS_wait4 => number(first & 0xffff_ffff).or_else(only_child),
-        libc::SYS_waitid if first == u64::from(libc::P_PID) => number(second),
-        libc::SYS_waitid if first == u64::from(libc::P_ALL) => only_child(),
+        libc::SYS_wait4 => Some(child(number(first & 0xffff_ffff))),
+        libc::SYS_waitid if first == u64::from(libc::P_PID) => Some(child(number(second))),
+        libc::SYS_waitid if first == u64::from(libc::P_ALL) => Some(child(None)),
+        libc::SYS_clone if is_vfork(first) => Some(vfork()),
+        libc::SYS_clone3 => {
+            let [flags] = Memory::open(pid).ok()?.words::<1>(first).ok()?;
+            is_vfork(flags).then(vfork)
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork => Some(vfork()),
         _ => None,
     }
 }
 
-/// Returns who owns the lock that begins with these words, if they tell.
-fn owner([word, _, third]: [u32; 3]) -> Option<i32> {
-    // A plain mutex of glibc: the lock, a count, the owner. Of every other lock that
-    // tells, and of a thread that is joined, the word itself is the number.
-    let owner = if word == CONTENDED {
-        third
-    } else {
-        word & OWNER
+/// What `clone` is told by `vfork`, and by `posix_spawn`.
+const VFORK: u64 = libc::CLONE_VFORK as u64;
+
+/// Returns what a thread waits for in the call `futex`.
+fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
+    let [at, operation, expected, ..] = call.arguments;
+    let flags = i32::try_from(operation).ok()?;
+    let operation = flags & libc::FUTEX_CMD_MASK;
+    let waits = [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_LOCK_PI,
+    ];
+    if !waits.contains(&operation) {
+        return None;
+    }
+    let memory = Memory::open(pid).ok()?;
+    let mut known = threads.to_vec();
+    // Locks hold the numbers that threads have in their container.
+    if inside(pid, pid) != Some(pid) {
+        known = threads
+            .iter()
+            .map(|tid| inside(pid, *tid).unwrap_or(0))
+            .collect();
+    }
+    // Where that is another number, the thread has one out here, or there is none any more.
+    let outside = |owner: i32| match known.iter().position(|tid| *tid == owner) {
+        Some(at) => threads[at],
+        None => owner,
     };
-    i32::try_from(owner).ok().filter(|owner| *owner > 0)
+    let head = memory.halves::<3>(at).ok()?;
+    let shared = flags & libc::FUTEX_PRIVATE_FLAG == 0;
+    if let Some(owner) = mutex_owner(head) {
+        let is_of_another = known.contains(&owner) && outside(owner) != tid;
+        // Where it is of no other living thread of the process, all of it must look like a mutex.
+        let is_mutex = || memory.halves::<5>(at).is_ok_and(looks_like_mutex);
+        if is_of_another || is_mutex() {
+            let owner = outside(owner);
+            return Some(Wait::Mutex { owner, shared });
+        }
+    }
+    if operation == libc::FUTEX_WAIT_BITSET {
+        for field in [RWLOCK_PHASE, RWLOCK_WRITERS] {
+            let lock = memory.halves::<8>(at.wrapping_sub(4 * field as u64)).ok();
+            let held = lock.and_then(|lock| rwlock(lock, field, expected));
+            if let Some((writer, readers)) = held {
+                let writer = writer.map(outside);
+                return Some(Wait::RwLock { writer, readers });
+            }
+        }
+    }
+    let owner = i32::try_from(head[0] & OWNER).ok()?;
+    let living = outside(Some(owner).filter(|owner| known.contains(owner))?);
+    // A thread that is joined has its bare number there; locks mark that somebody waits.
+    if head[0] & !OWNER == 0 {
+        (living != tid).then_some(Wait::Join(living))
+    } else {
+        Some(Wait::Mutex {
+            owner: living,
+            shared,
+        })
+    }
+}
+
+/// Returns the number that a thread has in its container; its own where it is in none.
+fn inside(pid: i32, tid: i32) -> Option<i32> {
+    number_after(
+        &text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
+        "NSpid:",
+    )
+}
+
+/// Returns the owner that a plain mutex of glibc names while others wait for it: the lock, a
+/// count, the owner.
+fn mutex_owner([word, _, owner]: [u32; 3]) -> Option<i32> {
+    let owner = i32::try_from(owner).ok().filter(|owner| *owner > 0)?;
+    (word == CONTENDED && owner <= MOST_TID).then_some(owner)
+}
+
+/// True where all of it is as in a mutex of glibc: after the owner come how many threads use
+/// it, and its kind.
+fn looks_like_mutex([word, count, _, users, kind]: [u32; 5]) -> bool {
+    let used = (1..MOST_USERS).contains(&users);
+    word == CONTENDED && count <= 1 && used && kind < MUTEX_KINDS
+}
+
+/// Where in a read-write lock of glibc threads wait, in words: for the phase to change, and
+/// for another writer.
+const RWLOCK_PHASE: usize = 2;
+const RWLOCK_WRITERS: usize = 3;
+
+/// Returns which thread holds a read-write lock for writing, and how many hold it for reading.
+///
+/// Its words: readers and flags, writers, the phase, the futex of writers, two of no use, the
+/// writer, whether processes share it.
+fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>, u32)> {
+    const WRITE_PHASE: u32 = 1;
+    const WRITE_LOCKED: u32 = 2;
+    /// What a thread waits for while the phase is reading, and while it is writing.
+    const READING: u64 = 2;
+    const WRITING: u64 = 3;
+    // Where processes share it, the writer may be a thread of any of them.
+    let [state, _, _, _, none, nor, writer, shared] = lock;
+    let readers = state >> 3;
+    let (write_phase, locked) = (state & WRITE_PHASE != 0, state & WRITE_LOCKED != 0);
+    if u64::from(lock[waits_at]) != expected || [none, nor, shared] != [0; 3] {
+        return None;
+    }
+    let writer = i32::try_from(writer)
+        .ok()
+        .filter(|writer| (1..=MOST_TID).contains(writer));
+    match (waits_at, expected) {
+        // A writer that waits until the last reader is done.
+        (RWLOCK_PHASE, READING) => {
+            (!write_phase && locked && readers > 0).then_some((None, readers))
+        }
+        // A reader, or a writer, that waits until the writer is done.
+        (RWLOCK_PHASE, WRITING) => (write_phase && writer.is_some()).then_some((writer, 0)),
+        (RWLOCK_WRITERS, WRITING) if locked => {
+            let readers = if writer.is_some() { 0 } else { readers };
+            (writer.is_some() || readers > 0).then_some((writer, readers))
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether a process runs what its parent ran when it was forked, and has not started
+/// a program since: both have the random bytes that the kernel hands to each program.
+pub fn shares_program(pid: i32, parent: i32) -> bool {
+    let random = |pid: i32| -> Option<[u64; 2]> {
+        let at = auxiliary(pid, AT_RANDOM)?;
+        Memory::open(pid).ok()?.words(at).ok()
+    };
+    random(parent).is_some_and(|bytes| random(pid) == Some(bytes))
+}
+
+/// Where the kernel put random bytes for a program.
+const AT_RANDOM: u64 = 25;
+
+fn auxiliary(pid: i32, wanted: u64) -> Option<u64> {
+    let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    let mut pairs = vector.chunks_exact(16);
+    pairs.find_map(|pair| (word(&pair[..8]) == wanted).then(|| word(&pair[8..])))
+}
+
+/// Returns when a thread was started, in clock ticks from boot.
+pub fn started(pid: i32, tid: i32) -> Option<u64> {
+    let stat = text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let (_, rest) = name_and_rest(&stat)?;
+    rest.split(' ').nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -192,11 +380,50 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_lock_is_where_its_kind_keeps_it() {
-        assert_eq!(owner([2, 1, 4711]), Some(4711), "glibc");
-        assert_eq!(owner([0x8000_1267, 0, 0]), Some(0x1267), "musl, PI");
-        assert_eq!(owner([4711, 0, 99]), Some(4711), "a thread to be joined");
-        assert_eq!(owner([0, 0, 0]), None, "a semaphore");
+    fn the_owner_of_a_mutex_is_its_third_word_while_others_wait() {
+        assert_eq!(mutex_owner([2, 1, 4711]), Some(4711));
+        assert_eq!(mutex_owner([1, 0, 4711]), None, "nobody waits");
+        assert_eq!(mutex_owner([2, 0, 0]), None);
+        assert_eq!(mutex_owner([2, 0, u32::MAX]), None);
+        assert!(looks_like_mutex([2, 0, 4711, 1, 0]));
+        assert!(!looks_like_mutex([2, 0, 4711, 0, 0]), "nobody uses it");
+        assert!(!looks_like_mutex([2, 0, 4711, 1, 0x5590]), "no kind");
+    }
+
+    #[test]
+    fn a_read_write_lock_names_its_writer_and_counts_its_readers() {
+        // As a writer leaves it that waits for one reader.
+        let read = [0xa, 0, 2, 1, 0, 0, 0, 0];
+        assert_eq!(rwlock(read, RWLOCK_PHASE, 2), Some((None, 1)));
+        // As a reader leaves it that waits for the writer 4711.
+        let written = [0xb, 0, 3, 1, 0, 0, 4711, 0];
+        assert_eq!(rwlock(written, RWLOCK_PHASE, 3), Some((Some(4711), 0)));
+        let second_writer = [0x3, 1, 1, 3, 0, 0, 4711, 0];
+        assert_eq!(
+            rwlock(second_writer, RWLOCK_WRITERS, 3),
+            Some((Some(4711), 0))
+        );
+        assert_eq!(
+            rwlock(read, RWLOCK_PHASE, 3),
+            None,
+            "it waits for another value"
+        );
+        assert_eq!(rwlock([0; 8], RWLOCK_PHASE, 0), None, "a semaphore");
+    }
+
+    #[test]
+    fn a_program_that_was_started_is_not_that_of_its_parent() {
+        let pid = std::process::id().cast_signed();
+        assert!(shares_program(pid, pid));
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let child_pid = child.id().cast_signed();
+        assert!(!shares_program(child_pid, pid));
+        assert!(started(child_pid, child_pid) >= started(pid, pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

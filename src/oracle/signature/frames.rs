@@ -8,6 +8,7 @@
 use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
 use crate::model::Frame;
 use crate::tells::bare_name;
+use std::path::Path;
 
 /// How many calls name a failure.
 const COUNT: usize = 3;
@@ -62,6 +63,13 @@ impl Step {
         self.named && COMPILED_IN.iter().any(|glue| fits(&self.name, glue))
     }
 
+    /// True for a function of a library that an interpreter has loaded.
+    pub(super) fn is_of_extension(&self) -> bool {
+        let module = self.module.as_deref().unwrap_or_default();
+        let is_library = Path::new(module).extension().is_some_and(|end| end == "so");
+        self.named && is_library && !PYTHON.contains(&module)
+    }
+
     fn is_messenger(&self) -> bool {
         self.named && AT_THE_TOP.iter().any(|row| fits(&self.name, row))
     }
@@ -77,8 +85,26 @@ pub(super) fn fits(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Returns the calls that name a failure, innermost first.
+/// Returns the calls that name a failure, innermost first; any calls where none of them counts.
 pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
+    let mut steps = counted(frames);
+    if steps.is_empty() {
+        steps = real(frames);
+    }
+    steps.dedup();
+    steps.truncate(COUNT);
+    steps
+}
+
+/// Returns the innermost calls that name a failure.
+pub(super) fn counted(frames: &[Frame]) -> Vec<Step> {
+    let mut steps = all_counted(frames);
+    steps.truncate(COUNT);
+    steps
+}
+
+/// Returns the calls that count, innermost first.
+pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
     let mut real = real(frames);
     // What was compiled into glue, such as the closure of a thread, has no name of its own:
     // where that crashed, the place says which it was.
@@ -90,17 +116,9 @@ pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
             ..frame.clone()
         });
     }
-    let mut steps: Vec<Step> = real
-        .iter()
-        .filter(|step| !step.is_glue())
-        .skip_while(|step| step.is_messenger())
-        .cloned()
-        .collect();
-    if steps.is_empty() {
-        steps = real;
-    }
+    let counted = real.into_iter().filter(|step| !step.is_glue());
+    let mut steps: Vec<Step> = counted.skip_while(Step::is_messenger).collect();
     steps.dedup();
-    steps.truncate(COUNT);
     steps
 }
 
@@ -157,9 +175,8 @@ pub(super) fn any_placed(steps: &[Step]) -> bool {
 /// Joins calls as they stand in what an id is made of. What the program itself is called does
 /// not count: the next build of it may have another name.
 pub(super) fn texts(steps: &[Step], program: &str) -> String {
-    let own = bare_module(program);
     let text = |step: &Step| match &step.module {
-        Some(module) if *module == own => step.name.clone(),
+        Some(module) if is_named(module, program) => step.name.clone(),
         _ => step.text(),
     };
     let texts: Vec<String> = steps.iter().map(text).collect();
@@ -168,10 +185,17 @@ pub(super) fn texts(steps: &[Step], program: &str) -> String {
 
 /// Joins calls for people: a file is named where it is not the one before.
 pub(super) fn words(steps: &[Step], program: &str) -> String {
-    let mut before = Some(bare_module(program));
+    word_list(steps, program).join(" < ")
+}
+
+/// Returns calls for people, each in a word.
+pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
+    let mut before = None;
     let mut words = Vec::new();
-    for step in steps {
-        let known = step.named && (step.module == before || step.module.is_none());
+    for (at, step) in steps.iter().enumerate() {
+        let module = step.module.as_deref();
+        let is_own = at == 0 && module.is_some_and(|module| is_named(module, program));
+        let known = step.named && (is_own || step.module == before || step.module.is_none());
         words.push(if known {
             step.name.clone()
         } else {
@@ -179,8 +203,17 @@ pub(super) fn words(steps: &[Step], program: &str) -> String {
         });
         before.clone_from(&step.module);
     }
-    words.join(" < ")
+    words
 }
+
+/// True where a file is the program of this name, of which the kernel keeps 15 bytes.
+fn is_named(module: &str, program: &str) -> bool {
+    let program_module = bare_module(program);
+    module == program_module || program.len() == KERNEL_NAME && module.starts_with(&program_module)
+}
+
+/// Bytes of the name of a process that the kernel keeps.
+const KERNEL_NAME: usize = 15;
 
 /// Returns the name of a file without versions, platforms and hashes: `libfoo-1a2b3c4d.so.1.2` is
 /// `libfoo.so`, `ext.cpython-311-x86_64-linux-gnu.so` is `ext.so`.

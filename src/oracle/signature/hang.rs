@@ -1,18 +1,20 @@
 //! What name a hang has.
 
 use super::frames::{self, Step};
-use crate::model::{Frame, Hang, HungThread};
+use super::{LONGEST_TITLE, python};
+use crate::model::{Activity, Frame, Hang, HungThread};
+use crate::oracle::hang::diagnose;
 use crate::tells::bare_name;
-use std::time::Duration;
 
 /// A hang in words that stay the same from trial to trial, and in words for people.
 pub(super) struct Named {
-    pub(super) text: String,
+    /// What the id is made of; further ones are names from less of the same evidence.
+    pub(super) texts: Vec<String>,
     pub(super) title: String,
 }
 
-/// Processor time, of the time a thread was watched, from which on it is called busy.
-const BUSY: Duration = Duration::from_millis(50);
+/// Calls that name a hang.
+const COUNT: usize = 3;
 
 /// Functions that wait: the call that counts is the one that went into them. Those of the
 /// C library are listed for programs that it is linked into.
@@ -70,57 +72,64 @@ const WAITS: &[&str] = &[
     "acquire_timed*",
 ];
 
+/// Where a thread is.
+struct Place {
+    /// As it stands in what an id is made of, from more and from less evidence.
+    texts: Vec<String>,
+    /// Its calls for people, innermost first.
+    words: Vec<String>,
+}
+
 /// Names what the processes of a trial were doing, by the main process of which this is the number.
 pub(super) fn name(hang: &Hang, main: Option<i32>) -> Option<Named> {
     if !hang.cycle.is_empty() {
         return Some(deadlock(hang));
     }
-    let thread = culprit(hang, main)?;
-    let where_to = frames_of(thread);
-    Some(match doing(thread) {
-        Doing::Stuck => {
+    let thread = diagnose(hang, main)?.culprit;
+    let place = place(hang, thread);
+    let with_place = |what: &str| {
+        let texts = place.texts.iter();
+        Named {
+            texts: texts.map(|text| format!("{what} | {text}")).collect(),
+            title: titled(hang, thread, &place, |words| match words {
+                "" => what.to_owned(),
+                words => format!("{what} in {words}"),
+            }),
+        }
+    };
+    if let Some(owner) = thread.absent_owner {
+        let whose = match owner.of_parent {
+            Some(_) => "a lock taken before the fork",
+            None => "a lock of a thread that has ended",
+        };
+        let texts = place.texts.iter();
+        return Some(Named {
+            texts: texts.map(|text| format!("{whose} | {text}")).collect(),
+            title: titled(hang, thread, &place, |words| {
+                let words = if words.is_empty() { "a thread" } else { words };
+                format!("{words} waits for {whose}")
+            }),
+        });
+    }
+    Some(match thread.activity() {
+        Activity::Stuck => {
             let channel = or_unknown(&thread.channel);
-            said(&format!("stuck in the kernel ({channel})"), None)
+            plain(&format!("stuck in the kernel ({channel})"))
         }
-        Doing::Busy => {
-            // A sample finds the loop anywhere in what it calls: only the outermost calls are
-            // always the same.
-            let outermost = frames::outermost(&thread.frames);
-            let mut named = said("busy loop", Some(&frames::texts(&outermost, &thread.name)));
-            named.title = titled("busy loop", &frames::words(&where_to, &thread.name));
+        Activity::Busy => {
+            let mut named = with_place("busy loop");
+            named.texts = busy_texts(hang, thread);
             named
         }
-        Doing::Child => said("waiting for a child", None),
-        Doing::Blocked => {
-            let mut named = said("blocked", Some(&frames::texts(&where_to, &thread.name)));
-            let words = match where_to.as_slice() {
-                [] => thread.call.clone(),
-                steps => frames::words(steps, &thread.name),
-            };
-            if where_to.is_empty() {
-                named.text = format!("blocked | {words}");
-            }
-            named.title = titled("blocked", &words);
-            named
-        }
+        Activity::WaitsForChild => plain("waiting for a child"),
+        Activity::Blocked | Activity::Stopped => with_place("blocked"),
     })
 }
 
-fn said(words: &str, place: Option<&str>) -> Named {
+fn plain(what: &str) -> Named {
     Named {
-        text: match place {
-            Some(place) => format!("{words} | {place}"),
-            None => words.to_owned(),
-        },
-        title: format!("hang: {words}"),
-    }
-}
-
-fn titled(words: &str, place: &str) -> String {
-    if place.is_empty() {
-        format!("hang: {words}")
-    } else {
-        format!("hang: {words} in {place}")
+        texts: vec![what.to_owned()],
+        title: format!("hang: {what}"),
     }
 }
 
@@ -131,24 +140,118 @@ fn or_unknown(channel: &str) -> &str {
     }
 }
 
+/// Makes a title of as many calls as there is room for, with what else is known of the thread.
+fn titled(
+    hang: &Hang,
+    thread: &HungThread,
+    place: &Place,
+    what: impl Fn(&str) -> String,
+) -> String {
+    let mut details = Vec::new();
+    let leader = hang.thread(thread.pid).map(|leader| leader.name.as_str());
+    if thread.tid != thread.pid && !thread.name.is_empty() && leader != Some(&thread.name) {
+        details.push(format!("thread {}", thread.name));
+    }
+    if hang.forked_from_threads.contains(&thread.pid) {
+        details.push("forked from a multi-threaded process".to_owned());
+    }
+    let details = match details.join(", ") {
+        none if none.is_empty() => none,
+        details => format!(" ({details})"),
+    };
+    let title = |calls: usize| {
+        let words = place.words[..calls].join(" < ");
+        format!("hang: {}{details}", what(&words))
+    };
+    let mut titles = (1..=place.words.len()).rev().map(title);
+    let fitting = titles.find(|title| title.chars().count() <= LONGEST_TITLE);
+    fitting.unwrap_or_else(|| title(place.words.len().min(1)))
+}
+
+/// Returns where a thread waits or works.
+fn place(hang: &Hang, thread: &HungThread) -> Place {
+    let program = program(hang, thread);
+    let steps = native(thread);
+    let mut place = Place {
+        texts: vec![frames::texts(&steps, program)],
+        words: frames::word_list(&steps, program),
+    };
+    if steps.is_empty() {
+        place.texts = vec![thread.call.clone()];
+        place.words = match thread.call.as_str() {
+            "" => Vec::new(),
+            call => vec![call.to_owned()],
+        };
+    }
+    let mut calls = python::blocked(&thread.python);
+    if !calls.is_empty() {
+        // The call of an extension is below those of Python, where its name is known.
+        let native = without_waits(thread);
+        let extension = native.first().filter(|step| step.is_of_extension());
+        calls.truncate(COUNT - usize::from(extension.is_some()));
+        let words = calls.iter().map(|call| call.function.clone());
+        place.words = extension.map(Step::text).into_iter().chain(words).collect();
+        let texts = calls.iter().map(python::Call::text);
+        let texts: Vec<String> = extension.map(Step::text).into_iter().chain(texts).collect();
+        place.texts.insert(0, texts.join(" < "));
+    }
+    place
+}
+
+/// Returns what the id of a busy loop is made of. A sample finds the loop anywhere in what it
+/// calls: only the outermost calls are always the same.
+fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
+    let text = |place: &str| format!("busy loop | {place}");
+    let outermost = frames::outermost(&thread.frames);
+    let mut texts = vec![text(&frames::texts(&outermost, program(hang, thread)))];
+    let calls = python::own(&thread.python);
+    if !calls.is_empty() {
+        let outermost = &calls[calls.len().saturating_sub(2)..];
+        let outermost: Vec<String> = outermost.iter().map(python::Call::text).collect();
+        texts.insert(0, text(&outermost.join(" < ")));
+    }
+    texts
+}
+
+/// Returns the name of the program that a thread runs: threads may have names of their own.
+fn program<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
+    let leader = || hang.thread(thread.pid).map(|leader| leader.name.as_str());
+    let known = hang.program(thread.pid).or_else(leader);
+    known.unwrap_or(&thread.name)
+}
+
 /// The functions that wait for each other, in the order of their names: which thread the
 /// circle was found from is chance.
 fn deadlock(hang: &Hang) -> Named {
-    let place = |tid: &i32| {
-        let thread = hang.threads.iter().find(|thread| thread.tid == *tid)?;
-        frames_of(thread).into_iter().next()
+    let threads: Option<Vec<&HungThread>> =
+        hang.cycle.iter().map(|tid| hang.thread(*tid)).collect();
+    let first = |thread: &&HungThread| {
+        let place = place(hang, thread);
+        let text = place.texts.first()?.split(" < ").next()?.to_owned();
+        Some((text, place.words.first()?.clone()))
     };
-    let places: Option<Vec<Step>> = hang.cycle.iter().map(place).collect();
+    let has_stack = |thread: &&HungThread| !thread.frames.is_empty() || !thread.python.is_empty();
+    let threads = threads.filter(|threads| threads.iter().all(has_stack));
+    let places: Option<Vec<(String, String)>> =
+        threads.and_then(|threads| threads.iter().map(first).collect());
     let Some(mut places) = places else {
-        let length = hang.cycle.len();
-        return said(&format!("deadlock of {length} threads"), None);
+        return match hang.cycle.len() {
+            1 => plain("deadlock, a thread waits for itself"),
+            length => plain(&format!("deadlock of {length} threads")),
+        };
     };
+    let is_alone = places.len() == 1;
     places.sort();
     places.dedup();
-    let texts: Vec<String> = places.iter().map(Step::text).collect();
-    let names: Vec<&str> = places.iter().map(|step| step.name.as_str()).collect();
+    let (texts, names): (Vec<String>, Vec<String>) = places.into_iter().unzip();
+    if is_alone {
+        return Named {
+            texts: vec![format!("deadlock with itself | {}", texts[0])],
+            title: format!("hang: deadlock, {} waits for itself", names[0]),
+        };
+    }
     Named {
-        text: format!("deadlock | {}", texts.join(" <-> ")),
+        texts: vec![format!("deadlock | {}", texts.join(" <-> "))],
         title: match names.as_slice() {
             [one] => format!("hang: deadlock, {one} <-> {one}"),
             names => format!("hang: deadlock, {}", names.join(" <-> ")),
@@ -156,58 +259,26 @@ fn deadlock(hang: &Hang) -> Named {
     }
 }
 
-enum Doing {
-    Stuck,
-    Busy,
-    Child,
-    Blocked,
-}
-
-fn doing(thread: &HungThread) -> Doing {
-    match thread.state {
-        'D' => Doing::Stuck,
-        _ if thread.cpu >= BUSY => Doing::Busy,
-        _ if ["wait4", "waitid"].contains(&thread.call.as_str()) => Doing::Child,
-        _ => Doing::Blocked,
+/// Returns the calls that count, without those that only wait; where nothing else is left, the
+/// outermost of those.
+fn native(thread: &HungThread) -> Vec<Step> {
+    let mut counted = without_waits(thread);
+    if counted.is_empty() {
+        counted = frames::all_counted(&thread.frames);
+        counted.drain(..counted.len().saturating_sub(1));
     }
-}
-
-/// Returns the thread that the others are most likely waiting for: the main one where it does
-/// something itself, or else one that is stuck or busy, or else what the child does that it
-/// waits for.
-fn culprit(hang: &Hang, main: Option<i32>) -> Option<&HungThread> {
-    let leader = |pid: i32| {
-        hang.threads
-            .iter()
-            .find(|it| it.tid == pid && it.pid == pid)
-    };
-    let first = main.and_then(leader).or(hang.threads.first())?;
-    if matches!(doing(first), Doing::Stuck | Doing::Busy) {
-        return Some(first);
+    if counted.is_empty() {
+        counted = frames::steps(&thread.frames);
     }
-    let all = || hang.threads.iter();
-    let stuck = all().find(|it| matches!(doing(it), Doing::Stuck));
-    let busy = || all().find(|it| matches!(doing(it), Doing::Busy));
-    let child = || {
-        let others = all().filter(|it| it.pid != first.pid && it.tid == it.pid);
-        let waits = matches!(doing(first), Doing::Child);
-        let mut blocked = others.filter(|it| matches!(doing(it), Doing::Blocked));
-        blocked.next().filter(|_| waits)
-    };
-    stuck.or_else(busy).or_else(child).or(Some(first))
+    counted
 }
 
 /// Returns the calls that count, without those that only wait.
-fn frames_of(thread: &HungThread) -> Vec<Step> {
+fn without_waits(thread: &HungThread) -> Vec<Step> {
     let waits = |frame: &&Frame| {
         let name = frame.function.as_deref().map(bare_name).unwrap_or_default();
         WAITS.iter().any(|row| frames::fits(&name, row))
     };
     let inner = thread.frames.iter().take_while(waits).count();
-    let rest = &thread.frames[inner..];
-    frames::steps(if rest.is_empty() {
-        &thread.frames
-    } else {
-        rest
-    })
+    frames::counted(&thread.frames[inner..])
 }

@@ -9,6 +9,7 @@
 mod frames;
 mod hang;
 mod kernel;
+mod python;
 mod skipped;
 mod stack;
 mod status;
@@ -199,6 +200,11 @@ fn of_hang(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<
         return None;
     }
     let named = hang::name(hang, main.map(|main| main.pid))?;
-    let text = format!("{} | {}", kind.name(), named.text);
-    Some(Level::new(Depth::Stack, text, named.title))
+    let texts = named.texts.iter();
+    Some(Level {
+        texts: texts
+            .map(|text| format!("{} | {text}", kind.name()))
+            .collect(),
+        ..Level::new(Depth::Stack, "", named.title)
+    })
 }

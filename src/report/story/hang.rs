@@ -1,23 +1,39 @@
 //! The story of a hang.
 
-use super::super::words::{plural_of, sanitize, seconds};
+use super::super::words::{plural, plural_of, sanitize, seconds};
 use super::lines::Lines;
 use super::{alike, chain, tools};
-use crate::model::{Hang, HungThread};
+use crate::model::{Activity, Frame, Hang, HungThread, WaitsOn};
+use crate::oracle::hang::{Diagnosis, diagnose};
 
 /// Calls that are shown of each thread.
 const CALLS: usize = 8;
 
-/// Returns what the processes of a trial were doing when it did not end in time.
-pub fn hang_story(hang: &Hang) -> String {
+/// Returns what the processes of a trial were doing when it did not end in time, by the main
+/// process of which this is the number.
+pub fn hang_story(hang: &Hang, main: Option<i32>) -> String {
     let mut lines = Lines::default();
-    lines.prose("", &answer(hang));
+    lines.prose("", &answer(hang, main));
+    let mut forked = hang.forked_from_threads.iter();
+    if let Some(pid) = forked.next() {
+        lines.prose(
+            "",
+            &format!(
+                "{} was forked from a multi-threaded process: a lock that another thread held at that \
+                 moment stays locked in it.",
+                capital(&named(hang, *pid))
+            ),
+        );
+    }
     lines.gap();
     lines.line("At the deadline:");
     for (text, threads) in alike(hang.threads.iter().map(|it| (line(it), it))) {
-        let (doing, calls) = text.split_once('\n').unwrap_or((&text, ""));
-        lines.prose(&format!("  {}: ", who(&threads)), doing);
-        if !calls.is_empty() {
+        let mut rows = text.split('\n');
+        lines.prose(
+            &format!("  {}: ", who(&threads)),
+            rows.next().unwrap_or_default(),
+        );
+        for calls in rows.filter(|calls| !calls.is_empty()) {
             lines.prose("      ", calls);
         }
     }
@@ -34,43 +50,134 @@ pub fn hang_story(hang: &Hang) -> String {
     lines.finish()
 }
 
-fn answer(hang: &Hang) -> String {
-    if let Some((first, rest)) = hang.cycle.split_first() {
-        let name = |tid: &i32| match hang.threads.iter().find(|it| it.tid == *tid) {
-            Some(thread) if !thread.name.is_empty() => {
-                format!("thread {tid} ({})", sanitize(&thread.name))
-            }
-            _ => format!("thread {tid}"),
-        };
-        let rest: Vec<String> = rest.iter().chain([first]).map(name).collect();
-        return format!(
-            "Deadlock: {} waits for a lock that is held by {}.",
-            name(first),
-            rest.join(", which waits for one held by ")
-        );
+fn answer(hang: &Hang, main: Option<i32>) -> String {
+    if let Some(first) = hang.cycle.first() {
+        return deadlock(hang, *first);
     }
-    let has = |state: char| hang.threads.iter().any(|it| it.state == state);
-    let busy = hang.threads.iter().filter(|it| !it.cpu.is_zero()).count();
-    match hang.threads.as_slice() {
-        [] => "It did not end in time; what it was doing is not known.".to_owned(),
-        _ if has('D') => {
+    let Some(diagnosis) = diagnose(hang, main) else {
+        return "It did not end in time; what it was doing is not known.".to_owned();
+    };
+    if hang
+        .threads
+        .iter()
+        .all(|it| it.activity() == Activity::Stopped)
+    {
+        return "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned();
+    }
+    let chain = waits(hang, &diagnosis);
+    let culprit = diagnosis.culprit;
+    let busy = hang.threads.iter();
+    let busy = busy.filter(|it| it.activity() == Activity::Busy).count();
+    let answer = match culprit.activity() {
+        _ if culprit.absent_owner.is_some() => "Blocked: a thread waits for ever.".to_owned(),
+        Activity::Stuck => {
             "Stuck in the kernel: a disk, a network file system or a driver does not answer."
                 .to_owned()
         }
-        all if all.iter().all(|it| it.state == 'T') => {
-            "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned()
-        }
-        _ if busy > 0 => format!(
-            "Busy: {} still used the processor.",
-            plural_of(busy as u64, "thread", "threads")
+        Activity::Busy => format!(
+            "Busy: {} used the CPU time that {} could get.",
+            plural(busy as u64, "thread"),
+            if busy == 1 { "it" } else { "they" }
         ),
-        _ => "Blocked: every thread waits, and none used the processor.".to_owned(),
+        _ => "Blocked: every thread waits.".to_owned(),
+    };
+    format!("{answer}{chain}")
+}
+
+/// Says whom the main thread waits for, and so on.
+fn waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
+    let mut chain = diagnosis.chain.clone();
+    let last = diagnosis.culprit;
+    if chain.last().is_none_or(|end| end.tid != last.tid) {
+        // Another thread explains more than the one that the main thread waits for.
+        chain = vec![last];
+    }
+    let waits: Vec<String> = chain
+        .iter()
+        .filter_map(|thread| waits_for(hang, thread))
+        .collect();
+    match waits.join(", which ") {
+        none if none.is_empty() => none,
+        waits => {
+            let first = capital(&named(hang, chain[0].tid));
+            format!(" {first} {waits}.")
+        }
     }
 }
 
-/// What a thread was doing, and in a second line its calls.
+fn deadlock(hang: &Hang, first: i32) -> String {
+    let name = named(hang, first);
+    if hang.cycle.len() == 1 {
+        return format!("Deadlock: {name} waits for a lock that it holds itself.");
+    }
+    let threads = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
+    let waits: Vec<String> = threads
+        .filter_map(|thread| waits_for(hang, thread))
+        .collect();
+    format!("Deadlock: {name} {}.", waits.join(", which "))
+}
+
+/// `waits for a mutex that is held by thread 78 (worker)`.
+fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
+    if let Some(owner) = thread.absent_owner {
+        let tid = owner.tid;
+        return Some(match owner.of_parent {
+            Some(parent) => format!(
+                "waits for a lock that thread {tid} of process {parent} held when that one forked it"
+            ),
+            None => format!("waits for a lock of thread {tid}, which has ended"),
+        });
+    }
+    let Some(target) = thread.waits_for else {
+        return match thread.waits_on {
+            Some(WaitsOn::RwLock { readers: 1.. }) => {
+                Some("waits for a read-write lock that readers hold".to_owned())
+            }
+            _ => None,
+        };
+    };
+    let other = named(hang, target);
+    Some(match thread.waits_on {
+        Some(WaitsOn::Join) => format!("waits for the end of {other}"),
+        Some(WaitsOn::Child) => format!("waits for its child, {other}"),
+        Some(WaitsOn::Vfork) => {
+            format!("waits until its child starts a program or ends, {other}")
+        }
+        Some(WaitsOn::RwLock { readers: 0 }) => {
+            format!("waits for a read-write lock that is held by {other}")
+        }
+        Some(WaitsOn::RwLock { .. }) => {
+            format!("waits for a read-write lock that is held for reading by {other}")
+        }
+        Some(WaitsOn::Mutex | WaitsOn::SharedMutex) | None => {
+            format!("waits for a lock that is held by {other}")
+        }
+    })
+}
+
+/// `thread 78 (worker)`, `process 77 (boom)`.
+fn named(hang: &Hang, tid: i32) -> String {
+    let thread = hang.thread(tid);
+    let what = if thread.is_some_and(|thread| thread.pid == tid) {
+        "process"
+    } else {
+        "thread"
+    };
+    match thread.map_or("", |thread| thread.name.as_str()) {
+        "" => format!("{what} {tid}"),
+        name => format!("{what} {tid} ({})", sanitize(name)),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(rest).collect()
+}
+
+/// What a thread was doing, and in further lines its calls.
 fn line(thread: &HungThread) -> String {
-    let mut parts = vec![state(thread.state).to_owned()];
+    let mut parts = vec![state(thread).to_owned()];
     if !thread.call.is_empty() {
         parts.push(format!("in {}", sanitize(&thread.call)));
     }
@@ -78,22 +185,55 @@ fn line(thread: &HungThread) -> String {
         parts.push(format!("at {} in the kernel", sanitize(&thread.channel)));
     }
     if !thread.cpu.is_zero() {
-        parts.push(format!(
-            "used {} of processor time",
-            seconds(thread.cpu.as_secs_f64())
-        ));
+        let used = seconds(thread.cpu.as_secs_f64());
+        let available = seconds(thread.cpu_available.as_secs_f64());
+        parts.push(match thread.activity() {
+            Activity::Busy if !thread.cpu_available.is_zero() => {
+                format!("used {used} of the {available} of CPU time that it could get")
+            }
+            _ => format!("used {used} of CPU time"),
+        });
     }
     if let Some(other) = thread.waits_for {
-        parts.push(format!("waits for {other}"));
+        parts.push(if other == thread.tid {
+            "waits for itself".to_owned()
+        } else {
+            format!("waits for {other}")
+        });
+    }
+    if let Some(owner) = thread.absent_owner {
+        parts.push(format!("waits for a lock of thread {}", owner.tid));
     }
     let calls = chain(&thread.frames, CALLS);
-    format!("{}\n{calls}", parts.join(", "))
+    let python = python(&thread.python);
+    format!("{}\n{calls}\n{python}", parts.join(", "))
 }
 
-fn state(state: char) -> &'static str {
-    match state {
+/// `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
+fn python(frames: &[Frame]) -> String {
+    let call = |frame: &Frame| {
+        let function = sanitize(frame.function.as_deref().unwrap_or("?"));
+        match &frame.line {
+            Some((file, line)) => {
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!("{function} ({}:{line})", sanitize(file))
+            }
+            None => function,
+        }
+    };
+    let calls: Vec<String> = frames.iter().take(CALLS).map(call).collect();
+    match calls.join(" < ") {
+        none if none.is_empty() => none,
+        calls if frames.len() > CALLS => format!("Python: {calls} < …"),
+        calls => format!("Python: {calls}"),
+    }
+}
+
+fn state(thread: &HungThread) -> &'static str {
+    match thread.state {
         'R' => "running",
         'S' => "asleep",
+        'D' if thread.activity() == Activity::WaitsForChild => "asleep",
         'D' => "stuck in the kernel",
         'T' | 't' => "stopped",
         'Z' => "ended, and not collected",

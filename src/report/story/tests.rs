@@ -317,9 +317,9 @@ fn a_deadlock_is_told_as_a_circle() {
         cycle: vec![78, 79],
         ..Hang::default()
     };
-    insta::assert_snapshot!(hang_story(&hang), @"
-    Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for
-    one held by thread 78 (worker).
+    insta::assert_snapshot!(hang_story(&hang, None), @"
+    Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for a
+    lock that is held by thread 78 (worker).
 
     At the deadline:
       3 threads: asleep, in futex, at futex_do_wait in the kernel
@@ -340,16 +340,17 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         ..thread(77, "boom", 'R')
     };
     let told = |threads| {
-        hang_story(&Hang {
+        let hang = Hang {
             threads,
             ..Hang::default()
-        })
+        };
+        hang_story(&hang, None)
     };
     insta::assert_snapshot!(told(vec![busy]), @"
-    Busy: 1 thread still used the processor.
+    Busy: 1 thread used the CPU time that it could get.
 
     At the deadline:
-      process 77 (boom): running, used 199 ms of processor time
+      process 77 (boom): running, used 199 ms of CPU time
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'D')]), @"
     Stuck in the kernel: a disk, a network file system or a driver does not answer.
@@ -358,7 +359,7 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
       process 77 (boom): stuck in the kernel, in futex, at futex_do_wait in the kernel
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'S')]), @"
-    Blocked: every thread waits, and none used the processor.
+    Blocked: every thread waits.
 
     At the deadline:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
@@ -372,8 +373,8 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         }],
         ..Hang::default()
     };
-    insta::assert_snapshot!(hang_story(&other), @"
-    Blocked: every thread waits, and none used the processor.
+    insta::assert_snapshot!(hang_story(&other, None), @"
+    Blocked: every thread waits.
 
     At the deadline:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel

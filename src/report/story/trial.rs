@@ -5,7 +5,7 @@ use super::super::words::{left_behind, plural, sanitize};
 use super::lines::Lines;
 use super::{hang_story, story};
 use crate::model::{
-    Autopsy, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature, TrialId,
+    Autopsy, Ending, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature, TrialId,
 };
 use crate::oracle;
 
@@ -88,7 +88,9 @@ pub fn trial_story(told: &Told<'_>) -> String {
         out.push_str(text);
     };
     if let Some(hang) = &seen.hang {
-        add(&hang_story(hang));
+        let mut actors = seen.actors.iter();
+        let hung = actors.find(|actor| matches!(actor.ending, Ending::TimedOut { .. }));
+        add(&hang_story(hang, hung.map(|actor| actor.pid)));
     }
     // What a hung process was doing has been told, thread by thread.
     let told_already = |autopsy: &&Autopsy| seen.hang.is_none() || autopsy.crash.signal.is_some();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Compiles a program in the sandbox and returns its path.
-fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str]) -> String {
+pub(super) fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str]) -> String {
     let file = sandbox.write(&format!("{name}.c"), source);
     let program = sandbox.path(name);
     let mut cc = Command::new("cc");

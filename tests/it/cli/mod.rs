@@ -8,6 +8,7 @@ mod containers;
 mod errors;
 mod evidence;
 mod growth;
+mod hangs;
 mod hooks;
 mod left_behind;
 mod load;

@@ -174,10 +174,10 @@ fn python_calls_are_told_where_a_tool_is_there() {
     let mut bench = Bench::new();
     let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
     let seen = bench.hang(&["python3", "-c", script], |seen| {
-        let tools = &hang(seen).tools;
-        tools
+        let calls = &first(seen).python;
+        calls
             .iter()
-            .any(|(tool, words)| tool == "py-spy" && words.contains("dawdle"))
+            .any(|call| call.function.as_deref() == Some("dawdle"))
     });
     assert!(is_gone(&seen));
 }

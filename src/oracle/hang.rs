@@ -1,0 +1,73 @@
+//! Which thread a hang comes down to: one diagnosis for its name and for its story.
+
+use crate::model::{Activity, Hang, HungThread};
+
+/// What a hang comes down to.
+#[derive(Debug)]
+pub struct Diagnosis<'a> {
+    /// The main thread, the one that it waits for, and so on; the last one is the culprit unless
+    /// another thread explains more.
+    pub chain: Vec<&'a HungThread>,
+    /// The thread that the others wait for, as far as is known.
+    pub culprit: &'a HungThread,
+}
+
+/// Finds the thread that the others wait for: what the main thread waits for is followed to the
+/// thread that waits last. Where that one waits for something unknown, a thread whose wait cannot
+/// end, one that is stuck in the kernel or one that is busy explains more.
+pub fn diagnose(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
+    let first = main
+        .and_then(|pid| first_thread(hang, pid))
+        .or(hang.threads.first())?;
+    let chain = chain(hang, first);
+    let last = *chain.last()?;
+    let explains = |thread: &HungThread| {
+        thread.absent_owner.is_some()
+            || matches!(thread.activity(), Activity::Stuck | Activity::Busy)
+    };
+    if explains(last) {
+        return Some(Diagnosis {
+            chain,
+            culprit: last,
+        });
+    }
+    let find = |fits: &dyn Fn(&&HungThread) -> bool| hang.threads.iter().find(fits);
+    let other = find(&|thread| thread.absent_owner.is_some())
+        .or_else(|| find(&|thread| thread.activity() == Activity::Stuck))
+        .or_else(|| find(&|thread| thread.activity() == Activity::Busy))
+        .or_else(|| any_child(hang, last));
+    Some(Diagnosis {
+        chain,
+        culprit: other.unwrap_or(last),
+    })
+}
+
+/// Returns the first living thread of a process.
+fn first_thread(hang: &Hang, pid: i32) -> Option<&HungThread> {
+    let own = || hang.threads.iter().filter(|thread| thread.pid == pid);
+    own().find(|thread| thread.state != 'Z').or(own().next())
+}
+
+/// Follows whom a thread waits for to the one that waits last.
+fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
+    let mut chain = vec![first];
+    loop {
+        let target = chain.last().and_then(|last| last.waits_for);
+        let next = target.and_then(|tid| hang.thread(tid));
+        match next {
+            Some(next) if chain.iter().all(|known| known.tid != next.tid) => chain.push(next),
+            _ => return chain,
+        }
+    }
+}
+
+/// Returns what a child does that a thread waits for without saying for which.
+fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> {
+    if parent.activity() != Activity::WaitsForChild {
+        return None;
+    }
+    let others = hang.threads.iter();
+    let others = others.filter(|other| other.pid != parent.pid && other.tid == other.pid);
+    let mut last = others.filter_map(|other| chain(hang, other).pop());
+    last.find(|thread| thread.activity() == Activity::Blocked)
+}

@@ -1,0 +1,111 @@
+//! Which Python calls name a hang, as py-spy tells them.
+
+use crate::model::Frame;
+
+/// A Python call that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) function: String,
+    file: String,
+}
+
+impl Call {
+    /// `job.py!run`: the line is left out, since the next version has it elsewhere.
+    pub(super) fn text(&self) -> String {
+        format!("{}!{}", self.file, self.function)
+    }
+}
+
+/// Returns the calls of a thread that waits, innermost first: what it called in Python's own
+/// library, and from where. How the library does it is left out.
+pub(super) fn blocked(frames: &[Frame]) -> Vec<Call> {
+    let inner = frames.iter().take_while(|frame| is_library(frame)).count();
+    let api = inner.checked_sub(1).map(|at| &frames[at]);
+    let own = own(frames);
+    if own.is_empty() {
+        return frames.iter().map(call).collect();
+    }
+    api.map(call).into_iter().chain(own).collect()
+}
+
+/// Returns the calls of the program itself, innermost first.
+pub(super) fn own(frames: &[Frame]) -> Vec<Call> {
+    let own = frames.iter().filter(|frame| !is_library(frame));
+    let calls: Vec<Call> = own.map(call).collect();
+    let is_named = |call: &Call| call.function != "<module>";
+    if calls.iter().any(is_named) {
+        calls.into_iter().filter(is_named).collect()
+    } else {
+        calls
+    }
+}
+
+fn call(frame: &Frame) -> Call {
+    let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
+    Call {
+        function: frame.function.clone().unwrap_or_default(),
+        file: file.rsplit('/').next().unwrap_or(file).to_owned(),
+    }
+}
+
+/// True for what comes with Python itself: `…/lib/python3.11/queue.py`.
+fn is_library(frame: &Frame) -> bool {
+    let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
+    if file.starts_with("<frozen ") {
+        return true;
+    }
+    let inside = file.split_once("/lib/python").map_or("", |(_, rest)| rest);
+    !inside.is_empty() && !inside.contains("-packages/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(stack: &[(&str, &str)]) -> Vec<Frame> {
+        let frame = |(function, file): &(&str, &str)| Frame {
+            function: Some((*function).to_owned()),
+            line: Some(((*file).to_owned(), 7)),
+            ..Frame::default()
+        };
+        stack.iter().map(frame).collect()
+    }
+
+    fn texts(calls: &[Call]) -> Vec<String> {
+        calls.iter().map(Call::text).collect()
+    }
+
+    const THREADING: &str = "/usr/lib/python3.11/threading.py";
+
+    #[test]
+    fn what_the_library_does_inside_is_left_out() {
+        let queue = frames(&[
+            ("Condition.wait", THREADING),
+            ("Queue.get", "/usr/lib/python3.11/queue.py"),
+            ("mail", "/src/hangs.py"),
+            ("<module>", "/src/hangs.py"),
+        ]);
+        assert_eq!(
+            texts(&blocked(&queue)),
+            ["queue.py!Queue.get", "hangs.py!mail"]
+        );
+        let thread = frames(&[
+            ("poll", "/venv/lib/python3.11/site-packages/kit/loop.py"),
+            ("Thread.run", THREADING),
+            ("Thread._bootstrap", THREADING),
+        ]);
+        assert_eq!(texts(&blocked(&thread)), ["loop.py!poll"]);
+    }
+
+    #[test]
+    fn calls_that_are_all_of_the_library_count() {
+        let idle = frames(&[("Condition.wait", THREADING), ("Thread.run", THREADING)]);
+        assert_eq!(
+            texts(&blocked(&idle)),
+            ["threading.py!Condition.wait", "threading.py!Thread.run"]
+        );
+        let script = frames(&[("<module>", "<string>")]);
+        assert_eq!(texts(&blocked(&script)), ["<string>!<module>"]);
+        assert_eq!(own(&[]), []);
+    }
+}

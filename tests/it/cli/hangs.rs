@@ -1,0 +1,323 @@
+//! What a hang is called: each bug has a name of its own, and the same one in every trial.
+
+use super::evidence::compile;
+use super::support::{PROVOKE, Sandbox};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const FLAGS: [&str; 3] = ["-g", "-O1", "-pthread"];
+
+/// Returns the title and the id that every one of several trials gives to the hang of a program.
+fn named(sandbox: &Sandbox, command: &[&str]) -> (String, String) {
+    let args = [
+        "-n", "3", "-j", "3", "-t", "500ms", "--grace", "200ms", "--",
+    ];
+    let (report, said) = sandbox.report(&[&args, command].concat());
+    let signatures = report["variants"][0]["signatures"].as_array().unwrap();
+    assert_eq!(signatures.len(), 1, "{said}");
+    assert_eq!(signatures[0]["count"], 3, "{said}");
+    let text = |name: &str| signatures[0][name].as_str().unwrap().to_owned();
+    (text("title"), text("id"))
+}
+
+const LOST_WAKEUP: &str = r"
+    #include <pthread.h>
+    static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+    __attribute__((noinline)) void *CONSUMER(void *x) {
+        pthread_mutex_lock(&m);
+        pthread_cond_wait(&ready, &m);
+        return x;
+    }
+    int main(void) {
+        pthread_t thread;
+        pthread_create(&thread, 0, CONSUMER, 0);
+        pthread_join(thread, 0);
+        return 0;
+    }
+";
+
+#[test]
+fn a_hang_is_named_by_the_thread_that_the_main_thread_waits_for() {
+    let sandbox = Sandbox::new();
+    let [one, other] = ["consumer", "other_function"].map(|function| {
+        let define = format!("-DCONSUMER={function}");
+        let flags = [&FLAGS[..], &[&define]].concat();
+        let program = compile(&sandbox, function, LOST_WAKEUP, &flags);
+        let (title, id) = named(&sandbox, &[&program]);
+        assert_eq!(title, format!("hang: blocked in {function}"));
+        id
+    });
+    assert_ne!(one, other);
+    // Under another name it is the same program.
+    let renamed = sandbox.path("renamed");
+    fs::copy(sandbox.path("consumer"), &renamed).unwrap();
+    assert_eq!(named(&sandbox, &[renamed.to_str().unwrap()]).1, one);
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(told.contains("waits for the end of thread"), "{told}");
+}
+
+const LOCKS: &str = r#"
+    #include <pthread.h>
+    #include <string.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
+    static pthread_barrier_t both;
+    __attribute__((noinline)) void *reader(void *x) {
+        pthread_rwlock_rdlock(&table); pthread_barrier_wait(&both); pthread_mutex_lock(&a);
+        return x;
+    }
+    __attribute__((noinline)) void *writer(void *x) {
+        pthread_mutex_lock(&a); pthread_barrier_wait(&both); pthread_rwlock_wrlock(&table);
+        return x;
+    }
+    __attribute__((noinline)) void inner(void) { pthread_mutex_lock(&a); }
+    __attribute__((noinline)) void outer(void) { pthread_mutex_lock(&a); inner(); }
+    __attribute__((noinline)) void *taker(void *x) { pthread_mutex_lock(&a); return x; }
+    __attribute__((noinline)) void waiter(void) { pthread_mutex_lock(&a); }
+    __attribute__((noinline)) void *logger(void *x) {
+        pthread_mutex_lock(&a); pthread_barrier_wait(&both); sleep(1000);
+        return x;
+    }
+    int main(int count, char **words) {
+        pthread_t one, other;
+        pthread_barrier_init(&both, 0, 2);
+        if (!strcmp(words[1], "readers")) {
+            pthread_create(&one, 0, reader, 0);
+            pthread_create(&other, 0, writer, 0);
+            pthread_join(one, 0);
+        } else if (!strcmp(words[1], "self")) {
+            outer();
+        } else if (!strcmp(words[1], "ended")) {
+            pthread_create(&one, 0, taker, 0);
+            pthread_join(one, 0);
+            waiter();
+        } else if (!strcmp(words[1], "fork")) {
+            pthread_create(&one, 0, logger, 0);
+            pthread_setname_np(one, "idx-worker");
+            pthread_barrier_wait(&both);
+            usleep(30000);
+            pid_t child = fork();
+            if (!child) waiter();
+            waitpid(child, 0, 0);
+        } else if (!strcmp(words[1], "vfork")) {
+            if (!vfork()) pause();
+        }
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
+    for (case, title, told) in [
+        (
+            "readers",
+            "hang: deadlock, reader <-> writer",
+            "waits for a read-write lock that is held for reading by thread",
+        ),
+        (
+            "self",
+            "hang: deadlock, inner waits for itself",
+            "waits for a lock that it holds itself",
+        ),
+        (
+            "ended",
+            "hang: waiter < main waits for a lock of a thread that has ended",
+            ", which has ended.",
+        ),
+        (
+            "fork",
+            "hang: waiter < main waits for a lock taken before the fork (forked from a multi-threaded process)",
+            "(idx-worker)",
+        ),
+        (
+            "vfork",
+            "hang: blocked in main",
+            "waits until its child starts a program or ends",
+        ),
+    ] {
+        let (name, _) = named(&sandbox, &[&program, case]);
+        assert_eq!(name, title);
+        let story = sandbox.provoke(&["explain", "last#1"]).stdout;
+        let words = story.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(told), "{case}: {story}");
+        assert!(!words.contains("a disk"), "{case}: {story}");
+    }
+}
+
+const PYTHON: &str = "
+import os, queue, sys, threading, time
+def bank():
+    lock = threading.Lock(); lock.acquire(); lock.acquire()
+def mail():
+    queue.Queue().get()
+def job():
+    thread = threading.Thread(target=lambda: threading.Event().wait(), daemon=True)
+    thread.start(); thread.join()
+def spawn():
+    lock = threading.Lock()
+    def hold():
+        lock.acquire(); time.sleep(1000)
+    threading.Thread(target=hold, daemon=True).start()
+    time.sleep(0.05)
+    child = os.fork()
+    if not child:
+        write(lock)
+    os.waitpid(child, 0)
+def write(lock):
+    lock.acquire()
+globals()[sys.argv[1]]()
+";
+
+#[test]
+fn python_hangs_are_told_apart_by_their_python_calls() {
+    let sandbox = Sandbox::new();
+    sandbox.write("hangs.py", PYTHON);
+    // Long enough for all of them to be started, however busy the machine is.
+    let line = "set -- bank mail job spawn; shift $((PROVOKE_TRIAL % 4)); exec python3 hangs.py $1";
+    let args = [
+        "-n", "8", "-j", "8", "-t", "3s", "--grace", "200ms", "--shell", line,
+    ];
+    let (report, said) = sandbox.report(&args);
+    let signatures = report["variants"][0]["signatures"].as_array().unwrap();
+    assert!(signatures.iter().all(|seen| seen["count"] == 2), "{said}");
+    let titles = signatures
+        .iter()
+        .map(|seen| seen["title"].as_str().unwrap());
+    let mut titles: Vec<&str> = titles.collect();
+    titles.sort_unstable();
+    assert_eq!(
+        titles,
+        [
+            "hang: blocked in Queue.get < mail",
+            "hang: blocked in Thread.join < job",
+            "hang: blocked in bank",
+            "hang: blocked in write < spawn (forked from a multi-threaded process)",
+        ]
+    );
+    let told = sandbox.provoke(&["explain", "last#3"]).stdout;
+    assert!(told.contains("Python: write (hangs.py:"), "{told}");
+}
+
+#[test]
+fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
+    let sandbox = Sandbox::new();
+    sandbox.write("hangs.py", PYTHON);
+    let found = sandbox.any("python3", &["-c", "import sys; print(sys.executable)"]);
+    let found = { found }.output().unwrap().stdout;
+    let python = String::from_utf8(found).unwrap();
+    let run = |path: &str| {
+        let mut command = sandbox.command(&[
+            "run",
+            "-q",
+            "-n",
+            "1",
+            "-t",
+            "500ms",
+            "--grace",
+            "200ms",
+            "--export-json",
+            "report.json",
+            "--",
+            python.trim(),
+            "hangs.py",
+            "mail",
+        ]);
+        command.env("PATH", path).output().unwrap();
+        let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+        report["variants"][0]["signatures"][0].clone()
+    };
+    let without = run("/nowhere");
+    let title = without["title"].as_str().unwrap();
+    assert!(
+        !title.contains("vectorcall") && !title.contains("Eval"),
+        "{title}"
+    );
+    // The name with Python's calls also goes by the one without them.
+    let with = run(&std::env::var("PATH").unwrap());
+    assert_ne!(with["id"], without["id"]);
+    let only = format!("sig:{}", without["id"].as_str().unwrap());
+    let args = [
+        "-n",
+        "1",
+        "-t",
+        "500ms",
+        "--only",
+        &only,
+        "--",
+        python.trim(),
+        "hangs.py",
+        "mail",
+    ];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 1, "{said}");
+}
+
+const BUSY: &str = r"
+    static volatile int flag;
+    __attribute__((noinline)) void spin_until_ready(void) { while (!flag); }
+    int main(void) { spin_until_ready(); return 0; }
+";
+
+/// A CPU group with a quota of a fifth of a CPU; it is removed at the end.
+struct Quota(std::path::PathBuf);
+
+impl Quota {
+    fn new() -> Option<Self> {
+        let name = format!("provoke-test-{}", std::process::id());
+        let first = Path::new("/sys/fs/cgroup/cpu").join(&name);
+        let second = Path::new("/sys/fs/cgroup").join(&name);
+        let made = [
+            (first, "cpu.cfs_quota_us", "20000"),
+            (second, "cpu.max", "20000 100000"),
+        ];
+        made.into_iter().find_map(|(folder, file, quota)| {
+            fs::create_dir(&folder).ok()?;
+            let group = Self(folder);
+            fs::write(group.0.join(file), quota).ok().map(|()| group)
+        })
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "who skips a test says so")]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+#[test]
+fn a_busy_loop_is_busy_below_a_cpu_quota_too() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "busy", BUSY, &FLAGS);
+    let Some(group) = Quota::new() else {
+        skipped("no CPU group with a quota can be made here: that needs root and writable cgroups");
+        return;
+    };
+    let (_, free) = named(&sandbox, &[&program]);
+    let procs = group.0.join("cgroup.procs");
+    let inside = format!(
+        "echo $$ > {}; exec {PROVOKE} run -q -n 2 -t 1s --grace 300ms --export-json report.json -- {program}",
+        procs.display()
+    );
+    let output = sandbox.any("sh", &["-c", &inside]).output().unwrap();
+    let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+    let signatures = &report["variants"][0]["signatures"];
+    assert_eq!(signatures[0]["id"], *free, "{signatures} {output:?}");
+    let title = signatures[0]["title"].as_str().unwrap();
+    assert_eq!(title, "hang: busy loop in spin_until_ready < main");
+    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        told.contains("Busy: 1 thread used the CPU time that it could get."),
+        "{told}"
+    );
+}
