@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod baseline;
+mod bundle;
 mod bundles;
 mod diff;
 mod doctor;

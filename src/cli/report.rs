@@ -1,15 +1,16 @@
 //! `report`: what a run says, in the format that is wanted.
 
 use super::args::RESULT;
+use super::bundle;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::create;
 use crate::policy;
 use crate::report::{Format, Report, export};
-use crate::store::{self, Folder, default_root};
+use crate::store::{self, Folder, Shared, default_root};
 use crate::term;
 use crate::untrusted::Untrusted as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -31,9 +32,24 @@ pub(super) struct Make {
     /// JUnit XML, for CI servers
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     junit: Option<PathBuf>,
+    /// Write all that others need to read the run into FILE (.tar.gz), with secrets masked and
+    /// without environment values, cores and requests
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    bundle: Option<PathBuf>,
+    /// What else goes into the bundle
+    #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', requires = "bundle", help_heading = RESULT)]
+    with: Vec<Extra>,
     /// Markdown, for an issue
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     md: Option<PathBuf>,
+}
+
+/// What a bundle holds only if it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Extra {
+    Environment,
+    Cores,
+    Requests,
 }
 
 impl Make {
@@ -47,7 +63,8 @@ impl Make {
         ];
         let to_file =
             |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path != Path::new("-"));
-        if self.runs.len() > 1 && wanted.iter().any(|(_, path)| to_file(path)) {
+        let to_files = self.bundle.is_some() || wanted.iter().any(|(_, path)| to_file(path));
+        if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("several runs do not fit into one file");
             return Err(
                 CliError::usage(error).hinted("report them one by one, or to standard output")
@@ -63,6 +80,15 @@ impl Make {
                 .iter()
                 .filter_map(|(format, path)| Some((*format, path.as_deref()?)));
             let mut none = true;
+            if let Some(file) = &self.bundle {
+                none = false;
+                let shared = Shared {
+                    environment: self.with.contains(&Extra::Environment),
+                    cores: self.with.contains(&Extra::Cores),
+                    requests: self.with.contains(&Extra::Requests),
+                };
+                bundle::write(&folder, &report, shared, file)?;
+            }
             for (format, path) in wanted {
                 none = false;
                 write(format, path, &folder, &report)?;

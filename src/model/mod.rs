@@ -18,6 +18,7 @@ mod piece;
 mod plan;
 mod question;
 mod rules;
+mod secret;
 mod signal;
 mod space;
 mod survey;
@@ -49,6 +50,7 @@ pub use question::{
     Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Ramp, Search, Shrink,
 };
 pub use rules::{Leaks, Only, Rules};
+pub use secret::is_secret;
 pub use signal::Signal;
 pub use space::{
     Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Source, Space, Subset, Thing, What,

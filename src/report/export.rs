@@ -1,7 +1,8 @@
 //! The one way to a report in any format.
 
 use super::{Report, csv, json, jsonl, junit, markdown};
-use crate::store::{Folder, StoreError};
+use crate::policy;
+use crate::store::{self, Folder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
 use std::str::FromStr;
 
@@ -61,8 +62,8 @@ impl ExportError {
     }
 }
 
-/// Writes a report. What is not in it is read from the run's folder: the trials, and the output
-/// that was kept.
+/// Writes a report in which the secrets of the run are masked. What is not in it is read from the
+/// run's folder: the trials, and the output that was kept.
 pub fn export(
     format: Format,
     folder: &Folder,
@@ -70,12 +71,28 @@ pub fn export(
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
+    let secrets = Secrets::of_run(&folder.journal())?;
+    let masked = masked(report, folder, &secrets)?;
+    let report = masked.as_ref().unwrap_or(report);
     match format {
         Format::Json => json::write(report, &mut out)?,
         Format::Jsonl => jsonl::write(folder, report, &mut out)?,
         Format::Csv => csv::write(folder, report, &mut out)?,
-        Format::Junit => junit::write(folder, report, &mut out)?,
+        Format::Junit => junit::write(folder, report, &secrets, &mut out)?,
         Format::Md => markdown::write(report, &mut out)?,
     }
     Ok(out.flush()?)
+}
+
+/// Returns the report with the secrets of the run masked, if it has any.
+fn masked(
+    report: &Report,
+    folder: &Folder,
+    secrets: &Secrets,
+) -> Result<Option<Report>, StoreError> {
+    if secrets.is_empty() {
+        return Ok(None);
+    }
+    let state = store::read_masked(&folder.journal(), policy::is_done)?;
+    Ok(Some(Report::new(&state, report.journal_complete)))
 }

@@ -8,7 +8,7 @@
 use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
 use crate::model::Depth;
 use crate::policy::Verdict;
-use crate::store::Folder;
+use crate::store::{Folder, Secrets};
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,6 +31,7 @@ const NAME: usize = 120;
 pub(super) fn write(
     folder: &Folder,
     report: &Report,
+    secrets: &Secrets,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let trials = |variant: &Variant| variant.trials + variant.other + variant.void;
@@ -44,7 +45,7 @@ pub(super) fn write(
     rows::each(folder, report, |row| {
         if let Some(suite) = suites.get_mut(row.index) {
             suite.add(&row, all > FOLDED_FROM, |row| {
-                let output = Output::read(folder, row, left);
+                let output = Output::read(folder, row, secrets, left);
                 left = left.saturating_sub(output.length());
                 output
             });
@@ -303,14 +304,14 @@ struct Output {
 }
 
 impl Output {
-    fn read(folder: &Folder, row: &Row, at_most: usize) -> Self {
+    fn read(folder: &Folder, row: &Row, secrets: &Secrets, at_most: usize) -> Self {
         if at_most == 0 {
             return Self::default();
         }
         let trial = folder.trials().join(row.trial.to_string());
         Self {
-            out: stream(&trial, "stdout"),
-            err: stream(&trial, "stderr"),
+            out: stream(&trial, "stdout", secrets),
+            err: stream(&trial, "stderr", secrets),
         }
     }
 
@@ -324,7 +325,7 @@ impl Output {
 }
 
 /// Returns the end of what was written to a stream, by each of the processes of a trial.
-fn stream(trial: &Path, name: &str) -> Option<String> {
+fn stream(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
     let entries = fs::read_dir(trial).ok()?.flatten();
     // Nothing but files is opened: the program under test can make pipes and links here.
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -340,19 +341,25 @@ fn stream(trial: &Path, name: &str) -> Option<String> {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             text.extend(["[", &words::sanitize(&file), "]\n"]);
         }
-        text.push_str(&end(path, OUTPUT / paths.len() as u64).ok()?);
+        text.push_str(&end(path, OUTPUT / paths.len() as u64, secrets).ok()?);
     }
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn end(path: &Path, at_most: u64) -> io::Result<String> {
+fn end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let skipped = length.saturating_sub(at_most);
     file.seek(SeekFrom::Start(skipped))?;
     let mut bytes = Vec::new();
     file.take(at_most).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
+    if skipped > 0 && !secrets.is_empty() {
+        // A secret may have been cut in two.
+        let line = bytes.iter().position(|byte| *byte == b'\n');
+        bytes.drain(..line.map_or(bytes.len(), |end| end + 1));
+    }
+    let masked = secrets.masked(&bytes);
+    let text = String::from_utf8_lossy(&masked);
     // The library would take out every tab, and with a sequence that was broken off all after it.
     let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
     Ok(match skipped {

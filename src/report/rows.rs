@@ -14,7 +14,7 @@ use crate::model::{
 use crate::oracle;
 use crate::policy::Verdict;
 use crate::state;
-use crate::store::Folder;
+use crate::store::{self, Folder};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ pub(super) fn each(
         },
         ..Reader::default()
     };
-    crate::store::events(&folder.journal(), |event| {
+    store::masked_events(&folder.journal(), |event| {
         reader.add(event);
         while let Some(row) = reader.next() {
             take(row)?;

@@ -1,6 +1,7 @@
 //! The journal: written as it happens, read from the beginning.
 
 use super::lines::{Checksum, LineError, Lines};
+use super::secrets::{Secrets, Shared};
 use super::sequence::Sequence;
 use super::{Damage, StoreError};
 use crate::model::{Event, FORMAT};
@@ -167,6 +168,22 @@ fn at_line(path: &Path, line: u64, error: LineError) -> StoreError {
 /// Fails at the first line that does not belong where it is: nothing is made of a damaged journal.
 pub fn events<E: From<StoreError>>(
     path: &Path,
+    each: impl FnMut(Event) -> Result<(), E>,
+) -> Result<(), E> {
+    read_events(path, &Secrets::default(), each)
+}
+
+/// The same with the secrets of the run masked.
+pub fn masked_events<E: From<StoreError>>(
+    path: &Path,
+    each: impl FnMut(Event) -> Result<(), E>,
+) -> Result<(), E> {
+    read_events(path, &Secrets::of_run(path)?, each)
+}
+
+fn read_events<E: From<StoreError>>(
+    path: &Path,
+    secrets: &Secrets,
     mut each: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = File::open(path).map_err(|error| at_line(path, 0, LineError::Io(error)))?;
@@ -174,7 +191,10 @@ pub fn events<E: From<StoreError>>(
     let mut sequence = Sequence::default();
     loop {
         let (parsed, is_first) = match lines.next() {
-            Ok(Some(json)) => (serde_json::from_slice(json), json.starts_with(FIRST_LINE)),
+            Ok(Some(json)) => {
+                let json = secrets.masked_json(json);
+                (serde_json::from_slice(&json), json.starts_with(FIRST_LINE))
+            }
             Ok(None) => return Ok(()),
             Err(error) => return Err(E::from(at_line(path, lines.number, error))),
         };
@@ -200,14 +220,80 @@ pub fn events<E: From<StoreError>>(
     }
 }
 
+/// Returns the first event of a journal.
+pub(super) fn first_event(journal: &Path) -> Result<Event, StoreError> {
+    /// Ends the reading.
+    enum End {
+        First(Box<Event>),
+        Error(StoreError),
+    }
+    impl From<StoreError> for End {
+        fn from(error: StoreError) -> Self {
+            Self::Error(error)
+        }
+    }
+    match events(journal, |event| Err(End::First(Box::new(event)))) {
+        Err(End::First(event)) => Ok(*event),
+        Err(End::Error(error)) => Err(error),
+        Ok(()) => Err(StoreError::NotAJournal(journal.to_owned())),
+    }
+}
+
+impl Secrets {
+    /// Finds the secrets of a run.
+    pub fn of_run(journal: &Path) -> Result<Self, StoreError> {
+        Ok(match first_event(journal)? {
+            Event::RunStarted { plan, .. } => Self::of(&plan),
+            _ => Self::default(),
+        })
+    }
+}
+
+/// Writes a journal anew, without what is not `shared` and with the secrets of the run masked.
+pub fn copy_to_share(
+    journal: &Path,
+    shared: Shared,
+    to: &mut dyn io::Write,
+) -> Result<(), StoreError> {
+    let mut checksum = Checksum::default();
+    let mut line = Vec::new();
+    masked_events(journal, |event| {
+        line.clear();
+        let written = serde_json::to_writer(&mut line, &shared.stripped(event));
+        let written = written.map_err(io::Error::from).and_then(|()| {
+            checksum.finish_line(&mut line, 0);
+            to.write_all(&line)
+        });
+        written.map_err(|source| StoreError::Io {
+            what: "copy",
+            path: journal.to_owned(),
+            source,
+        })
+    })
+}
+
 /// Folds a journal, handing each event but the first to `each` before the state takes it in.
 pub fn read(
     path: &Path,
     decided: impl Fn(&State) -> bool,
+    each: impl FnMut(&Event, &State),
+) -> Result<State, StoreError> {
+    read_state(path, &Secrets::default(), decided, each)
+}
+
+/// The same with the secrets of the run masked: what reports that are handed on are made of.
+pub fn read_masked(path: &Path, decided: impl Fn(&State) -> bool) -> Result<State, StoreError> {
+    read_state(path, &Secrets::of_run(path)?, decided, |_, _| {})
+}
+
+fn read_state(
+    path: &Path,
+    secrets: &Secrets,
+    decided: impl Fn(&State) -> bool,
     mut each: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
     let mut state: Option<State> = None;
-    events(path, |event| {
+    read_events(path, secrets, |event| {
         if let Some(state) = &mut state {
             each(&event, state);
             state.apply(&event, &decided);

@@ -16,11 +16,13 @@
 mod folder;
 mod journal;
 mod lines;
+mod secrets;
 mod sequence;
 mod trust;
 
 pub use folder::{Folder, default_root, let_through};
-pub use journal::{Journal, events, read};
+pub use journal::{Journal, copy_to_share, events, masked_events, read, read_masked};
+pub use secrets::{Secrets, Shared};
 pub use trust::Distrust;
 
 use crate::model::TrialId;

@@ -4,6 +4,7 @@
 //! so a journal that somebody else wrote is a program that somebody else wrote: in a folder that
 //! many can write to, in an archive, among the artifacts of a CI server. To read one is harmless.
 
+use super::journal::first_event;
 use super::{Folder, StoreError};
 use crate::model::Event;
 use crate::sys::user;
@@ -77,25 +78,9 @@ fn owner(path: &Path) -> Option<Distrust> {
 fn copied(journal: &Path) -> Option<Distrust> {
     let about = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME).ok()?;
     let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let written = time_of_first_event(journal)?;
+    let Ok(Event::RunStarted { at: written, .. }) = first_event(journal) else {
+        return None;
+    };
     let apart = about.stx_btime.tv_sec.abs_diff(written);
     (known && apart > TOLERANCE).then_some(Distrust::Copied)
-}
-
-fn time_of_first_event(journal: &Path) -> Option<i64> {
-    /// Ends the reading.
-    struct Enough;
-    impl From<StoreError> for Enough {
-        fn from(_: StoreError) -> Self {
-            Self
-        }
-    }
-    let mut time = None;
-    let _ = super::events(journal, |event| {
-        if let Event::RunStarted { at, .. } = event {
-            time = Some(at);
-        }
-        Err(Enough)
-    });
-    time
 }

@@ -1,7 +1,8 @@
 //! What differs between the surroundings of two runs, the most suspicious first.
 
-use super::weight::{Group, group_of, group_of_variable, is_secret, is_used};
+use super::weight::{Group, group_of, group_of_variable, is_used};
 use super::{Around, main_name};
+use crate::model::is_secret;
 use crate::model::{Host, Plan, Survey, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
 //! What parts those that fail from those that do not, where there are many: runs, or variants of one.
 
 use super::difference::{Run, Side, facts};
-use super::weight::{Group, is_secret, is_used};
+use super::weight::{Group, is_used};
+use crate::model::is_secret;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -126,24 +126,7 @@ const INSTRUCTIONS: [&str; 24] = [
     "xsave",
 ];
 
-/// What is in names of variables whose values are nobody's business.
-const SECRETS: [&str; 7] = [
-    "TOKEN",
-    "SECRET",
-    "PASSW",
-    "CREDENTIAL",
-    "_KEY",
-    "APIKEY",
-    "AUTH",
-];
-
 /// True when programs use an instruction of this flag where they find it.
 pub(super) fn is_used(flag: &str) -> bool {
     INSTRUCTIONS.iter().any(|known| flag.starts_with(known))
-}
-
-/// True when a variable's value may be a secret.
-pub(super) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRETS.iter().any(|part| name.contains(part))
 }

@@ -15,6 +15,7 @@ mod load;
 mod load_real;
 mod outcomes;
 mod reduce;
+mod sharing;
 mod stopping;
 mod storage;
 mod support;

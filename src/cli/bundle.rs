@@ -1,0 +1,194 @@
+//! `report --bundle`: a run in one file that can be handed on.
+
+use super::error::CliError;
+use crate::exec::STORY;
+use crate::report::{Format, Report, export};
+use crate::store::{Folder, Secrets, Shared, copy_to_share};
+use crate::sys::files;
+use crate::term;
+use crate::untrusted::Untrusted as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Of a file of a trial that is not a core, so many bytes are shared.
+const LARGEST: u64 = 64 << 20;
+
+/// What is written as it is read elsewhere: by a person, by a program.
+const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
+
+type Archive = tar::Builder<GzEncoder<File>>;
+
+/// Writes a run into a compressed archive. Unpacked, it is the folder of a run that `report`, `list`,
+/// `explain` and `diff` read. Secrets are masked, and what is not `shared` is left out.
+pub(super) fn write(
+    folder: &Folder,
+    report: &Report,
+    shared: Shared,
+    file: &Path,
+) -> Result<(), CliError> {
+    let cannot_write = |error: anyhow::Error| {
+        let what = format!("cannot write the bundle `{}`", file.safe());
+        CliError::could_not(error.context(what))
+    };
+    let secrets = Secrets::of_run(&folder.journal())?;
+    let to = File::create(file).map_err(|error| cannot_write(error.into()))?;
+    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    let written = fill(&mut archive, folder, report, shared, &secrets);
+    let finished = written.and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?));
+    finished.map_err(cannot_write)?;
+    let about = fs::metadata(file).map_or(0, |about| about.len());
+    let size = crate::report::words::bytes(about);
+    term::say(&format!("wrote {} ({size})", file.safe()));
+    let left_out = [
+        ("environment", shared.environment),
+        ("cores", shared.cores),
+        ("requests", shared.requests),
+    ];
+    let left_out = left_out.iter().filter(|(_, shared)| !shared);
+    let left_out: Vec<&str> = left_out.map(|(name, _)| *name).collect();
+    if !left_out.is_empty() {
+        term::say(&format!(
+            "  left out: {} (--with adds them)",
+            left_out.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn fill(
+    archive: &mut Archive,
+    folder: &Folder,
+    report: &Report,
+    shared: Shared,
+    secrets: &Secrets,
+) -> Result<(), anyhow::Error> {
+    let top = PathBuf::from(folder.name());
+    let mut journal = Vec::new();
+    copy_to_share(&folder.journal(), shared, &mut journal)?;
+    add(archive, &top.join("events.jsonl"), &journal)?;
+    for (name, format) in REPORTS {
+        let mut text = Vec::new();
+        export(format, folder, report, &mut text)?;
+        add(archive, &top.join(name), &text)?;
+    }
+    for trial in entries(&folder.trials())? {
+        let number = trial.file_name().unwrap_or_default().to_owned();
+        if !number
+            .to_str()
+            .is_some_and(|name| name.parse::<u64>().is_ok())
+        {
+            continue;
+        }
+        let inside = top.join("trials").join(number);
+        add_trial(archive, &trial, &inside, shared, secrets)?;
+    }
+    Ok(())
+}
+
+/// Adds what was kept of a trial.
+fn add_trial(
+    archive: &mut Archive,
+    trial: &Path,
+    inside: &Path,
+    shared: Shared,
+    secrets: &Secrets,
+) -> Result<(), anyhow::Error> {
+    for path in entries(trial)? {
+        let name = path.file_name().unwrap_or_default();
+        let inside = inside.join(name);
+        match Sort::of(name) {
+            Some(Sort::Output) => add_text(archive, &path, &inside, secrets)?,
+            Some(Sort::Story) => {
+                if let Some(json) = read(&path) {
+                    add(archive, &inside, &secrets.masked_json(&json))?;
+                }
+            }
+            Some(Sort::Request) if shared.requests && path.is_dir() => {
+                for file in entries(&path)? {
+                    let name = file.file_name().unwrap_or_default();
+                    add_text(archive, &file, &inside.join(name), secrets)?;
+                }
+            }
+            Some(Sort::Request) if shared.requests => {
+                add_text(archive, &path, &inside, secrets)?;
+            }
+            Some(Sort::Core) if shared.cores => {
+                if let Ok(mut core) = files::regular(&path) {
+                    archive.append_file(&inside, &mut core)?;
+                }
+            }
+            Some(Sort::Request | Sort::Core) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is kept of a trial. Its own folder is never shared: nobody knows what is in there.
+#[derive(Clone, Copy)]
+enum Sort {
+    Output,
+    Story,
+    Core,
+    Request,
+}
+
+impl Sort {
+    fn of(name: &OsStr) -> Option<Self> {
+        let name = name.to_str()?;
+        let end = name.rsplit('.').next().unwrap_or_default();
+        match (name, end) {
+            (STORY, _) => Some(Self::Story),
+            ("in-flight.jsonl" | "window.jsonl" | "replay.toml" | "requests", _) => {
+                Some(Self::Request)
+            }
+            (_, "stdout" | "stderr") => Some(Self::Output),
+            (_, "core") => Some(Self::Core),
+            _ if name.starts_with("core.") => Some(Self::Core),
+            _ => None,
+        }
+    }
+}
+
+fn add_text(
+    archive: &mut Archive,
+    path: &Path,
+    inside: &Path,
+    secrets: &Secrets,
+) -> Result<(), anyhow::Error> {
+    match read(path) {
+        Some(text) => add(archive, inside, &secrets.masked(&text)),
+        None => Ok(()),
+    }
+}
+
+fn add(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::Error> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o600);
+    Ok(archive.append_data(&mut header, inside, text)?)
+}
+
+/// Reads a regular file: the program under test could have made others.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let is_file = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
+    let file = is_file.then(|| files::regular(path).ok()).flatten()?;
+    file.take(LARGEST).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Returns what is in a folder, in order; nothing where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, anyhow::Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths?;
+    paths.sort();
+    Ok(paths)
+}

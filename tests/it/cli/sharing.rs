@@ -1,0 +1,186 @@
+//! What is handed on holds no secrets.
+
+use super::support::{Said, Sandbox};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+const CANARY: &str = "canary-0123456789/+=\"\\x";
+
+/// A run of failing trials that print a secret and have it in their command, with all exports.
+fn with_a_secret() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let script = "echo \"token $DEPLOY_TOKEN\" >&2; echo \"$DEPLOY_TOKEN\"; exit 3";
+    let said: Said = sandbox
+        .command(&[
+            "run",
+            "-n",
+            "2",
+            "-q",
+            "--export-json",
+            "live.json",
+            "--export-jsonl",
+            "live.jsonl",
+            "--export-csv",
+            "live.csv",
+            "--export-junit",
+            "live.junit",
+            "--export-md",
+            "live.md",
+            "--",
+            "sh",
+            "-c",
+            script,
+            CANARY,
+        ])
+        .env("DEPLOY_TOKEN", CANARY)
+        .env("PLAIN_VALUE", "not-secret-but-private")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(1), "{said}");
+    sandbox
+}
+
+/// The parts of the canary that no escape changes.
+fn assert_clean(what: &str, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    assert!(!text.contains("0123456789"), "{what}: {text}");
+}
+
+#[test]
+fn a_secret_is_masked_in_every_export() {
+    let sandbox = with_a_secret();
+    for format in ["json", "jsonl", "csv", "junit", "md"] {
+        let live = sandbox.read(&format!("live.{format}"));
+        assert!(
+            live.contains("***") || live.contains(r"\*\*\*"),
+            "{format}: {live}"
+        );
+        assert_clean(format, live.as_bytes());
+        let said = sandbox.provoke(&["report", "last", &format!("--{format}")]);
+        assert_clean(format, said.stdout.as_bytes());
+    }
+    // What is kept here is as it was, so that a trial can be run again.
+    let stderr = sandbox.read("provoke-out/last/trials/1/stderr");
+    assert_eq!(stderr, format!("token {CANARY}\n"));
+}
+
+/// Writes a bundle, unpacks it, and returns the files in it and the folder of the run.
+fn unpacked(sandbox: &Sandbox, args: &[&str]) -> (Vec<PathBuf>, PathBuf) {
+    let all = [&["report", "last", "--bundle=b.tar.gz"], args].concat();
+    let said = sandbox.provoke(&all);
+    assert_eq!(said.code, Some(0), "{said}");
+    let to = sandbox.path("unpacked");
+    let _ = fs::remove_dir_all(&to);
+    fs::create_dir(&to).unwrap();
+    let done = Command::new("tar")
+        .args(["-xzf", "../b.tar.gz"])
+        .current_dir(&to)
+        .status();
+    assert!(done.unwrap().success());
+    let mut files = Vec::new();
+    let mut folders = vec![to.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    let run = fs::read_dir(&to).unwrap().next().unwrap().unwrap().path();
+    (files, run)
+}
+
+#[test]
+fn a_bundle_is_a_run_without_secrets() {
+    let sandbox = with_a_secret();
+    let (files, run) = unpacked(&sandbox, &[]);
+    for file in &files {
+        let text = fs::read(file).unwrap();
+        assert_clean(&file.display().to_string(), &text);
+        assert!(
+            !String::from_utf8_lossy(&text).contains("not-secret-but-private"),
+            "{file:?}"
+        );
+    }
+    let name = run.to_str().unwrap();
+    let said = sandbox.provoke(&["report", name]);
+    assert!(said.stdout.contains("2/2 failed"), "{said}");
+    let said = sandbox.provoke(&["explain", &format!("{name}#1")]);
+    assert!(said.stdout.contains("token ***"), "{said}");
+    // The values of variables differ: they are not in the bundle.
+    let said = sandbox.provoke(&["diff", name, "last"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(
+        fs::read_to_string(run.join("trials/1/stdout")).unwrap(),
+        "***\n"
+    );
+
+    let (files, _) = unpacked(&sandbox, &["--with", "environment"]);
+    let journal = files
+        .iter()
+        .find(|file| file.ends_with("events.jsonl"))
+        .unwrap();
+    let journal = fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("not-secret-but-private"));
+    assert_clean("with the environment", journal.as_bytes());
+}
+
+#[test]
+fn a_bundle_holds_cores_only_if_asked() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&[
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--capture",
+        "trace",
+        "--",
+        super::support::PROVOKE,
+        "victim",
+        "segv",
+    ]);
+    let has_core = |args: &[&str]| {
+        let (files, _) = unpacked(&sandbox, args);
+        let name = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(
+            files.iter().any(|file| name(file) == "crash.json"),
+            "{files:?}"
+        );
+        files.iter().any(|file| name(file).contains("core"))
+    };
+    assert!(!has_core(&[]));
+    assert!(has_core(&["--with", "cores"]));
+}
+
+#[test]
+fn a_bundle_holds_request_headers_only_if_asked() {
+    let sandbox = Sandbox::new();
+    let scenario = r#"
+command = ["true"]
+runs = 1
+[load]
+url = "http://127.0.0.1:1"
+[[request]]
+path = "/"
+headers = { Authorization = "Bearer 0123456789abcdef", X-Other = "private header" }
+"#;
+    sandbox.write("load.toml", scenario);
+    sandbox.provoke(&["load", "load.toml", "-q"]);
+    let journal = |args: &[&str]| {
+        let (files, _) = unpacked(&sandbox, args);
+        let journal = files.iter().find(|file| file.ends_with("events.jsonl"));
+        fs::read_to_string(journal.unwrap()).unwrap()
+    };
+    let bare = journal(&[]);
+    assert!(!bare.contains("private header"), "{bare}");
+    assert_clean("requests", bare.as_bytes());
+    let with = journal(&["--with", "requests"]);
+    assert!(with.contains("private header"), "{with}");
+    assert_clean("requests", with.as_bytes());
+}
