@@ -77,9 +77,9 @@ fn fill(
     }
     for trial in entries(&folder.trials())? {
         let number = trial.file_name().unwrap_or_default().to_owned();
-        if !number
+        if number
             .to_str()
-            .is_some_and(|name| name.parse::<u64>().is_ok())
+            .is_none_or(|name| name.parse::<u64>().is_err())
         {
             continue;
         }
