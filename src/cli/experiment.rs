@@ -23,7 +23,7 @@ use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
-use crate::sys::{core_pattern, host};
+use crate::sys::{cgroup, core_pattern, host};
 use crate::term::{self, Live, Ticks};
 use crate::untrusted::Untrusted as _;
 use std::fs::File;
@@ -171,6 +171,13 @@ impl<'a> Experiment<'a> {
 
     async fn trials(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
         engine::sweep(&self.state.plan);
+        match cgroup::clean_up_after_dead_runs() {
+            0 => {}
+            1 => term::say("note: killed a process that an earlier run left behind"),
+            killed => term::say(&format!(
+                "note: killed {killed} processes that earlier runs left behind"
+            )),
+        }
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let done = self.between_hooks(&executor, signals).await;

@@ -93,9 +93,9 @@ pub fn main() -> ExitCode {
     if args
         .nth(1)
         .is_some_and(|first| first == crate::slot::COMMAND)
-        && let Some(name) = args.next().as_ref().and_then(|name| name.to_str())
     {
-        return ExitCode::from(u8::from(crate::slot::main(name).is_err()));
+        let group = args.next().map(std::path::PathBuf::from);
+        return ExitCode::from(u8::from(crate::slot::main(group.as_deref()).is_err()));
     }
     match Cli::try_parse() {
         Ok(cli) => dispatch(cli.command),

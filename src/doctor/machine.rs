@@ -2,7 +2,7 @@
 
 use super::Proof;
 use crate::survey::{self, Around};
-use crate::sys::cgroup::{self, MemoryGroup, Version};
+use crate::sys::cgroup::{self, MemoryGroup, SlotGroup, Version};
 use crate::sys::core_pattern::{self, Destination};
 use crate::sys::host::{self, field_of};
 use crate::sys::limits;
@@ -117,8 +117,8 @@ impl Machine {
                 .and_then(|text| text.parse().ok()),
             cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
             kernel_log: host::kernel_log_is_readable(),
-            memory_group: MemoryGroup::enter(&format!("provoke-doctor-{}", std::process::id()))
-                .is_some(),
+            memory_group: SlotGroup::create()
+                .is_some_and(|group| MemoryGroup::enter(group.path()).is_some()),
             cgroup: cgroup::version(),
             tools: TOOLS
                 .map(|(name, _)| name)

@@ -23,6 +23,9 @@ use tokio::time::Instant;
 
 /// Trials in a row that say nothing, after which nothing more is expected of the next.
 const STARTS_IN_VAIN: u64 = 10;
+/// The same of trials whose slots were lost, each of them twice: there is something wrong with the
+/// machine, or the trials kill their slots.
+const LOST_IN_VAIN: u64 = 3;
 /// The same of a service, which takes its time.
 const STARTS_OF_A_SERVICE: u64 = 3;
 /// The same, where the trial itself asked to be skipped, which may well be random ...
@@ -453,6 +456,14 @@ impl Run<'_, '_> {
     /// break off when none is left.
     fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
+        if state.lost_streak >= LOST_IN_VAIN && !state.decided {
+            let why = self.last_void.values().find(|why| why.starts_with("lost"));
+            let why = why.cloned().unwrap_or_default();
+            self.warn(format!(
+                "{LOST_IN_VAIN} trials in a row could not be run: {why}"
+            ));
+            return Some(StopCause::NothingCounts);
+        }
         let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
         // What cannot start at one level of load can at none.
         let one_service = matches!(state.plan.question, Question::Ramp(_));

@@ -4,14 +4,25 @@ use super::Halt;
 use crate::model::{HookSeen, Observation, Trial, VariantId};
 use crate::slot;
 use crate::slot::wire::{Hook, Order, Recipe, Reply};
+use crate::sys::cgroup::SlotGroup;
+use crate::sys::{process, signals};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
+
+/// How often a slot that says nothing is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// A slot kills and removes what is left within this time.
+const CLOSE_WITHIN: Duration = Duration::from_secs(60);
+/// A slot that has closed its line ends within this time.
+const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A slot that is up.
 pub(super) struct Slot {
@@ -19,20 +30,28 @@ pub(super) struct Slot {
     line: BufReader<UnixStream>,
     unread: Vec<u8>,
     knows: BTreeSet<VariantId>,
-    /// The memory group that the slot made; we remove it if it could not.
-    group: Option<PathBuf>,
+    /// The slot must answer until then.
+    answer_until: Option<Instant>,
+    /// When it is looked at next, if it says nothing until then.
+    look_at: tokio::time::Instant,
+    /// It was stopped by a signal, and continued, since this was last asked.
+    was_stopped: bool,
+    /// The memory group that the slot and its trials live in.
+    _group: Option<SlotGroup>,
     /// What the slot could not do.
     pub(super) complaints: Vec<String>,
 }
 
 impl Slot {
     /// Starts a slot from this very binary.
-    pub(super) fn start(binary: &Path, name: &str) -> io::Result<Self> {
+    pub(super) fn start(binary: &Path) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (input, output) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
+        let group = SlotGroup::create();
         let child = Command::new(binary)
-            .args([slot::COMMAND, name])
+            .arg(slot::COMMAND)
+            .args(group.as_ref().map(SlotGroup::path))
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))
             .spawn()?;
@@ -41,7 +60,10 @@ impl Slot {
             line: BufReader::new(UnixStream::from_std(ours)?),
             unread: Vec::new(),
             knows: BTreeSet::new(),
-            group: None,
+            answer_until: None,
+            look_at: tokio::time::Instant::now(),
+            was_stopped: false,
+            _group: group,
             complaints: Vec::new(),
         })
     }
@@ -108,41 +130,80 @@ impl Slot {
     /// Lets the slot end: it kills what lives below it first.
     pub(super) async fn close(mut self) -> Vec<String> {
         let _ = self.line.get_mut().shutdown().await;
+        self.answer_within(CLOSE_WITHIN);
         while self.reply().await.is_ok() {}
-        let _ = self.child.wait();
-        self.remove_group();
+        let until = Instant::now() + END_WITHIN;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            self.wake();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.end();
         self.complaints
     }
 
-    /// Ends a slot that answers no more; returns how it ended.
+    /// Kills the slot; returns how it ended.
     pub(super) fn end(&mut self) -> String {
         let _ = self.child.kill();
         let ended = self.child.wait();
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
-    /// Removes the slot's memory group, once nothing lives in it.
-    pub(super) fn remove_group(&self) {
-        let _ = self.group.as_deref().map(std::fs::remove_dir);
+    /// Sets how long the slot may take for its next answer.
+    pub(super) fn answer_within(&mut self, time: Duration) {
+        self.answer_until = Instant::now().checked_add(time);
+    }
+
+    /// Lets the slot go on if it was stopped by a signal.
+    fn wake(&mut self) {
+        let state = process::state(self.pid());
+        if state.is_some_and(|(state, _)| state == 'T') {
+            self.was_stopped = true;
+            // One that cannot be continued is killed when its time is over.
+            let _ = signals::send(self.pid(), Signal::CONT);
+        }
+    }
+
+    /// Says whether the slot was stopped since this was last asked: what it measured is then not sure.
+    pub(super) fn take_was_stopped(&mut self) -> bool {
+        std::mem::take(&mut self.was_stopped)
     }
 
     pub(super) async fn order(&mut self, order: &Order) -> io::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
-        self.line.get_mut().write_all(&line).await
+        let written = self.line.get_mut().write_all(&line).await;
+        if written.is_err() {
+            // It has ended, and may have said why.
+            while self.reply().await.is_ok() {}
+        }
+        written
     }
 
-    /// Waits for the next reply. May be dropped halfway: what was read stays.
+    /// Waits for the next reply, and continues a slot that was stopped meanwhile. May be dropped
+    /// halfway: what was read stays.
     pub(super) async fn reply(&mut self) -> io::Result<Reply> {
         loop {
-            self.line.read_until(b'\n', &mut self.unread).await?;
+            tokio::select! {
+                read = self.line.read_until(b'\n', &mut self.unread) => {
+                    read?;
+                }
+                () = tokio::time::sleep_until(self.look_at) => {
+                    self.look_at = tokio::time::Instant::now() + LOOK;
+                    self.wake();
+                    if self.answer_until.is_some_and(|until| Instant::now() > until) {
+                        let text = "it did not answer in time";
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                    }
+                    continue;
+                }
+            }
             let Some(line) = self.unread.strip_suffix(b"\n") else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             let reply = serde_json::from_slice(line)?;
             self.unread.clear();
             match reply {
-                Reply::Ready { group } => self.group = group.map(|path| path.as_os_str().into()),
+                Reply::Ready => {}
                 Reply::Complaint(text) => self.complaints.push(text),
                 reply => return Ok(reply),
             }

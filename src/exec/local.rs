@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::prepare::Maker;
+use crate::slot;
 use crate::slot::wire::{Hook, Recipe};
 use crate::sys::engine::Engine;
 use crate::sys::engine::service::Service;
@@ -29,6 +30,10 @@ use tokio::sync::{Mutex, watch};
 
 /// What a lost slot left is killed for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So long a slot may take for everything but what has a time of its own: to look into a hang, to kill
+/// what is left, to ask an engine of containers.
+const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 
 /// Runs trials in slot processes, which are started when they are needed.
 pub struct Local {
@@ -276,6 +281,17 @@ fn service(plan: &Plan, trials: &Path) -> Option<Service> {
     Service::start(&Engine::find(&container.engine)?, trials).ok()
 }
 
+/// Returns how long a slot may take for a trial, if everything takes as long as it may.
+fn longest(trial: &Trial, recipe: &Recipe) -> Duration {
+    let hooks = [&recipe.prepare, &recipe.conclude];
+    let hooks = hooks.into_iter().flatten().count();
+    let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hooks).unwrap_or(0);
+    let parts = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
+    parts
+        .into_iter()
+        .fold(trial.timeout, Duration::saturating_add)
+}
+
 /// True for a trial of whose processes cores were written by us.
 fn leaves_more(seen: &Observation) -> bool {
     let leaked = &seen.residue.leaked;
@@ -356,10 +372,9 @@ impl Shared {
     }
 
     /// Returns the slot of a lane, started if need be.
-    fn up<'a>(&self, lane: &'a mut Option<Slot>, name: &str) -> io::Result<&'a mut Slot> {
+    fn up<'a>(&self, lane: &'a mut Option<Slot>) -> io::Result<&'a mut Slot> {
         if lane.is_none() {
-            let name = format!("provoke-{}-{name}", std::process::id());
-            let slot = Slot::start(&self.binary, &name)?;
+            let slot = Slot::start(&self.binary)?;
             self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }
@@ -372,7 +387,7 @@ impl Shared {
         hook: &Hook,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
-        let slot = self.up(steward, "steward")?;
+        let slot = self.up(steward)?;
         slot.learn(hook.variant, &self.recipe(hook.variant)).await?;
         slot.hook(hook, halt).await
     }
@@ -396,15 +411,20 @@ impl Shared {
         {
             return Ok(seen);
         }
-        let slot = self.up(lane, &trial.lane.0.to_string())?;
+        let slot = self.up(lane)?;
         slot.learn(trial.variant, &recipe).await?;
+        slot.answer_within(longest(trial, &recipe));
+        slot.take_was_stopped();
         if let Some(doors) = &self.doors {
             doors.enter(trial);
         }
-        let seen = match &self.lives {
+        let mut seen = match &self.lives {
             Some(lives) => lives.run(slot, trial, &recipe.variant, halt).await?,
             None => slot.run(trial, halt).await?,
         };
+        if slot.take_was_stopped() {
+            seen.lost = Some("its slot was stopped by a signal, and continued".to_owned());
+        }
         self.complaints
             .lock()
             .expect("no panic")
@@ -427,7 +447,6 @@ impl Shared {
         for engine in self.engines() {
             engine.sweep(Some(slot.pid()));
         }
-        slot.remove_group();
         let complaints = slot.complaints.join("; ");
         let why = if complaints.is_empty() {
             error.to_string()

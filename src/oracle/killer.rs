@@ -8,10 +8,10 @@ use std::time::Duration;
 pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
     if killed.container.as_ref().is_some_and(|one| one.oom) {
-        return Some("the kernel, for want of memory: the container was at its limit".to_owned());
+        return Some("the OOM killer: the container was at its memory limit".to_owned());
     }
     if seen.oom_kills.is_some_and(|kills| kills > 0) {
-        return Some("the kernel, for want of memory: its memory group counted it".to_owned());
+        return Some("the OOM killer: its memory group counted the kill".to_owned());
     }
     if let Some(words) = seen
         .kernel
@@ -33,6 +33,13 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
         ),
         _ => format!("cause not seen{hint}"),
     })
+}
+
+/// True if the kernel's log says that the OOM killer killed a process of the trial, whatever memory
+/// group it was in.
+pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
+    let mut lines = seen.kernel.iter();
+    lines.any(|line| logged(&line.text, line.pid).is_some())
 }
 
 fn is_killed(actor: &ActorSeen) -> bool {
@@ -58,11 +65,11 @@ fn logged(line: &str, pid: i32) -> Option<String> {
         }
     };
     let whose = if whole {
-        "the whole machine was out of it"
+        "the whole machine was out of memory"
     } else {
         "its memory group was full"
     };
-    Some(format!("the kernel, for want of memory: {whose}"))
+    Some(format!("the OOM killer: {whose}"))
 }
 
 /// The hard limit of processor time is enforced by SIGKILL.
@@ -112,7 +119,7 @@ mod tests {
     fn the_memory_group_knows() {
         let mut seen = killed();
         seen.oom_kills = Some(1);
-        insta::assert_snapshot!(said(&seen), @"the kernel, for want of memory: its memory group counted it");
+        insta::assert_snapshot!(said(&seen), @"the OOM killer: its memory group counted the kill");
     }
 
     #[test]
@@ -123,9 +130,9 @@ mod tests {
             seen.kernel = vec![KernelLine { pid, text }];
             said(&seen)
         };
-        insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the kernel, for want of memory: the whole machine was out of it");
-        insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the kernel, for want of memory: its memory group was full");
-        insta::assert_snapshot!(line("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=x,pid=77,uid=0"), @"the kernel, for want of memory: its memory group was full");
+        insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the OOM killer: the whole machine was out of memory");
+        insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the OOM killer: its memory group was full");
+        insta::assert_snapshot!(line("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=x,pid=77,uid=0"), @"the OOM killer: its memory group was full");
         assert!(line("Out of memory: Killed process 777 (x)").starts_with("cause not seen"));
         assert!(
             line("oom-kill:constraint=CONSTRAINT_NONE,pid=777,uid=0").starts_with("cause not seen")

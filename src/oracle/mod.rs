@@ -17,6 +17,7 @@ use crate::model::{
     Rules, Signal, Stage, VariantPlan, Void, Witness,
 };
 use ending::{end_of_life, ending};
+use killer::is_oom_kill_logged;
 use std::ops::Range;
 
 /// Returns what an observation of a trial of this variant means.
@@ -125,7 +126,9 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
         .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
     let full = |main: &ActorSeen| main.container.as_ref().is_some_and(|one| one.oom);
-    let oom = seen.oom_kills.is_some_and(|kills| kills > 0) || mains(variant, seen).any(full);
+    let oom = seen.oom_kills.is_some_and(|kills| kills > 0)
+        || is_oom_kill_logged(seen)
+        || mains(variant, seen).any(full);
     if oom {
         match &ending {
             Some(Kind::Signal {
@@ -296,6 +299,31 @@ mod tests {
         let judged = judge(&rules, &variant(), &masked);
         let kind = judged.failure().map(|failure| failure.kind.clone());
         assert_eq!(kind, Some(Kind::Oom { masked: true }));
+    }
+
+    #[test]
+    fn a_logged_oom_kill_counts_in_any_memory_group() {
+        let line = |pid, text: &str| crate::model::KernelLine {
+            pid,
+            text: text.to_owned(),
+        };
+        let killed = "Memory cgroup out of memory: Killed process 77 (eat) total-vm:68268kB";
+        let mut child = saw(&[Ending::Exited(0)]);
+        child.kernel = vec![line(77, killed)];
+        let judged = judge(&Rules::default(), &variant(), &child);
+        let kind = judged.failure().map(|failure| failure.kind.clone());
+        assert_eq!(kind, Some(Kind::Oom { masked: true }));
+        let mut main = saw(&[Ending::Signaled(Signal::KILL, false)]);
+        main.actors[0].pid = 77;
+        main.kernel = vec![line(77, killed)];
+        let rules = Rules {
+            only: vec![Only::Oom],
+            ..Rules::default()
+        };
+        assert_eq!(outcome(&rules, &main), "fail: oom");
+        let crash = "eat[77]: segfault at 10 ip 0 sp 0 error 4";
+        main.kernel = vec![line(77, crash)];
+        assert_eq!(outcome(&Rules::default(), &main), "fail: SIGKILL (seen)");
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Control {
         self.closed
     }
 
+    /// True if an order was read together with the one before it, and not taken yet.
+    pub(super) fn holds_order(&self) -> bool {
+        self.unread.contains(&b'\n')
+    }
+
     /// Returns an order if one has come; to be asked until nothing more has.
     pub(super) fn poll(&mut self) -> Heard {
         let mut fds = [PollFd::new(&self.input, PollFlags::IN)];

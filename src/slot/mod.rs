@@ -59,7 +59,7 @@ use witness::Witness;
 pub const COMMAND: &str = "slot";
 
 /// A hook that takes longer is killed and has failed.
-const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
+pub const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of a failed hook's output that are passed on.
 const HOOK_OUTPUT: usize = 4 * 1024;
 
@@ -99,18 +99,31 @@ enum Hooked {
     Interrupted,
 }
 
-/// Runs a slot named `name` until the line to provoke closes.
-pub fn main(name: &str) -> io::Result<()> {
+/// Runs a slot in this memory group, if there is one, until the line to provoke closes.
+pub fn main(group: Option<&Path>) -> io::Result<()> {
     // A session of its own: neither Ctrl-C nor a kill of provoke's group hits it.
     let _ = rustix::process::setsid();
+    // If the slot is stopped when provoke dies, it goes on, sees the closed line and cleans up.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
     child::become_subreaper()?;
     limits::no_core_dumps();
-    let group = MemoryGroup::enter(name);
+    signals::restore_internal();
+    let group = group.and_then(MemoryGroup::enter);
+    let mut control = Control::new();
+    let how = OFlags::RDWR | OFlags::CLOEXEC;
+    let nothing = match rustix::fs::open("/dev/null", how, Mode::empty()) {
+        Ok(nothing) => nothing,
+        Err(error) => {
+            let text = format!("cannot open `/dev/null`: {error}");
+            control.send(&Reply::Complaint(text));
+            return Err(error.into());
+        }
+    };
     let mut slot = Slot {
-        control: Control::new(),
+        control,
         spawner: Spawner::default(),
         ends: signals::child_ends()?,
-        nothing: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+        nothing,
         recipes: BTreeMap::new(),
         given_up: HashSet::new(),
         buffer: vec![0; 64 * 1024],
@@ -123,11 +136,7 @@ pub fn main(name: &str) -> io::Result<()> {
         tracer: Tracer::default(),
         more_news: false,
     };
-    let group = slot
-        .group
-        .as_ref()
-        .map(|group| group.path().as_os_str().into());
-    slot.control.send(&Reply::Ready { group });
+    slot.control.send(&Reply::Ready);
     slot.serve();
     tree::kill(&mut slot.given_up);
     slot.close_doors();

@@ -289,7 +289,7 @@ impl Slot {
         if !self.control.is_closed() {
             fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
         }
-        let left = if self.more_news {
+        let left = if self.more_news || self.control.holds_order() {
             Duration::ZERO
         } else {
             until.saturating_duration_since(Instant::now()).min(A_DAY)
@@ -317,7 +317,7 @@ impl Slot {
         }
         // What it says is asked for where it matters.
         has_witness.then(|| ready.next());
-        ready.next().unwrap_or(false)
+        ready.next().unwrap_or(false) || self.control.holds_order()
     }
 
     /// Reaps every child that has ended, own or adopted, and lets go who has stopped.

@@ -49,11 +49,8 @@ pub struct Hook {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The slot is up; it made this memory group for itself.
-    Ready {
-        /// The group's folder.
-        group: Option<Text>,
-    },
+    /// The slot is up.
+    Ready,
     /// The processes of a service are up.
     Started(Vec<i32>),
     /// A service said the line that tells it is ready.

@@ -105,6 +105,8 @@ pub struct State {
     pub notes: Vec<(String, u64)>,
     /// Trials in a row, in launch order, that said nothing.
     pub void_streak: u64,
+    /// Trials in a row, in launch order, whose slot was lost.
+    pub lost_streak: u64,
     /// Why the last life of a service said nothing.
     pub last_void: Option<String>,
     /// Attempts that were interrupted or lost, and are made up for.
@@ -259,6 +261,7 @@ impl State {
             last_counted: TrialId(0),
             notes: Vec::new(),
             void_streak: 0,
+            lost_streak: 0,
             last_void: None,
             repeated: 0,
             around: Series::default(),
@@ -335,6 +338,7 @@ impl State {
             Event::RunResumed { .. } => {
                 self.stopped = None;
                 self.void_streak = 0;
+                self.lost_streak = 0;
                 self.making.clear();
                 for variant in &mut self.variants {
                     variant.measured.in_vain = 0;
@@ -484,6 +488,10 @@ impl State {
             && matches!(first.get(), Open::Finished(..))
             && let Open::Finished(trial, ended) = first.remove()
         {
+            self.lost_streak = match ended.outcome {
+                Outcome::Void(Void::Lost) => self.lost_streak + 1,
+                _ => 0,
+            };
             let counted = self.variants[trial.variant.index()].of(&trial);
             match ended.outcome {
                 Outcome::Void(Void::Warmup) => {}

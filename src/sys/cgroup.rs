@@ -1,46 +1,160 @@
-//! A memory group of a lane's own, where one can be had: the only witness that
-//! tells for certain that a kill was for want of memory.
+//! A memory group for each slot, where one can be made: it counts the kills for want of memory, and
+//! holds every process of a trial, also those that survive provoke.
 //!
 //! The slot itself lives in the group, so its trials are born there: joining
 //! costs nothing per trial. Under cgroup v1 that needs root; under v2 it needs a
 //! group whose controllers are passed on to its children. Elsewhere there is
 //! none, and the report says what is not known.
 
+use super::signals;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-/// A memory group that this process made and lives in.
+/// What the names of the groups of slots begin with.
+const PREFIX: &str = "provoke-run-";
+/// Another run may look at a new group just before it is locked.
+const ATTEMPTS: u32 = 20;
+/// Killing goes on for so long.
+const KILL_WITHIN: Duration = Duration::from_secs(5);
+
+/// A memory group that this process made for a slot.
+///
+/// While it is in use its folder is locked. The kernel drops the lock when this process ends,
+/// however it ends, so a group that can be locked is one of a dead run.
+pub struct SlotGroup {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl SlotGroup {
+    /// Makes a group below the present one; nothing where that is not allowed.
+    pub fn create() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (parent, _) = present()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        for _ in 0..ATTEMPTS {
+            if let Err(error) = fs::create_dir(&path)
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return None;
+            }
+            if let Some(lock) = lock(&path) {
+                return Some(Self { path, _lock: lock });
+            }
+            sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    /// Returns its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SlotGroup {
+    fn drop(&mut self) {
+        kill_and_remove(&self.path);
+    }
+}
+
+/// Kills what survived in the groups of runs that are dead, and removes the groups. Returns how
+/// many processes it killed.
+pub fn clean_up_after_dead_runs() -> usize {
+    let Some((parent, _)) = present() else {
+        return 0;
+    };
+    let groups = fs::read_dir(parent).into_iter().flatten().flatten();
+    let groups = groups.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+    });
+    groups
+        .map(|entry| match lock(&entry.path()) {
+            Some(_lock) => kill_and_remove(&entry.path()),
+            None => 0,
+        })
+        .sum()
+}
+
+/// Locks the folder of a group; nothing if its run is alive, or the group is gone.
+fn lock(path: &Path) -> Option<File> {
+    let folder = File::open(path).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    // Another run may have removed it before it was locked.
+    let is_there = fs::metadata(path).ok()?.ino() == folder.metadata().ok()?.ino();
+    is_there.then_some(folder)
+}
+
+/// Kills everything in a group and in the groups below it, and removes them. Returns how many
+/// processes it killed.
+fn kill_and_remove(group: &Path) -> usize {
+    let until = Instant::now() + KILL_WITHIN;
+    let mut killed = Vec::new();
+    loop {
+        remove(group);
+        if !group.exists() || Instant::now() > until {
+            return killed.len();
+        }
+        // Only version 2 has it.
+        let _ = fs::write(group.join("cgroup.kill"), "1");
+        for pid in members(group) {
+            if signals::send(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
+                killed.push(pid);
+            }
+        }
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Removes a group and the groups below it, as far as nothing lives in them.
+fn remove(group: &Path) {
+    for below in subgroups(group) {
+        remove(&below);
+    }
+    let _ = fs::remove_dir(group);
+}
+
+/// Returns the processes in a group and in the groups below it. One that has no number here is left out.
+fn members(group: &Path) -> Vec<i32> {
+    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let own = list.lines().filter_map(|pid| pid.parse().ok());
+    let own = own.filter(|pid| *pid > 0);
+    let below = subgroups(group);
+    own.chain(below.iter().flat_map(|below| members(below)))
+        .collect()
+}
+
+fn subgroups(group: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// The memory group that this process lives in.
 pub struct MemoryGroup {
     path: PathBuf,
     events: File,
 }
 
 impl MemoryGroup {
-    /// Makes a group of this name below the present one and moves this process into it.
-    pub fn enter(name: &str) -> Option<Self> {
-        let (parent, counter) = present()?;
-        let path = parent.join(name);
-        // One that a killed run left is empty; one that is in use stays.
-        let _ = fs::remove_dir(&path);
-        fs::create_dir(&path).ok()?;
-        let entered = File::open(path.join(counter)).ok().and_then(|events| {
-            move_self(&path).ok()?;
-            Some(Self {
-                path: path.clone(),
-                events,
-            })
-        });
-        if entered.is_none() {
-            let _ = fs::remove_dir(&path);
-        }
-        entered
-    }
-
-    /// Returns its folder.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Moves this process into a group that was made for it.
+    pub fn enter(path: &Path) -> Option<Self> {
+        let (_, counter) = present()?;
+        let events = File::open(path.join(counter)).ok()?;
+        move_self(path).ok()?;
+        Some(Self {
+            path: path.to_owned(),
+            events,
+        })
     }
 
     /// Returns how many processes of this group were killed for want of memory.
@@ -59,7 +173,7 @@ impl Drop for MemoryGroup {
         if let Some(parent) = self.path.parent() {
             let _ = move_self(parent);
         }
-        let _ = fs::remove_dir(&self.path);
+        remove(&self.path);
     }
 }
 

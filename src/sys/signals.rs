@@ -48,3 +48,26 @@ pub fn is_ignored(signal: i32) -> bool {
             && action.sa_sigaction == libc::SIG_IGN
     }
 }
+
+/// Restores the default action of the two signals that the C library keeps for itself (32 and 33).
+///
+/// It ignores them in a process that is started by `posix_spawn`, and the programs that such a
+/// process starts would inherit that. Only for a process with a single thread, as the library uses
+/// these signals between threads.
+pub fn restore_internal() {
+    // What the kernel takes for an action: handler, flags, restorer and mask, all zero here.
+    let default = [0_u64; 4];
+    for signal in [32, 33] {
+        // SAFETY: the kernel reads the action, which is ours and large enough, and the size of a mask.
+        // The wrapper of the C library refuses these signals.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                std::ptr::null_mut::<u64>(),
+                size_of::<u64>(),
+            );
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What a hang is called: each bug has a name of its own, and the same one in every trial.
 
 use super::evidence::compile;
-use super::support::{PROVOKE, Sandbox};
+use super::support::{PROVOKE, Sandbox, skipped};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -288,11 +288,6 @@ impl Drop for Quota {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
-}
-
-#[expect(clippy::print_stderr, reason = "who skips a test says so")]
-fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! After any end nothing is left behind.
 
 use super::support::{
-    PROVOKE, Running, Sandbox, assert_gone, processes_with, send, unique_linger, wait_until,
+    PROVOKE, Running, Said, Sandbox, assert_gone, processes_with, send, skipped, unique_linger,
+    wait_until,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -171,24 +172,95 @@ fn a_second_interrupt_kills() {
 fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
-    let child = start_endless(&sandbox, &linger, "1h");
-    // Slots that do not answer: whoever waited for them would wait for ever.
-    let slots = child.children();
-    assert_eq!(slots.len(), 4);
-    for pid in &slots {
-        send(*pid, Signal::STOP);
-    }
-    for words in ["once more to kill them", "once more to leave at once"] {
-        child.signal(Signal::INT);
-        child.wait_for(words);
-    }
+    // It ignores the polite signal, and the grace is longer than anybody waits.
+    let cleanup = format!(
+        "trap '' TERM; touch cleaning; while :; do {PROVOKE} victim leftover --linger {linger}; done"
+    );
+    let child = sandbox.start(&[
+        "run",
+        "-n",
+        "1",
+        "--grace",
+        "1h",
+        "--cleanup",
+        &cleanup,
+        "--",
+        "sleep",
+        "600",
+    ]);
+    wait_until("the trial runs", || !child.children().is_empty());
+    child.signal(Signal::INT);
+    wait_until("it cleans up", || sandbox.path("cleaning").exists());
+    child.signal(Signal::INT);
+    child.wait_for("once more to leave at once");
+    assert!(!processes_with(&linger).is_empty());
     child.signal(Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(130), "{said}");
-    for pid in &slots {
-        send(*pid, Signal::CONT);
-    }
     wait_until("nothing is left", || processes_with(&linger).is_empty());
+}
+
+#[test]
+fn a_stopped_slot_is_continued_and_its_trial_retried() {
+    let sandbox = Sandbox::new();
+    let line = "mkdir first 2>/dev/null && kill -STOP $PPID; sleep 0.5";
+    let (report, said) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 2}),
+        "{said}"
+    );
+    assert_eq!(report["repeated_attempts"], 1);
+}
+
+#[test]
+fn a_run_whose_trials_stop_their_slots_ends_and_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let line = format!("kill -STOP $PPID; exec {PROVOKE} victim leftover --linger {linger}");
+    let args = [
+        "-n", "1", "-t", "300ms", "--grace", "100ms", "--", "sh", "-c", &line,
+    ];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["trials"], 0, "{said}");
+    let why = "3 trials in a row could not be run: lost: its slot was stopped";
+    assert!(said.stdout.contains(why), "{said}");
+    assert_eq!(said.code, Some(125), "{said}");
+    assert_gone(&linger);
+}
+
+#[test]
+fn nothing_survives_the_kill_of_provoke_whose_slots_are_stopped() {
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let child = start_endless(&sandbox, &linger, "5s");
+    // It must not continue them itself.
+    child.signal(Signal::STOP);
+    for slot in child.children() {
+        send(slot, Signal::STOP);
+    }
+    child.signal(Signal::KILL);
+    child.end();
+    wait_until("nothing is left", || processes_with(&linger).is_empty());
+}
+
+#[test]
+fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
+    if provoke::sys::cgroup::SlotGroup::create().is_none() {
+        skipped("no memory group can be made here");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let linger = unique_linger();
+    let child = start_endless(&sandbox, &linger, "5s");
+    child.die_with_slots();
+    // The main processes die with their slots; what they left does not.
+    wait_until("four are left", || processes_with(&linger).len() == 4);
+    let said = sandbox.provoke(&["run", "-q", "-n", "1", "--", "true"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let note = "processes that earlier runs left behind";
+    assert!(said.stderr.contains(note), "{said}");
+    assert_gone(&linger);
 }
 
 #[test]
@@ -271,4 +343,57 @@ fn what_was_ignored_when_it_started_stays_ignored() {
     send(child.id().cast_signed(), Signal::HUP);
     sandbox.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_early_interrupt_is_heard() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.start(&["run", "-n", "1", "--", "sleep", "600"]);
+    // The order to stop may come to the slot together with the order to run.
+    wait_until("a slot is started", || !child.children().is_empty());
+    child.signal(Signal::INT);
+    assert_eq!(child.end().code, Some(130));
+}
+
+#[test]
+fn no_signal_is_ignored_in_a_trial() {
+    let sandbox = Sandbox::new();
+    let line = "grep -q '^SigIgn:[[:blank:]]*0*$' /proc/self/status";
+    let command = [
+        "--default-signal",
+        PROVOKE,
+        "run",
+        "-q",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        line,
+    ];
+    let said: Said = sandbox.any("env", &command).output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{said}");
+}
+
+#[test]
+fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
+    let sandbox = Sandbox::new();
+    let run = format!("{PROVOKE} run -q -n 3 -o r -- /bin/true");
+    // Without its own /dev, only the journal's folder is needed.
+    let line = format!("mount -t tmpfs none /dev && {run}");
+    let said: Said = sandbox
+        .any("unshare", &["-m", "sh", "-c", &line])
+        .output()
+        .unwrap()
+        .into();
+    if said.stderr.contains("unshare failed") || said.stderr.contains("permission denied") {
+        skipped("a file system cannot be mounted here");
+        return;
+    }
+    let why =
+        "3 trials in a row could not be run: lost: its slot was lost: cannot open `/dev/null`";
+    assert!(said.stdout.contains(why), "{said}");
+    assert_eq!(said.code, Some(125), "{said}");
+    let started = sandbox.read("r/events.jsonl");
+    assert_eq!(started.matches("trial_started").count(), 6, "{said}");
 }

@@ -42,15 +42,12 @@ impl Running {
 
     /// Kills it together with its slots, so that nobody is left to clean up.
     pub(super) fn die_with_slots(self) {
-        let slots = self.children();
-        // What is stopped does not hear that provoke is gone.
-        for slot in &slots {
-            send(*slot, Signal::STOP);
-        }
-        self.signal(Signal::KILL);
-        for slot in slots {
+        // It starts no other slot meanwhile.
+        self.signal(Signal::STOP);
+        for slot in self.children() {
             send(slot, Signal::KILL);
         }
+        self.signal(Signal::KILL);
     }
 
     /// Waits until it has said this on standard error.
@@ -262,6 +259,12 @@ pub(super) fn example(name: &str) -> String {
         path.display()
     );
     path.display().to_string()
+}
+
+/// Says that a test is skipped, and why.
+#[expect(clippy::print_stderr, reason = "who skips a test says so")]
+pub(super) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
 }
 
 /// Waits until something is so.

@@ -4,12 +4,12 @@ use provoke::model::{
     ActorPlan, Cores, Lane, Leaks, Observation, Role, Text, Trial, TrialId, VariantId, VariantPlan,
 };
 use provoke::slot::wire::{Order, Recipe, Reply};
+use provoke::sys::cgroup::SlotGroup;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
@@ -20,6 +20,7 @@ pub(super) const LONG: Duration = Duration::from_secs(100);
 /// A slot, and a folder for what it writes. Dropping it ends both.
 pub(super) struct Bench {
     slot: Child,
+    _group: Option<SlotGroup>,
     orders: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
     folder: tempfile::TempDir,
@@ -57,11 +58,10 @@ impl Bench {
     }
 
     fn start(mut command: Command, folder: tempfile::TempDir) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test-slot-{}-{next}", std::process::id());
+        let group = SlotGroup::create();
         let mut slot = command
-            .args(["slot", &name])
+            .arg("slot")
+            .args(group.as_ref().map(SlotGroup::path))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -69,6 +69,7 @@ impl Bench {
         let (orders, replies) = (slot.stdin.take(), slot.stdout.take().unwrap());
         let mut bench = Self {
             slot,
+            _group: group,
             orders,
             replies: BufReader::new(replies),
             folder,
@@ -78,7 +79,7 @@ impl Bench {
             trace: false,
             complaints: Vec::new(),
         };
-        assert!(matches!(bench.hear(), Reply::Ready { .. }));
+        assert!(matches!(bench.hear(), Reply::Ready));
         bench
     }
 
