@@ -1,5 +1,6 @@
 //! The output of a process: all of it read, its beginning and its end kept.
 
+use crate::tells;
 use regex::bytes::RegexSet;
 use std::io::{self, Write};
 
@@ -75,14 +76,22 @@ impl Capture {
         out.write_all(newer)
     }
 
-    /// Returns the last line that is not blank, cut to a length that can be shown.
+    /// Returns the last line that is neither blank nor printed after every failure, cut to a length that can be shown.
     pub(super) fn last_line(&self) -> Option<String> {
         let [head, older, newer] = self.parts();
         let near = |part: &[u8]| part[part.len().saturating_sub(4 * SHOWN)..].to_vec();
         let end = near(&[near(head), near(older), near(newer)].concat());
         let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
-        let line = line.rev().find(|line| !line.trim_ascii().is_empty())?;
-        Some(shown(line))
+        let mut written = line.filter(|line| !line.trim_ascii().is_empty()).rev();
+        let last = written.next()?;
+        let telling = |line: &&[u8]| !tells::is_trailer(&String::from_utf8_lossy(line));
+        Some(shown(
+            [last]
+                .into_iter()
+                .chain(written)
+                .find(telling)
+                .unwrap_or(last),
+        ))
     }
 
     /// Returns the end of the stream as text.

@@ -1,7 +1,7 @@
 //! The line that tells most.
 
-use super::forms::JAVA_CRASH;
-use super::{Tell, read, table};
+use super::forms::{DATA_RACE, JAVA_CRASH};
+use super::{Tell, javascript, read, table, tests_that_failed};
 
 /// How much of the end of an output is looked at.
 const TAIL: usize = 64 * 1024;
@@ -38,7 +38,12 @@ pub fn find(tail: &[u8]) -> Option<String> {
 /// True for what causes others of its kind: the first panic makes those panic that wait for the
 /// thread, and the first error that a sanitizer found is the cause of the next ones.
 fn first_counts(tell: &Tell) -> bool {
-    [table::RUST_PANIC.kind, table::SANITIZER.kind].contains(&tell.kind)
+    [
+        table::RUST_PANIC.kind,
+        table::SANITIZER.kind,
+        table::GO_RACE.kind,
+    ]
+    .contains(&tell.kind)
 }
 
 fn shortened(line: &str) -> &str {
@@ -49,6 +54,11 @@ fn shortened(line: &str) -> &str {
 
 /// Returns the line with what belongs to it, and what it tells.
 fn told(lines: &[&str], at: usize) -> Option<(String, Tell)> {
+    let whole = tests_that_failed::find(lines, at).or_else(|| javascript::find(&lines[at..]));
+    if let Some(line) = whole {
+        let tell = read(&line)?;
+        return Some((line, tell));
+    }
     if lines[at].starts_with("Traceback (most recent call last)") {
         return traceback(&lines[at + 1..]);
     }
@@ -81,6 +91,9 @@ fn joined(line: &str, next: &[&str]) -> String {
             line.to_owned()
         };
     }
+    if line == DATA_RACE {
+        return data_race(next);
+    }
     if line.contains("ERROR: ") || line.contains("WARNING: ") {
         let short = line.split(" at pc ").next().unwrap_or(line);
         return match blamed(next) {
@@ -104,6 +117,28 @@ fn joined(line: &str, next: &[&str]) -> String {
         return format!("{JAVA_CRASH} Environment: {frame}");
     }
     line.to_owned()
+}
+
+/// Joins the functions that a report of Go's race detector names: below each line that ends with a
+/// goroutine stands the innermost call.
+fn data_race(lines: &[&str]) -> String {
+    let report = lines.iter().take_while(|line| !line.starts_with("====="));
+    let report: Vec<&str> = report.map(|line| line.trim()).collect();
+    let accesses = report.windows(2).filter(|pair| {
+        let line = pair[0].to_lowercase();
+        ["read at ", "write at "]
+            .iter()
+            .any(|access| line.contains(access))
+    });
+    let mut functions: Vec<&str> = accesses
+        .map(|pair| pair[1].trim_end_matches("()"))
+        .collect();
+    // Which of the two came first is chance.
+    functions.sort_unstable();
+    match functions.as_slice() {
+        [] => DATA_RACE.to_owned(),
+        functions => format!("{DATA_RACE} in {}", functions.join(" and ")),
+    }
 }
 
 /// Returns the function that a sanitizer blames: of the first stack the innermost call that is

@@ -1,10 +1,10 @@
 //! Lines that hold more than fixed words: what they name is taken out of them.
 
 use super::table::{
-    ASSERT, CXX_EXCEPTION, GO, JAVA_EXCEPTION, JVM, PYTHON_EXCEPTION, PYTHON_FATAL, RUST_PANIC,
-    SANITIZER,
+    ASSERT, CXX_EXCEPTION, GO, GO_RACE, JAVA_EXCEPTION, JVM, PYTHON_EXCEPTION, PYTHON_FATAL,
+    RUST_PANIC, SANITIZER,
 };
-use super::{Tell, bare_name, normalise};
+use super::{Tell, bare_name, javascript, normalise, tests_that_failed};
 
 /// What `faulthandler` calls the signals that it handles.
 pub(super) const PYTHON_SIGNALS: [&str; 5] = [
@@ -18,8 +18,14 @@ pub(super) const PYTHON_SIGNALS: [&str; 5] = [
 /// What the Java virtual machine begins its last words with.
 pub(super) const JAVA_CRASH: &str = "A fatal error has been detected by the Java Runtime";
 
+/// What a report of Go's race detector begins with.
+pub(super) const DATA_RACE: &str = "WARNING: DATA RACE";
+
 /// Every form, the surer ones first.
-const FORMS: [fn(&str) -> Option<Tell>; 10] = [
+const FORMS: [fn(&str) -> Option<Tell>; 13] = [
+    tests_that_failed::read,
+    javascript::read,
+    race,
     sanitizer,
     undefined,
     jvm,
@@ -148,6 +154,12 @@ fn rust(line: &str) -> Option<Tell> {
     }
     let message = rest.split_once(": ").map_or("", |(_, message)| message);
     Some(RUST_PANIC.tell(normalise(message)))
+}
+
+/// `WARNING: DATA RACE in main.load and main.store`.
+fn race(line: &str) -> Option<Tell> {
+    let functions = line.strip_prefix(DATA_RACE)?;
+    Some(GO_RACE.tell(normalise(functions.trim_start_matches(" in "))))
 }
 
 /// `panic: runtime error: …`, `fatal error: all goroutines are asleep - deadlock!`.

@@ -5,13 +5,17 @@
 
 mod find;
 mod forms;
+mod javascript;
 mod name;
 mod normal;
 mod table;
+mod tests_that_failed;
+mod trailer;
 
 pub use find::find;
 pub use name::bare_name;
 pub use normal::normalise;
+pub use trailer::is_trailer;
 
 /// What a line tells of why a program gave up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct Tell {
     /// trial: the type of an exception, the name a sanitizer has for an error, the
     /// expression of an assertion and its function. Empty where the kind says all.
     pub detail: String,
+    /// Details of which each alone identifies the failure, too: of several tests that failed, each.
+    pub parts: Vec<String>,
     /// Which of several lines tells most: the lower, the more.
     rank: u8,
 }
@@ -49,6 +55,7 @@ impl Tell {
             table::JAVA_EXCEPTION.kind,
             table::GO.kind,
             table::JVM.kind,
+            table::JAVASCRIPT.kind,
         ]
         .contains(&self.kind)
     }

@@ -36,12 +36,19 @@ impl Sort {
             words: self.words,
             family: self.family,
             detail: detail.into(),
+            parts: Vec::new(),
             rank: self.rank,
         }
     }
 }
 
 pub(super) const SANITIZER: Sort = Sort::new(0, "sanitizer", "a sanitizer found an error");
+pub(super) const FAILED_TEST: Sort = Sort::new(0, "test", "a test failed");
+pub(super) const GO_RACE: Sort = Sort::new(
+    0,
+    "go race",
+    "two goroutines used the same memory without synchronization",
+);
 pub(super) const DOUBLE_FREE: Sort = Sort::of_heap("double free", "memory was freed twice");
 pub(super) const BAD_FREE: Sort =
     Sort::of_heap("bad free", "something was freed that was not allocated");
@@ -76,6 +83,11 @@ pub(super) const CXX_TERMINATE: Sort = Sort::new(
 );
 pub(super) const JAVA_EXCEPTION: Sort =
     Sort::new(5, "java exception", "a Java exception was not caught");
+pub(super) const JAVASCRIPT: Sort = Sort::new(
+    5,
+    "javascript exception",
+    "a JavaScript exception was not caught",
+);
 pub(super) const PYTHON_FATAL: Sort =
     Sort::new(5, "python fatal", "the Python interpreter gave up");
 pub(super) const PYTHON_EXCEPTION: Sort =

@@ -497,3 +497,101 @@ fn a_line_without_end_is_cut_between_characters() {
     let output = format!("free(): invalid pointer {}", "\u{fc}".repeat(1000));
     assert!(find(output.as_bytes()).unwrap().len() <= 400);
 }
+
+/// Returns what is found in an output, and the detail that it is named by.
+fn named_in(output: &str) -> (String, String) {
+    let line = find(output.as_bytes()).unwrap_or_default();
+    let tell = read(&line).unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(read(&line).map(|tell| tell.kind), Some(tell.kind));
+    (tell.kind.to_owned(), tell.detail)
+}
+
+#[test]
+fn the_tests_that_failed_are_named() {
+    let pytest = |lines: &str| {
+        format!(
+            "F.F\n____ test_b ____\nTraceback (most recent call last):\nKeyError: 'x'\ndouble free or corruption\n\
+             =========================== short test summary info ============================\n{lines}\
+             2 failed, 1 passed in 0.02s\n"
+        )
+    };
+    let name = |text: &str| ("test".to_owned(), text.to_owned());
+    let one = pytest("FAILED t/test_a.py::test_b[1-x] - KeyError: 'database is go...\n");
+    assert_eq!(named_in(&one), name("t/test_a.py::test_b[1-x]"));
+    let two = pytest("FAILED test_a.py::test_c\nERROR test_a.py::test_b - fixture 'x' not found\n");
+    assert_eq!(named_in(&two), name("test_a.py::test_b, test_a.py::test_c"));
+    let parts = read(&find(two.as_bytes()).unwrap()).unwrap().parts;
+    assert_eq!(parts, ["test_a.py::test_b", "test_a.py::test_c"]);
+
+    let rule = "=".repeat(70);
+    let unittest = format!(
+        "FE\n{rule}\nERROR: test_b (__main__.T.test_b)\n----\nTraceback (most recent call last):\nKeyError: 'x'\n\n\
+         {rule}\nFAIL: test_a (__main__.T.test_a)\n----\nAssertionError: 1 != 2\n\nRan 2 tests in 0.001s\n\n\
+         FAILED (failures=1, errors=1)\n"
+    );
+    assert_eq!(
+        named_in(&unittest),
+        name("test_a (__main__.T.test_a), test_b (__main__.T.test_b)")
+    );
+
+    let go = "=== RUN   TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:3: no\nFAIL\nFAIL\tx/a\t0.003s\nFAIL\n";
+    assert_eq!(named_in(go), name("TestA"));
+}
+
+#[test]
+fn many_tests_that_failed_fit_into_a_line() {
+    let lines: Vec<String> = (0..100)
+        .map(|n| format!("FAILED test_a.py::test_{n:03}"))
+        .collect();
+    let lines = lines.join(
+        "
+",
+    );
+    let output = format!("== short test summary info ==\n{lines}");
+    let line = find(output.as_bytes()).unwrap();
+    assert!(
+        line.len() < 400 && line.contains(", and ") && line.ends_with(" more"),
+        "{line}"
+    );
+    let tell = read(&line).unwrap();
+    assert_eq!(tell.parts[0], "test_a.py::test_000");
+    assert!(
+        tell.parts
+            .iter()
+            .all(|part| part.starts_with("test_a.py::test_"))
+    );
+}
+
+#[test]
+fn an_uncaught_exception_of_node_is_named() {
+    let output = |error: &str, call: &str| {
+        format!(
+            "/x/e.js:1\nsource\n  ^\n\n{error}\n    at {call}\n    at node:internal/main:28:49\n\nNode.js v20.20.2\n"
+        )
+    };
+    let name = |text: &str| ("javascript exception".to_owned(), text.to_owned());
+    let type_error = output("TypeError: first bug", "a (/x/e.js:1:21)");
+    assert_eq!(named_in(&type_error), name("TypeError: first bug, in a"));
+    let range_error = output(
+        "RangeError: 7 is too much",
+        "Object.<anonymous> (/x/e.js:1:21)",
+    );
+    assert_eq!(named_in(&range_error), name("RangeError: N is too much"));
+    // One that was only logged is not why it ended.
+    let logged = "TypeError: x\n    at a (/x/e.js:1:1)\ndone\n";
+    assert_eq!(find(logged.as_bytes()), None);
+}
+
+#[test]
+fn a_data_race_of_go_is_named_by_both_sides() {
+    let report = |first: &str, second: &str| {
+        format!(
+            "==================\nWARNING: DATA RACE\nWrite at 0x00c0000b4010 by goroutine 7:\n  {first}()\n      /x/m.go:8 +0x44\n\n\
+             Previous read at 0x00c0000b4010 by goroutine 6:\n  {second}()\n      /x/m.go:9 +0x3e\n\n\
+             Goroutine 7 (running) created at:\n  main.main()\n==================\nFound 1 data race(s)\nexit status 66\n"
+        )
+    };
+    let name = ("go race".to_owned(), "main.load and main.store".to_owned());
+    assert_eq!(named_in(&report("main.load", "main.store")), name);
+    assert_eq!(named_in(&report("main.store", "main.load")), name);
+}

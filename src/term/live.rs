@@ -143,7 +143,7 @@ impl Live {
         let words = seen
             .actors
             .iter()
-            .map(|actor| actor.last_words.as_str())
+            .map(|actor| actor.telling.as_deref().unwrap_or(&actor.last_words))
             .find(|w| !w.is_empty());
         let words = words.map_or(String::new(), |words| {
             style(format!("  {}", words::sanitize(words)))

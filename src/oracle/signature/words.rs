@@ -41,13 +41,13 @@ pub(super) fn of_words(
     if tell.is_echo() && !tell.detail.contains(", in ") {
         return None;
     }
+    // Each of several tests that failed is a name of the failure as well.
+    let named = |detail: &str| format!("{name} | {} | {detail}", tell.kind);
+    let parts = tell.parts.iter().map(|part| named(part));
     Some(Level {
         family: tell.family,
-        ..Level::new(
-            Depth::Output,
-            format!("{name} | {} | {}", tell.kind, tell.detail),
-            format!("{name}: {}", said(&tell)),
-        )
+        texts: [named(&tell.detail)].into_iter().chain(parts).collect(),
+        ..Level::new(Depth::Output, "", format!("{name}: {}", said(&tell)))
     })
 }
 
@@ -85,9 +85,16 @@ pub(super) fn said(tell: &Tell) -> String {
         (kind, "") => kind.to_owned(),
         ("assert", expression) => format!("assertion {expression}"),
         ("c++ exception", exception) => format!("uncaught {exception}"),
-        ("sanitizer" | "python exception" | "java exception" | "python fatal", detail) => {
-            detail.to_owned()
-        }
+        ("go race", functions) => format!("data race in {functions}"),
+        (
+            "sanitizer"
+            | "python exception"
+            | "java exception"
+            | "javascript exception"
+            | "python fatal"
+            | "test",
+            detail,
+        ) => detail.to_owned(),
         (kind, detail) => format!("{kind}: {detail}"),
     }
 }

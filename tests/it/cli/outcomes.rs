@@ -338,3 +338,33 @@ fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
         assert!(title.contains("in fall < main"), "{title}");
     }
 }
+
+/// Returns the titles of the failures of one trial each.
+fn titles(sandbox: &Sandbox, commands: &[&[&str]]) -> Vec<String> {
+    let title = |command: &&[&str]| {
+        let (report, said) = sandbox.report(&[&["-n", "1", "--"], *command].concat());
+        let signatures = &report["variants"][0]["signatures"];
+        signatures[0]["title"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{said}"))
+            .to_owned()
+    };
+    commands.iter().map(title).collect()
+}
+
+#[test]
+fn a_failure_of_a_test_suite_is_named_by_the_tests_that_failed() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "suite.py",
+        "import unittest, sys\nclass T(unittest.TestCase):\n  def test_a(self): self.assertNotEqual(sys.argv[-1], 'a')\n  \
+         def test_b(self): self.assertNotIn(sys.argv[-1], 'b')\nunittest.main(argv=['x'])\n",
+    );
+    let titles = titles(
+        &sandbox,
+        &[&["python3", "suite.py", "a"], &["python3", "suite.py", "b"]],
+    );
+    assert_eq!(titles.len(), 2);
+    assert!(titles[0].starts_with("exit 1: test_a ("), "{titles:?}");
+    assert!(titles[1].starts_with("exit 1: test_b ("), "{titles:?}");
+}

@@ -1,0 +1,34 @@
+//! Uncaught exceptions of Node.js.
+
+use super::table::JAVASCRIPT;
+use super::{Tell, normalise};
+
+/// What [`find`] puts before an exception, as browsers do; Node.js itself prints nothing there.
+const UNCAUGHT: &str = "Uncaught ";
+
+/// Returns the exception that these lines begin with, if Node.js ended because of it: a stack
+/// follows, and the version of Node.js is the last word.
+pub(super) fn find(lines: &[&str]) -> Option<String> {
+    let (exception, rest) = lines.split_first()?;
+    let is_call = |line: &&&str| line.starts_with("    at ");
+    let first = rest.first().filter(is_call)?;
+    if exception.starts_with(' ') || !rest.iter().any(|line| line.starts_with("Node.js v")) {
+        return None;
+    }
+    Some(match function(first) {
+        Some(function) => format!("{UNCAUGHT}{exception}, in {function}"),
+        None => format!("{UNCAUGHT}{exception}"),
+    })
+}
+
+/// `    at load (/srv/app.js:3:7)`; code outside of any function has no name.
+fn function(call: &str) -> Option<&str> {
+    let (name, _) = call.trim().strip_prefix("at ")?.split_once(" (")?;
+    (!name.contains('<')).then_some(name)
+}
+
+/// `Uncaught TypeError: x is not a function, in load`.
+pub(super) fn read(line: &str) -> Option<Tell> {
+    let exception = line.strip_prefix(UNCAUGHT)?;
+    Some(JAVASCRIPT.tell(normalise(exception)))
+}

@@ -1,0 +1,81 @@
+//! The tests that failed, by what test runners print at their end.
+
+use super::Tell;
+use super::table::FAILED_TEST;
+use std::fmt::Write as _;
+
+/// What [`find`] puts before the names.
+const FAILED: &str = "failed tests: ";
+/// What stands between them.
+const BETWEEN: &str = ", ";
+/// So many bytes of names are kept, so that the line is never cut within one.
+const ROOM: usize = 360;
+
+/// Returns the tests that failed, if this line is where a test runner begins or ends to list them.
+pub(super) fn find(lines: &[&str], at: usize) -> Option<String> {
+    let line = lines[at];
+    let mut names: Vec<&str> = if line.contains(" short test summary info ") {
+        let listed = lines[at + 1..].iter();
+        listed.filter_map(|line| of_pytest(line)).collect()
+    } else if line.starts_with("FAILED (") {
+        let titles = lines[..at].windows(2);
+        titles.filter_map(|pair| of_unittest(pair)).collect()
+    } else if line == "FAIL" || line.starts_with("FAIL\t") {
+        let listed = lines[..at].iter();
+        listed.filter_map(|line| of_go(line)).collect()
+    } else {
+        return None;
+    };
+    names.sort_unstable();
+    names.dedup();
+    let mut list = String::new();
+    for (name, after) in names.iter().zip((0..names.len()).rev()) {
+        if list.len() + name.len() > ROOM {
+            let _ = write!(list, "{BETWEEN}and {} more", after + 1);
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(BETWEEN);
+        }
+        list.push_str(name);
+    }
+    (!list.is_empty()).then(|| format!("{FAILED}{list}"))
+}
+
+/// `FAILED test_a.py::test_b[1] - KeyError: 'x'`; the message is cut to the width of a terminal.
+fn of_pytest(line: &str) -> Option<&str> {
+    let name = line
+        .strip_prefix("FAILED ")
+        .or(line.strip_prefix("ERROR "))?;
+    let name = name.split(" - ").next()?.trim();
+    name.contains(".py").then_some(name)
+}
+
+/// `FAIL: test_b (test_a.T.test_b)` below a line of equals signs.
+fn of_unittest<'a>(pair: &[&'a str]) -> Option<&'a str> {
+    let [rule, title] = pair else { return None };
+    let title = title
+        .strip_prefix("FAIL: ")
+        .or(title.strip_prefix("ERROR: "))?;
+    (rule.starts_with("=====")).then_some(title)
+}
+
+/// `--- FAIL: TestB (0.00s)`; those within another are indented.
+fn of_go(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("--- FAIL: ")?;
+    name.split(" (").next()
+}
+
+/// `failed tests: test_a.py::test_b, test_a.py::test_c`.
+pub(super) fn read(line: &str) -> Option<Tell> {
+    let names = line.strip_prefix(FAILED)?;
+    let mut parts: Vec<String> = names.split(BETWEEN).map(str::to_owned).collect();
+    parts.retain(|name| !name.starts_with("and "));
+    if parts.len() == 1 {
+        parts.clear();
+    }
+    Some(Tell {
+        parts,
+        ..FAILED_TEST.tell(names)
+    })
+}
