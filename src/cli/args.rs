@@ -136,6 +136,10 @@ pub(super) struct Flags {
     /// Put this before the command: 'rr record -o {dir}/trace'
     #[arg(long, value_name = "PREFIX", help_heading = TRIAL)]
     wrap: Option<String>,
+    /// Limit the memory that the processes of a trial use together: 500M, 2G; beyond it, the kernel
+    /// kills one of them (outcome `oom`)
+    #[arg(long, value_name = "SIZE", help_heading = TRIAL)]
+    memory: Option<Amount>,
     /// Limit a resource of every process: as=4G, nofile=64; core=4G also turns capturing on
     #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL)]
     rlimit: Vec<(ResourceName, Amount)>,
@@ -335,6 +339,7 @@ impl Flags {
         set(&mut scenario.user, self.user);
         set(&mut scenario.wrap, self.wrap);
         scenario.trust |= self.trust;
+        set(&mut scenario.memory, self.memory);
         scenario.rlimit.extend(self.rlimit);
         set(&mut scenario.setup, self.setup);
         set(&mut scenario.prepare, self.prepare);

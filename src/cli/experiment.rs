@@ -23,7 +23,7 @@ use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
-use crate::sys::{cgroup, core_pattern, host};
+use crate::sys::{cgroup, core_pattern, host, signals};
 use crate::term::{self, Live, Ticks};
 use crate::untrusted::Untrusted as _;
 use std::fs::File;
@@ -73,6 +73,7 @@ impl<'a> Experiment<'a> {
 
     /// The same in this folder, or a new one.
     fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
+        signals::survive_file_size_limit();
         check(&plan)?;
         engine::choose(&mut plan)?;
         find_ourselves(&mut plan);

@@ -4,7 +4,8 @@
 use super::engine;
 use super::error::CliError;
 use crate::load;
-use crate::model::{ActorPlan, Owner, Plan, Text, VariantId};
+use crate::model::{ActorPlan, Owner, Plan, Text, VariantId, VariantPlan};
+use crate::sys::cgroup::{self, SlotGroup, Version};
 use crate::sys::{limits, spawn};
 use std::path::Path;
 
@@ -14,6 +15,7 @@ const DESCRIPTORS: u64 = 32;
 /// Says before the start which limit would bind, and what no life of a service could do.
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     loadable(plan)?;
+    limitable(plan)?;
     engine::watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let most: u64 = plan
@@ -42,6 +44,35 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// Checks that the memory of trials can be limited, where that is wanted.
+fn limitable(plan: &Plan) -> Result<(), CliError> {
+    let Some(bytes) = plan.memory else {
+        return Ok(());
+    };
+    let here = |variant: &VariantPlan| variant.actors.iter().all(|one| one.container.is_none());
+    let load = plan.load.as_ref();
+    if load.is_some_and(|load| load.owner != Owner::Provoke) {
+        let error =
+            anyhow::anyhow!("cannot limit the memory of a service that provoke does not start");
+        return Err(CliError::usage(error).hinted("leave out --memory"));
+    }
+    if !plan.variants.iter().any(here) || SlotGroup::can_limit_memory(bytes) {
+        return Ok(());
+    }
+    let error =
+        anyhow::anyhow!("cannot limit the memory of a trial: no memory group can be made here");
+    let way_out = match cgroup::version() {
+        Some(Version::Two) => {
+            "run provoke in a group of its own: systemd-run --user --scope -p Delegate=yes provoke ..."
+        }
+        Some(Version::One) => "run provoke as root",
+        None => "mount a control group file system with the memory controller",
+    };
+    Err(CliError::could_not(error).hinted(format!(
+        "{way_out}; or limit the address space of each process: --rlimit as=SIZE"
+    )))
 }
 
 /// Checks that what is put under load is the user's own, and that what is sent can be made.

@@ -187,7 +187,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let scratch = plan.scratch.then(|| Path::new("/tmp"));
     let (numbers, actor) = main_actor(plan, trial, scratch);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
-    let contained = words_by_hand(actor, &numbers, &plan.limits);
+    let contained = words_by_hand(actor, &numbers, &plan.limits, plan.memory);
     let quoted = |word: &OsStr| {
         let word = word.to_string_lossy();
         shlex::try_quote(&word).map_or_else(|_| word.to_string(), Into::into)

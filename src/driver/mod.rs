@@ -4,7 +4,7 @@
 //! [`State`], then to each [`Sink`]. There is no second path by which a number
 //! could reach the screen.
 
-use crate::exec::{Executor, Halt, Made, STORY};
+use crate::exec::{Executor, Halt, KeptCores, Made, STORY, remove_cores};
 use crate::model::{
     Ending, Event, Lane, Level, Observation, Outcome, Plan, Question, Signal, StopCause, Timeout,
     Trial, TrialId, VariantId, Void, trial_seed,
@@ -80,6 +80,9 @@ struct Run<'a, 'b> {
     wave: u32,
     /// What was wrong last with trials that said nothing, in words.
     last_void: BTreeMap<VariantId, String>,
+    kept_cores: KeptCores,
+    /// It has been said that cores are removed.
+    told_of_cores: bool,
 }
 
 /// What a task came to.
@@ -113,6 +116,8 @@ pub async fn drive(driver: &mut Driver<'_>) {
         cannot_make: false,
         wave: 0,
         last_void: BTreeMap::new(),
+        kept_cores: KeptCores::of(&driver.evidence),
+        told_of_cores: false,
         driver,
     };
     run.run().await;
@@ -398,6 +403,7 @@ impl Run<'_, '_> {
         }
         let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &outcome) {
+            self.limit_cores(&outcome, &mut seen);
             self.driver.executor.keep(trial.lane, folder).await;
         } else {
             drop_evidence(&folder, &mut seen);
@@ -417,6 +423,20 @@ impl Run<'_, '_> {
             seen: Box::new(seen),
             outcome,
         });
+    }
+
+    /// Removes the cores of a failure if the run keeps enough of them.
+    fn limit_cores(&mut self, outcome: &Outcome, seen: &mut Observation) {
+        let signature = outcome.failure().map(|failure| failure.signature.id);
+        let Some(why) = signature.and_then(|id| self.kept_cores.add(id, seen)) else {
+            return;
+        };
+        remove_cores(seen);
+        if !std::mem::replace(&mut self.told_of_cores, true) {
+            self.warn(format!(
+                "further cores are removed when they have been read: {why}"
+            ));
+        }
     }
 
     /// Says that a variant cannot be tried, unless that is known.
@@ -576,17 +596,7 @@ fn why(void: Void, seen: &Observation) -> String {
 
 /// Removes the evidence of a trial that is not kept; what it said is known.
 fn drop_evidence(folder: &Path, seen: &mut Observation) {
-    let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
-    let left = seen.residue.leaked.iter_mut();
-    let left = left.flat_map(|process| &mut process.core);
-    let mut any = false;
-    // What is not there need not be removed, and for the rest there is nobody to tell.
-    for core in seen.cores.iter_mut().chain(hung).chain(left) {
-        let file = std::mem::take(&mut core.file);
-        let _ = fs::remove_file(file.as_os_str());
-        any = true;
-    }
-    if any {
+    if remove_cores(seen) {
         let _ = fs::remove_file(folder.join(STORY));
         let _ = fs::remove_dir(folder);
     }

@@ -13,7 +13,7 @@ use crate::sys::emulator::Emulator;
 use crate::sys::{host, tool};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
@@ -26,6 +26,9 @@ const LOST: &str = "a core was dumped, and was not found: the program had change
 const OF_ANOTHER: &str = "it belongs to another user: the one that the program ran as";
 /// Said of a core that is another process's by now.
 const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
+/// Said of a core whose beginning is all there is.
+const CUT_SHORT: &str =
+    "it was cut short: the program's own limit for files (RLIMIT_FSIZE), or a full disk";
 /// Others wait while a tool reads a core.
 const TOOLS_WITHIN: Duration = Duration::from_secs(3);
 /// Cores that are taken of one trial.
@@ -126,19 +129,16 @@ impl Collector {
             all.into_iter().find(|path| is_of_another(path))
         };
         let of_another = of_another();
+        if let Some(template) = destination.template() {
+            let all = candidates(template, variant, &folder.join("dir"), began, seen);
+            take_cut_short(all, &folder, seen);
+        }
         Self::miss(seen, of_another.as_deref());
     }
 
     /// Says of which processes the kernel dumped a core that was not found, or may not be read.
     fn miss(seen: &mut Observation, of_another: Option<&Path>) {
-        let actors = seen.actors.iter();
-        let dumped = actors
-            .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
-        let had = |pid: i32| seen.cores.iter().any(|core| core.pid == pid);
-        let missed: Vec<i32> = dumped
-            .map(|actor| actor.pid)
-            .filter(|pid| !had(*pid))
-            .collect();
+        let missed = missing(seen);
         seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
             pid,
             file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
@@ -285,6 +285,59 @@ fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
         .chain(others)
         .filter(|(pid, _)| !known(*pid))
         .collect()
+}
+
+/// Returns the actors of which the kernel dumped a core that is not known.
+fn missing(seen: &Observation) -> Vec<i32> {
+    let actors = seen.actors.iter();
+    let dumped = actors
+        .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
+    let had = |pid: i32| seen.cores.iter().any(|core| core.pid == pid);
+    dumped
+        .map(|actor| actor.pid)
+        .filter(|pid| !had(*pid))
+        .collect()
+}
+
+/// Takes the core of an actor that is too short to say whose it is. The kernel dumped one, and no other
+/// new file of that name begins as a core does: if it stayed, it would block all later ones.
+fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observation) {
+    let missing = missing(seen);
+    let [pid] = missing.as_slice() else {
+        return;
+    };
+    let mut cut = candidates
+        .into_iter()
+        .filter(|path| autopsy::owner(path).is_err() && begins_as_core(path));
+    let (Some(path), None) = (cut.next(), cut.next()) else {
+        return;
+    };
+    let size = fs::metadata(&path).map_or(0, |about| about.len());
+    let taken = folder.join(format!("core.{pid}"));
+    let moved = fs::create_dir_all(folder).and_then(|()| take(&path, &taken));
+    let file = if moved.is_ok() { taken } else { path };
+    seen.cores.push(CoreSeen {
+        pid: *pid,
+        file: file.into_os_string().into(),
+        size,
+        crash: None,
+        unread: Some(CUT_SHORT.to_owned()),
+    });
+}
+
+/// True for a regular file that is empty, or begins with an ELF header as far as it goes.
+fn begins_as_core(path: &Path) -> bool {
+    const CORE: [u8; 2] = 4_u16.to_ne_bytes();
+    let Ok(about) = fs::symlink_metadata(path) else {
+        return false;
+    };
+    let mut start = [0; 18];
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut start));
+    about.is_file()
+        && match read.unwrap_or(0) {
+            18 => start.starts_with(b"\x7fELF") && start[16..] == CORE,
+            few => b"\x7fELF".starts_with(&start[..few.min(4)]),
+        }
 }
 
 /// Returns the cores that processes of this trial left, with whose they are and the number that

@@ -91,6 +91,7 @@ impl Local {
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
+            memory: plan.memory,
             cores: plan.cores,
             capture: plan.capture == Capture::On && plan.no_cores.is_none(),
             trace: plan.capture == Capture::Trace,
@@ -190,8 +191,7 @@ impl Local {
         for slot in slots.into_iter().flatten() {
             complaints.extend(slot.close().await);
         }
-        // Every lane may have found out the same.
-        complaints.dedup();
+        let complaints = folded(complaints);
         drop(self.shared.service.lock().expect("no panic").take());
         // A slot that died on the way may have left something to us.
         self.shared.pids.lock().expect("no panic").clear();
@@ -279,6 +279,22 @@ fn service(plan: &Plan, trials: &Path) -> Option<Service> {
     let container = actors.find_map(|actor| actor.container.as_ref())?;
     // Without it, questions are asked by clients.
     Service::start(&Engine::find(&container.engine)?, trials).ok()
+}
+
+/// Returns each complaint once, with how often it came.
+fn folded(complaints: Vec<String>) -> Vec<String> {
+    let mut folded: Vec<(String, u64)> = Vec::new();
+    for text in complaints {
+        match folded.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, times)) => *times += 1,
+            None => folded.push((text, 1)),
+        }
+    }
+    let lines = folded.into_iter().map(|(text, times)| match times {
+        1 => text,
+        times => format!("{text} ({times} times)"),
+    });
+    lines.collect()
 }
 
 /// Returns how long a slot may take for a trial, if everything takes as long as it may.

@@ -2,6 +2,7 @@
 
 mod around;
 mod attached;
+mod cores;
 mod door;
 mod evidence;
 mod fake;
@@ -10,6 +11,7 @@ mod lane;
 mod life;
 mod local;
 
+pub use cores::{KeptCores, remove_cores};
 pub use evidence::STORY;
 pub use fake::Fake;
 pub use local::Local;

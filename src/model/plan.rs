@@ -42,6 +42,9 @@ pub struct Plan {
     /// Limits of every process of a trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Vec<Limit>,
+    /// Bytes of memory that the processes of a trial may use together.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory: Option<u64>,
     /// Each trial gets a folder of its own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scratch: bool,

@@ -45,6 +45,7 @@ impl Scenario {
                 .iter()
                 .map(|limit| (ResourceName::of(limit.resource), Amount(limit.value)))
                 .collect(),
+            memory: plan.memory.map(|bytes| Amount(Some(bytes))),
             loaded: plan.load.clone(),
             user: plan.user.clone(),
             tmp_per_run: plan.scratch.then_some(true),

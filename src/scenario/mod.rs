@@ -184,6 +184,8 @@ pub struct Scenario {
     pub cleanup: Option<String>,
     /// Limits of every process, by their names in `ulimit` or `prlimit`.
     pub rlimit: BTreeMap<ResourceName, Amount>,
+    /// Limit the memory that the processes of a trial use together: `500M`, `2G`.
+    pub memory: Option<Amount>,
     /// Give each trial a folder of its own (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
     /// Trials of each variant; of a search, all together.

@@ -24,6 +24,8 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
+/// The smallest limit of memory: the slot, which is in the same group, needs some of it.
+const LEAST_MEMORY: u64 = 8 << 20;
 const DEFAULT_KEPT: u64 = 5;
 /// Lives of a service, when nothing says how many.
 pub(super) const DEFAULT_LIVES: u64 = 20;
@@ -128,6 +130,7 @@ impl Scenario {
                     value: amount.0,
                 })
                 .collect(),
+            memory: self.memory_limit()?,
             scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
             timeout: match (self.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
@@ -173,6 +176,23 @@ impl Scenario {
             no_cores: None,
             question,
         })
+    }
+
+    /// Returns how much memory the processes of a trial may use together.
+    fn memory_limit(&self) -> Result<Option<u64>, Refusal> {
+        let bytes = self.memory.and_then(|amount| amount.0);
+        if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
+            let what = "a trial needs at least 8M of memory";
+            let hint = "write an amount such as 500M or 2G";
+            return Err(refuse(what, &["memory"], hint));
+        }
+        let of_container = |option: &String| option.starts_with("memory=");
+        if bytes.is_some() && self.container.iter().any(of_container) {
+            let what = "`memory` is given twice";
+            let hint = "leave it out of `container`: `memory` limits containers too";
+            return Err(refuse(what, &["memory"], hint));
+        }
+        Ok(bytes)
     }
 
     /// Returns when cores are dumped, and which. Whoever sets a limit for them wants them,

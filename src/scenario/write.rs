@@ -79,6 +79,7 @@ fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoT
         put(&mut limits, ResourceName::of(limit.resource).0, Some(value));
     }
     put(all, "rlimit", (!limits.is_empty()).then_some(limits));
+    put(all, "memory", plan.memory.map(|bytes| bytes.to_string()));
     let rules = &plan.rules;
     put(all, "fail-if-out", list(&rules.fail_if_out));
     put(all, "ok-if-out", list(&rules.ok_if_out));

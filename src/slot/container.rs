@@ -78,7 +78,7 @@ pub(super) fn words(
         Some(size) => add(&["--ulimit", &format!("core={}", amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    all.extend(what(actor, numbers, start.limits));
+    all.extend(what(actor, numbers, start.limits, recipe.memory));
     let held = Held {
         engine,
         name,
@@ -93,21 +93,30 @@ pub fn words_by_hand(
     actor: &ActorPlan,
     numbers: &Numbers,
     limits: &[Limit],
+    memory: Option<u64>,
 ) -> Option<Vec<OsString>> {
     let engine = &actor.container.as_ref()?.engine;
     let words = [engine, "run", "--rm", "--init", "--pull=never"];
     let words = words.into_iter().map(OsString::from);
-    Some(words.chain(what(actor, numbers, limits)).collect())
+    Some(words.chain(what(actor, numbers, limits, memory)).collect())
 }
 
 /// Returns what a container is: the words from its surroundings to the command in it.
-fn what(actor: &ActorPlan, numbers: &Numbers, limits: &[Limit]) -> Vec<OsString> {
+fn what(
+    actor: &ActorPlan,
+    numbers: &Numbers,
+    limits: &[Limit],
+    memory: Option<u64>,
+) -> Vec<OsString> {
     let plan = actor.container.as_ref().expect("asked for only then");
     let mut all: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
     add(&["--network", &plan.network]);
     if actor.stdin.is_some() {
         add(&["--interactive"]);
+    }
+    if let Some(bytes) = memory {
+        add(&["--memory", &bytes.to_string()]);
     }
     for Limit { resource, value } in limits {
         add(&["--ulimit", &format!("{resource}={}", amount(*value))]);

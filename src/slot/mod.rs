@@ -169,7 +169,7 @@ impl Slot {
                 }
                 Order::Keep(folder) => {
                     if let Err(error) = self.keep(Path::new(folder.as_os_str())) {
-                        let text = format!("cannot keep `{folder}`: {error}");
+                        let text = format!("cannot keep the output of a trial: {error}");
                         self.control.send(&Reply::Complaint(text));
                     }
                 }
@@ -213,6 +213,11 @@ impl Slot {
         let numbers = Numbers::new(trial, &known.0.variant.name, scratch.as_deref());
         let numbers = numbers.through(objects::door(&known.0, trial));
         let mut seen = Observation::default();
+        if let Err(error) = self.limit_memory(&known.0) {
+            seen.lost = Some(format!("cannot limit its memory: {error}"));
+            self.recipes.insert(trial.variant, known);
+            return seen;
+        }
         // What was told to end had no time to tidy up.
         let mut forced = true;
         match self.prepare(&known.0, &numbers, scratch.as_deref()) {
@@ -234,6 +239,20 @@ impl Slot {
         seen.oom_kills = self.new_oom_kills();
         self.recipes.insert(trial.variant, known);
         seen
+    }
+
+    /// Limits the memory of the slot's group to what a trial may use. A container has its own limit.
+    fn limit_memory(&mut self, recipe: &Recipe) -> io::Result<()> {
+        let mut actors = recipe.variant.actors.iter();
+        let contained = actors.any(|actor| actor.container.is_some());
+        let bytes = recipe.memory.filter(|_| !contained);
+        // The slot is in the group too, and may be larger than each process of the trial.
+        self.spawner.oom_first = bytes.is_some();
+        match &mut self.group {
+            Some(group) => group.limit(bytes),
+            None if bytes.is_some() => Err(io::ErrorKind::Unsupported.into()),
+            None => Ok(()),
+        }
     }
 
     /// Makes the trial's folder, and runs the hook before it.

@@ -89,6 +89,8 @@ pub struct Recipe {
     pub conclude: Option<Text>,
     /// Limits of every process.
     pub limits: Vec<Limit>,
+    /// Bytes of memory that the processes of a trial may use together.
+    pub memory: Option<u64>,
     /// What the kernel may dump, in trials that capture.
     pub cores: Cores,
     /// Every trial captures.

@@ -141,6 +141,9 @@ fn how(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
             format!("{} s", plan.delay.as_secs_f64()),
         );
     }
+    if let Some(memory) = plan.memory {
+        add(Group::Run, "memory", memory.to_string());
+    }
     for limit in &plan.limits {
         let value = limit
             .value

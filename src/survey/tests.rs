@@ -44,6 +44,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         hooks: Hooks::default(),
         limits: Vec::new(),
+        memory: None,
         scratch: false,
         timeout: Timeout::Auto,
         grace: Duration::ZERO,

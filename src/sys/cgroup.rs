@@ -58,6 +58,11 @@ impl SlotGroup {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// True if a group can be made and its memory can be limited.
+    pub fn can_limit_memory(bytes: u64) -> bool {
+        Self::create().is_some_and(|group| limit_memory(&group.path, Some(bytes)).is_ok())
+    }
 }
 
 impl Drop for SlotGroup {
@@ -139,10 +144,34 @@ fn subgroups(group: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
+/// Sets how much memory the processes of a group may use together, swap included where that is counted.
+fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
+    let set = |file: &str, value: &str| fs::write(group.join(file), value);
+    let amount = |unlimited: &str| bytes.map_or(unlimited.to_owned(), |bytes| bytes.to_string());
+    if group.join("memory.max").exists() {
+        if group.join("memory.swap.max").exists() {
+            set("memory.swap.max", if bytes.is_some() { "0" } else { "max" })?;
+        }
+        return set("memory.max", &amount("max"));
+    }
+    let with_swap = "memory.memsw.limit_in_bytes";
+    let counts_swap = group.join(with_swap).exists();
+    if counts_swap {
+        // It is never below the other one.
+        set(with_swap, "-1")?;
+    }
+    set("memory.limit_in_bytes", &amount("-1"))?;
+    if counts_swap {
+        set(with_swap, &amount("-1"))?;
+    }
+    Ok(())
+}
+
 /// The memory group that this process lives in.
 pub struct MemoryGroup {
     path: PathBuf,
     events: File,
+    limit: Option<u64>,
 }
 
 impl MemoryGroup {
@@ -154,7 +183,17 @@ impl MemoryGroup {
         Some(Self {
             path: path.to_owned(),
             events,
+            limit: None,
         })
+    }
+
+    /// Sets how much memory the processes of the group may use together.
+    pub fn limit(&mut self, bytes: Option<u64>) -> io::Result<()> {
+        if self.limit != bytes {
+            limit_memory(&self.path, bytes)?;
+            self.limit = bytes;
+        }
+        Ok(())
     }
 
     /// Returns how many processes of this group were killed for want of memory.

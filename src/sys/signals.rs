@@ -49,6 +49,14 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
+/// Makes a limit on the size of files an error of the write, like a full disk, and no death.
+pub fn survive_file_size_limit() {
+    // SAFETY: no handler is installed; the signal is ignored.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Restores the default action of the two signals that the C library keeps for itself (32 and 33).
 ///
 /// It ignores them in a process that is started by `posix_spawn`, and the programs that such a

@@ -108,10 +108,13 @@ pub struct SpawnError {
 /// Starts programs; holds the stack that their children borrow.
 pub struct Spawner {
     stack: Vec<u128>, // 16-byte alignment, as the calling convention asks for
+    /// The OOM killer chooses the programs before this process.
+    pub oom_first: bool,
 }
 
 struct Child<'a> {
     program: &'a Program<'a>,
+    oom_first: bool,
     mask: libc::sigset_t,
     failed: Option<(Step, i32)>,
     /// It is to be followed; what the kernel says to that.
@@ -123,6 +126,7 @@ impl Default for Spawner {
     fn default() -> Self {
         Self {
             stack: vec![0; STACK / size_of::<u128>()],
+            oom_first: false,
         }
     }
 }
@@ -155,6 +159,7 @@ impl Spawner {
     ) -> Result<(i32, Option<i32>), SpawnError> {
         let mut child = Child {
             program,
+            oom_first: self.oom_first,
             // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
@@ -217,6 +222,12 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
                 return fail(child, Step::Limit);
             }
         }
+        if child.oom_first {
+            let file = c"/proc/self/oom_score_adj".as_ptr();
+            let file = libc::open(file, libc::O_WRONLY | libc::O_CLOEXEC);
+            libc::write(file, c"1000".as_ptr().cast(), 4);
+            libc::close(file);
+        }
         if let Some(identity) = program.identity
             && !take_on(identity)
         {
@@ -229,6 +240,8 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
         }
         // Rust ignores SIGPIPE for itself; a trial gets what a shell would give it.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // Provoke ignores it, so that a limit on the size of files is an error to it.
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
             child.refused = Some(*libc::__errno_location());

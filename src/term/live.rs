@@ -259,6 +259,11 @@ impl Sink for Live {
                 "  measured; now a few more {} whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
                 if state.plan.load.is_some() { "lives" } else { "trials" }
             )),
+            // The summary tells how often it came.
+            Event::Note {
+                level: Level::Warning,
+                text,
+            } if state.notes.iter().any(|(known, times)| known == text && *times > 1) => {}
             Event::Note { level, text } => {
                 let text = words::sanitize(text);
                 match level {

@@ -607,3 +607,16 @@ fn what_a_runtime_does_for_two_bugs_does_not_make_them_one() {
     );
     assert_ne!(ids[2]["id"], ids[3]["id"], "{ids:?}");
 }
+
+#[test]
+fn a_core_that_was_cut_short_is_taken_and_does_not_block_later_ones() {
+    let sandbox = Sandbox::new();
+    let line = "[ -e first ] && kill -SEGV $$; touch first; ulimit -f 0; kill -SEGV $$";
+    let args = ["-n", "2", "--capture", "on", "--", "sh", "-c", line];
+    let (_, said) = sandbox.report(&args);
+    assert!(!sandbox.path("core").exists(), "{said}");
+    let cut = sandbox.provoke(&["explain", "last#1"]);
+    assert!(cut.stdout.contains("it was cut short"), "{cut}");
+    let whole = sandbox.provoke(&["explain", "last#2"]);
+    assert!(!whole.stdout.contains("it was cut short"), "{whole}");
+}

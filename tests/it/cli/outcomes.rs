@@ -293,6 +293,71 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
     );
 }
 
+/// Reads so much that `tail` needs 300 MB for it.
+const EAT: &str = "head -c 300M /dev/zero | tail -n 1 > /dev/null";
+
+#[test]
+fn an_oom_kill_counts_in_a_memory_group_that_a_process_joined_itself() {
+    let group = Group::new("64M");
+    let sandbox = Sandbox::new();
+    let join = format!("echo $$ > {}/cgroup.procs", group.0.display());
+    let line = format!(
+        "case $PROVOKE_TRIAL in 1) {join}; {EAT}; true;; 2) {join}; exec python3 -c 'b = bytearray(300 << 20)';; esac"
+    );
+    let args = ["-n", "3", "--only", "oom", "--", "sh", "-c", &line];
+    let (report, said) = sandbox.report(&args);
+    let outcomes = &report["variants"][0]["outcomes"];
+    assert_eq!(*outcomes, json!({"pass": 1, "oom": 2}), "{said}");
+}
+
+#[test]
+fn the_memory_of_a_trial_is_limited() {
+    drop(Group::new("64M"));
+    let sandbox = Sandbox::new();
+    let args = ["-n", "3", "--memory", "100M", "--", "sh", "-c", EAT];
+    let (report, said) = sandbox.report(&args);
+    let outcomes = &report["variants"][0]["outcomes"];
+    assert_eq!(*outcomes, json!({"pass": 0, "oom": 3}), "{said}");
+    assert_eq!(report["repeated_attempts"], 0, "no slot was killed: {said}");
+    let file = format!("memory = '2G'\nruns = 2\nshell = '{EAT}'\n");
+    let file = sandbox.write("s.toml", &file);
+    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "-q"]);
+    assert!(said.stdout.contains("2 trials   2 ok"), "{said}");
+    // Many small processes: each is smaller than the slot.
+    let many = "for i in $(seq 400); do sleep 1 & done; wait";
+    let args = ["-n", "1", "--memory", "40M", "--", "sh", "-c", many];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["repeated_attempts"], 0, "no slot was killed: {said}");
+}
+
+#[test]
+fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&["run", "--memory", "1M", "--", "true"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: a trial needs at least 8M of memory
+
+    hint: write an amount such as 500M or 2G
+    [exit status: Some(2)]
+    ");
+    let said = sandbox.provoke(&["run", "--memory", "much", "--", "true"]);
+    assert_eq!(said.code, Some(2), "{said}");
+    // Where no group can be made, as without root, or where the file system of groups is read-only.
+    let line = format!(
+        "for m in $(grep -o '/sys/fs/cgroup[^ ]*' /proc/mounts | tac); do mount -o remount,bind,ro $m; done; exec {PROVOKE} run --memory 1G -n 1 -- true"
+    );
+    let said: super::support::Said = sandbox
+        .any("unshare", &["-m", "sh", "-c", &line])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(125), "{said}");
+    let what = "cannot limit the memory of a trial: no memory group can be made here";
+    assert!(said.stderr.contains(what), "{said}");
+    assert!(said.stderr.contains("--rlimit as=SIZE"), "{said}");
+}
+
 #[test]
 fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
     let sandbox = Sandbox::new();

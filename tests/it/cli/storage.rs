@@ -149,6 +149,8 @@ fn a_full_disk_is_said_before_the_start_or_once() {
         "{said}"
     );
     assert!(said.stdout.contains("600 trials"), "{said}");
+    let kept = said.stderr.matches("cannot keep the output").count();
+    assert!(kept <= 2, "repeated warnings are folded: {said}");
     assert!(said.stdout.contains("the journal is incomplete"), "{said}");
 }
 
@@ -159,6 +161,21 @@ fn damaged_run(sandbox: &Sandbox) {
     let is_missing = |line: &&str| !line.starts_with(r#"{"trial_finished":{"trial":2,"#);
     let kept: Vec<&str> = journal.split_inclusive('\n').filter(is_missing).collect();
     fs::write(sandbox.path("r/events.jsonl"), kept.concat()).unwrap();
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
+    let sandbox = Sandbox::new();
+    let trial = "[ $PROVOKE_TRIAL != 100 ] || head -c 40000 /dev/zero > big";
+    let line = format!("ulimit -f 32; exec {PROVOKE} run -q -n 100 -o r -- sh -c '{trial}'");
+    let said: Said = sandbox.any("sh", &["-c", &line]).output().unwrap().into();
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stdout.contains("100 trials"), "{said}");
+    assert!(said.stdout.contains("the journal is incomplete"), "{said}");
+    // A trial has the signal that it has outside.
+    assert!(said.stdout.contains("1 SIGXFSZ"), "{said}");
+    let said = sandbox.provoke(&["resume", "r", "-q"]);
+    assert!(said.stdout.contains("100 trials"), "{said}");
 }
 
 #[test]

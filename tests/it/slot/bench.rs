@@ -125,6 +125,7 @@ impl Bench {
             prepare: None,
             conclude: None,
             limits: Vec::new(),
+            memory: None,
             cores: Cores::default(),
             capture: false,
             service: None,
