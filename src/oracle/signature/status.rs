@@ -6,14 +6,10 @@ use crate::tells::normalise;
 
 pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
     let name = kind.name();
-    match kind {
-        Kind::Leak => {
-            let left = left(&seen.residue);
-            let title = format!("leak: {left}");
-            return Level::new(Depth::Status, format!("{name} | {left}"), title);
-        }
-        Kind::Oom { .. } => return Level::new(Depth::Status, name.clone(), kind.words()),
-        _ => {}
+    if *kind == Kind::Leak {
+        let left = left(&seen.residue);
+        let title = format!("leak: {left}");
+        return Level::new(Depth::Status, format!("{name} | {left}"), title);
     }
     // What died in the tree is part of how it ended, where the end itself does not say it.
     let mut died: Vec<String> = match kind {

@@ -614,6 +614,6 @@ fn a_rule_of_the_user_is_named_by_itself() {
 fn a_kill_for_want_of_memory_is_its_own() {
     let seen = saw(Ending::Signaled(Signal::KILL, false));
     let named = signature(&Kind::Oom { masked: false }, &variant(), &seen);
-    insta::assert_snapshot!(named.title, @"killed by the kernel: out of memory");
+    insta::assert_snapshot!(named.title, @"oom");
     assert_ne!(named.id, name(&seen).id);
 }
