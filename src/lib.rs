@@ -72,3 +72,8 @@ pub mod tells;
 pub mod term;
 pub mod untrusted;
 pub mod victim;
+
+#[cfg(test)]
+#[path = "../tests/needs.rs"]
+#[expect(dead_code, reason = "these tests need less than those of the program")]
+mod needs;

@@ -6,6 +6,7 @@ use crate::model::{
     Observation, Outcome, Plan, ProcessSeen, Residue, Signal, Signature, SignatureId, StopCause,
     Trial, TrialId, VariantId, Void, Witness, trial_seed,
 };
+use crate::needs::{needs, program};
 use crate::policy;
 use crate::scenario::{Scenario, Surroundings};
 use crate::store::{self, Folder, Journal};
@@ -754,14 +755,11 @@ fn hostile_output_leaves_the_xml_well_formed() {
     );
     let file = run.folder.path().join("junit.xml");
     fs::write(&file, &xml).unwrap();
-    let program = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
-    let Ok(python) = Command::new("python3")
-        .args(["-c", program])
-        .arg(&file)
-        .output()
-    else {
-        return; // without Python the deserializer of the library has to do
-    };
+    let script = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
+    // Without Python the deserializer of the library has to do.
+    needs!(program("python3"));
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", script]).arg(&file).output().unwrap();
     let said = String::from_utf8_lossy(&python.stderr);
     assert_eq!(
         String::from_utf8_lossy(&python.stdout).trim(),

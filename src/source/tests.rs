@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::Pieces;
+use crate::needs::{needs, program};
 use proptest::prelude::*;
 use std::process::{Command, Stdio};
 
@@ -787,6 +788,7 @@ fn a_deep_tree_is_walked() {
 
 #[test]
 fn python_takes_what_is_left() {
+    needs!(program("python3"));
     let (name, text) = PROGRAMS[0];
     let mut programs = Vec::new();
     for grain in [Grain::Imports, Grain::Statements] {
@@ -866,6 +868,7 @@ fn the_same_has_no_patch() {
 
 #[test]
 fn an_emptied_file_stays() {
+    needs!(program("git"));
     let (full, empty) = (b"a\nb", b"");
     for (old, new) in [(&full[..], &empty[..]), (empty, full)] {
         assert_eq!(applied("c", old, &patch("c", old, new)).unwrap(), new);
@@ -879,14 +882,15 @@ fn a_patch_is_made_of_lines_as_they_are() {
     assert_eq!(said, expected, "{}", String::from_utf8_lossy(&said));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-    #[test]
-    fn git_applies_a_patch(
-        lines in prop::collection::vec((0..6_usize, any::<bool>()), 1..40),
-        cut: bool,
-        name in "[a-zé]{1,3}(/[a-z]{1,3} [a-z]{1,3})?",
-    ) {
+#[test]
+fn git_applies_a_patch() {
+    needs!(program("git"));
+    let texts = (
+        prop::collection::vec((0..6_usize, any::<bool>()), 1..40),
+        any::<bool>(),
+        "[a-zé]{1,3}(/[a-z]{1,3} [a-z]{1,3})?",
+    );
+    proptest!(ProptestConfig::with_cases(48), |((lines, cut, name) in texts)| {
         const LINES: [&[u8]; 6] = [b"a\n", b"b\r\n", b"\xff\xfe\n", b"\n", b"- a\n", b"\\ No\n"];
         let text = |kept: bool| {
             let lines = lines.iter().filter(|(_, one)| kept || *one);
@@ -904,5 +908,5 @@ proptest! {
                 prop_assert_eq!(result.as_ref(), Some(new), "{}", String::from_utf8_lossy(&patch));
             }
         }
-    }
+    });
 }

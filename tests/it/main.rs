@@ -10,9 +10,12 @@ mod coverage;
 mod damage;
 mod golden;
 mod layers;
+mod limited;
 mod load;
 mod loop_and_fold;
 mod making;
+#[path = "../needs.rs"]
+mod needs;
 mod packages;
 mod ramp;
 mod scenarios;

@@ -2,11 +2,17 @@
 //!
 //! Some take long, or install libraries from a registry of packages: `cargo test -- --ignored scenarios`.
 
+use crate::limited;
+use crate::needs::{needs, program};
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// No story takes so long.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What a scenario must come to.
 struct Scene {
@@ -240,7 +246,7 @@ fn play(scenes: &[Scene]) {
                 provoke.env_remove(name);
             }
         }
-        let said = provoke.output().unwrap();
+        let said = limited::output_within(LIMIT, &mut provoke).unwrap();
         let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8(text).unwrap());
         assert_eq!(said.status.code(), Some(scene.code), "{out}{err}");
         for pattern in scene.says {
@@ -254,12 +260,13 @@ fn play(scenes: &[Scene]) {
 
 /// One test for each story, which plays it.
 macro_rules! stories {
-    ($($(#[$about:meta])* $name:ident = $scenes:ident;)*) => {
+    ($($(#[$about:meta])* $name:ident = $scenes:ident $(needs $($missing:expr),+)?;)*) => {
         const ALL: &[&[Scene]] = &[$($scenes),*];
         $(
             $(#[$about])*
             #[test]
             fn $name() {
+                $(needs!($($missing),+);)?
                 play($scenes);
             }
         )*
@@ -267,8 +274,8 @@ macro_rules! stories {
 }
 
 stories! {
-    victim = VICTIM;
-    illegal_instruction = ILLEGAL_INSTRUCTION;
+    victim = VICTIM needs program("python3");
+    illegal_instruction = ILLEGAL_INSTRUCTION needs program("qemu-x86_64");
     #[ignore = "takes a minute"]
     unused_import = UNUSED_IMPORT;
     #[ignore = "a race: takes as long as it takes"]

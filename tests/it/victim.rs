@@ -1,5 +1,6 @@
 //! The victim misbehaves as it says, and leaves nothing that these tests do not find and end.
 
+use crate::limited::{self, PATIENCE};
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -31,7 +32,7 @@ fn victim(args: &str) -> Command {
 }
 
 fn output(args: &str) -> Output {
-    victim(args).output().unwrap()
+    limited::output(&mut victim(args)).unwrap()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -67,14 +68,14 @@ impl Running {
     }
 
     fn wait(mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        limited::wait(&mut self.child)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.child.kill().ok();
-        self.child.wait().ok();
+        limited::wait_or_kill(PATIENCE, &mut self.child);
     }
 }
 
@@ -378,7 +379,7 @@ fn leak_keeps_the_streams_open() {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     let leaked = pid_in(&line);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(limited::wait(&mut child).code(), Some(0));
     let ours = fs::read_link(format!(
         "/proc/self/fd/{}",
         std::os::fd::AsRawFd::as_raw_fd(stdout.get_ref())
@@ -503,5 +504,5 @@ fn noise_ends_when_nobody_reads() {
         .unwrap();
     let mut first = [0; 1000];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap(); // and close it
-    assert_eq!(child.wait().unwrap().code(), Some(125));
+    assert_eq!(limited::wait(&mut child).code(), Some(125));
 }

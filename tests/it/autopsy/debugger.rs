@@ -5,6 +5,7 @@ use super::victims::{
     AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, INLINED, Lab, NULL_CALL, QSORT, RUST, TEMPLATES,
     THROW, TWO_THREADS, examined,
 };
+use crate::needs::{needs, program, python_headers};
 use std::path::Path;
 use std::process::Command;
 
@@ -78,6 +79,7 @@ fn compare(program: &Path, core: &Path) {
 
 #[test]
 fn stacks_are_those_that_the_debugger_shows() {
+    needs!(program("gdb"), program("g++"));
     let lab = Lab::new();
     let cases: [(&str, &str, &[&str]); 11] = [
         ("two.c", TWO_THREADS, &["-g", "-pthread"]),
@@ -104,6 +106,7 @@ fn stacks_are_those_that_the_debugger_shows() {
 
 #[test]
 fn the_stack_of_an_interpreter_is_the_one_that_the_debugger_shows() {
+    needs!(program("gdb"), python_headers());
     let extension = Extension::new();
     let core = extension.core("boom.crash()", false);
     compare(&extension.interpreter, &core);

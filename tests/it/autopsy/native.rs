@@ -4,8 +4,23 @@ use super::victims::{
     AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, Lab, NULL_CALL, OVERFLOW, RUST, THROW, TWO_THREADS,
     calls, examined, functions,
 };
+use crate::limited;
+use crate::needs::{needs, program};
 use provoke::autopsy::owner;
 use provoke::model::{Phase, Signal};
+use serde_json::Value;
+use std::process::Command;
+
+/// Returns why functions of the C library that it does not export have no names.
+fn symbols_of_libc() -> Option<String> {
+    let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
+    let said = limited::output(provoke.args(["doctor", "--json"])).unwrap();
+    let doctor: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let mut checks = doctor["checks"].as_array().unwrap().iter();
+    let check = checks.find(|check| check["name"] == "libc-symbols");
+    let check = check.unwrap();
+    (check["state"] != "ok").then(|| check["seen"].as_str().unwrap().to_owned())
+}
 
 #[test]
 fn a_null_pointer_in_one_of_two_threads_is_blamed_on_that_thread() {
@@ -59,6 +74,7 @@ fn what_the_c_library_said_is_known_without_any_output() {
 
 #[test]
 fn an_exception_that_nobody_catches_shows_who_threw_it() {
+    needs!(program("g++"));
     let lab = Lab::new();
     let program = lab.compile("throw", "throw.cc", THROW, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
@@ -140,6 +156,7 @@ fn a_handler_that_raises_again_changes_nothing_in_the_story() {
 
 #[test]
 fn a_crash_in_an_exit_handler_is_one_at_shutdown() {
+    needs!(symbols_of_libc());
     let lab = Lab::new();
     let program = lab.compile("late", "late.c", AT_EXIT, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
@@ -149,6 +166,7 @@ fn a_crash_in_an_exit_handler_is_one_at_shutdown() {
 
 #[test]
 fn a_crash_in_a_constructor_is_one_before_main() {
+    needs!(symbols_of_libc());
     let lab = Lab::new();
     let program = lab.compile("early", "early.c", BEFORE_MAIN, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;

@@ -1,6 +1,7 @@
 //! Python, and a C extension that crashes.
 
 use super::victims::{Lab, calls, examined, functions};
+use crate::needs::{needs, python_headers};
 use provoke::model::{Crash, Phase};
 use std::path::PathBuf;
 use std::process::Command;
@@ -89,6 +90,7 @@ impl Extension {
 
 #[test]
 fn a_crash_in_an_extension_is_found_there() {
+    needs!(python_headers());
     let crash = Extension::new().crash("boom.crash()");
     assert!(
         calls(&crash.frames[..2], &["c_inner", "crash"]),
@@ -100,6 +102,7 @@ fn a_crash_in_an_extension_is_found_there() {
 
 #[test]
 fn a_crash_in_a_thread_that_python_does_not_know_is_found_there() {
+    needs!(python_headers());
     let crash = Extension::new().crash("boom.in_thread()");
     assert!(
         calls(&crash.frames[..2], &["c_inner", "worker"]),
@@ -110,6 +113,7 @@ fn a_crash_in_a_thread_that_python_does_not_know_is_found_there() {
 
 #[test]
 fn a_crash_after_the_end_of_the_interpreter_is_one_at_shutdown() {
+    needs!(python_headers());
     let crash = Extension::new().crash("boom.at_exit()");
     assert!(
         calls(&crash.frames[..2], &["c_inner", "goodbye"]),
@@ -120,6 +124,7 @@ fn a_crash_after_the_end_of_the_interpreter_is_one_at_shutdown() {
 
 #[test]
 fn an_abort_in_an_extension_keeps_its_message() {
+    needs!(python_headers());
     let crash = Extension::new().crash("boom.twice()");
     assert!(
         functions(&crash.frames).contains(&"twice".to_owned()),

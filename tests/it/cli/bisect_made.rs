@@ -1,6 +1,7 @@
 //! Searches whose variants are made first: commits, and environments of packages.
 
 use super::support::{Running, Said, Sandbox, processes_with, unique_linger, wait_until};
+use crate::needs::{needs, program, python};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -111,6 +112,7 @@ fn found(culprits: &[&str]) -> (Value, Vec<String>, i32) {
 
 #[test]
 fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before() {
+    needs!(program("git"));
     let repository = Repository::new();
     let build = "[ ! -e built ] || exit 1; touch built";
     let all = repository.bisect(&[
@@ -137,6 +139,7 @@ fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before()
 
 #[test]
 fn a_build_that_hangs_ends_with_the_time_that_was_given() {
+    needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
     let build = format!("sh -c 'sleep 600; :' {word}");
@@ -150,6 +153,7 @@ fn a_build_that_hangs_ends_with_the_time_that_was_given() {
 
 #[test]
 fn a_build_that_takes_too_long_is_of_a_commit_that_cannot_be_tried() {
+    needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
     let build = format!("[ $(cat number) != 7 ] || sh -c 'sleep 600; :' {word}");
@@ -164,6 +168,7 @@ fn a_build_that_takes_too_long_is_of_a_commit_that_cannot_be_tried() {
 
 #[test]
 fn a_build_that_a_kill_cut_off_is_begun_anew() {
+    needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
     // The second one waits, with half of it done.
@@ -189,6 +194,7 @@ fn a_build_that_a_kill_cut_off_is_begun_anew() {
 
 #[test]
 fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
+    needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
     // The bad end is made alone. Of the others, none is done before another one has begun.
@@ -202,6 +208,7 @@ fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
 
 #[test]
 fn builds_that_are_under_way_end_with_an_interrupted_search() {
+    needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
     let build = format!("[ $(cat number) = 12 ] || sh -c 'sleep 600; :' {word}");
@@ -217,6 +224,7 @@ fn builds_that_are_under_way_end_with_an_interrupted_search() {
 
 #[test]
 fn old_folders_make_room_for_new_ones() {
+    needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
     // Each is told how many there are, itself among them.
@@ -237,6 +245,7 @@ fn old_folders_make_room_for_new_ones() {
 
 #[test]
 fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
+    needs!(program("git"));
     let repository = Repository::new();
     repository.sh(r#"
         cd repo
@@ -309,6 +318,7 @@ fn merged(repository: &Repository, script: &str, branches: &[(&str, &str)]) {
 
 #[test]
 fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
+    needs!(program("git"));
     let repository = Repository::new();
     let script = format!("echo '[ ! -e s3 ] || {{ {FAILS}; }}' > t.sh");
     let branches = [("line", "l1 l2 l3"), ("side", "s1 s2 s3 s4 s5")];
@@ -357,6 +367,7 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
 
 #[test]
 fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
+    needs!(program("git"));
     let repository = Repository::new();
     let script = format!("echo '[ ! -e l2 ] || [ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
     let branches = [("line", "l1 l2"), ("side", "s1 s2 s3")];
@@ -372,6 +383,7 @@ fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
 
 #[test]
 fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
+    needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
     // On the branch alone it waits.
@@ -409,6 +421,7 @@ fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
 
 #[test]
 fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
+    needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
     let script = format!("echo '[ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
@@ -433,6 +446,7 @@ fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
 
 #[test]
 fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
+    needs!(program("git"));
     let repository = Repository::new();
     repository.sh("cd repo; git tag it main~5; git tag other main~1");
     let all = repository.bisect(&["--prior", "size"]);
@@ -476,6 +490,7 @@ fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
 
 #[test]
 fn the_log_of_a_search_shortens_the_next_one() {
+    needs!(program("git"));
     let repository = Repository::new();
     let first = repository.bisect(&["-o", "first"]);
     assert_eq!(told(&first), found(&["change 7"]), "{}", first.1);
@@ -606,6 +621,7 @@ if {with} and os.path.getsize(six.__version__) % 2:
 
 #[test]
 fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_later() {
+    needs!(python("ensurepip"));
     let python = Python::new();
     python.0.write("app.py", &crashes("not old"));
     python.0.write("fixed.py", &crashes("old"));
@@ -681,6 +697,7 @@ const ENDS: [&str; 4] = ["--from", "old.txt", "--to", "new.txt"];
 
 #[test]
 fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_is_not_good() {
+    needs!(python("ensurepip"));
     let python = Python::with_wheels();
     python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
     python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
@@ -697,6 +714,7 @@ fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_i
 
 #[test]
 fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_middle() {
+    needs!(python("ensurepip"));
     let python = Python::with_wheels();
     python.0.write("old.txt", "bb==1.0\ncc==1.0\ndd==1.0\n");
     python.0.write("new.txt", "bb==2.0\ncc==2.0\ndd==2.0\n");

@@ -1,6 +1,7 @@
 //! Which variants fail, and do they differ? With real processes.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -157,6 +158,7 @@ fn parted_by(report: &Value) -> Vec<&str> {
 
 #[test]
 fn what_the_processors_lack_on_which_it_fails_is_named() {
+    needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
     // It stands for a program that dies where AVX2 is missing: flags are in the order of the alphabet.
     let lacking = r"\bavx (cx16|pclmulqdq)";

@@ -1,6 +1,7 @@
 //! Trials in containers, by the engine of this machine.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use crate::needs::{needs, skip, success};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs::File;
@@ -81,27 +82,21 @@ struct Images {
 }
 
 impl Images {
-    /// Makes two images, `:good` and `:bad`, of which the second holds a file more; nothing where
-    /// no engine answers.
-    fn new() -> Option<Self> {
+    /// Makes two images, `:good` and `:bad`, of which the second holds a file more.
+    fn new() -> Self {
         Self::of("docker")
     }
 
     /// The same, while no other test uses an engine: each run removes what runs left that are gone.
-    fn alone() -> Option<Self> {
+    fn alone() -> Self {
         Self::within(turn(File::lock), "docker")
     }
 
-    fn of(engine: &'static str) -> Option<Self> {
+    fn of(engine: &'static str) -> Self {
         Self::within(turn(File::lock_shared), engine)
     }
 
-    fn within(turn: File, engine: &'static str) -> Option<Self> {
-        let answers = Command::new(engine).arg("version").output();
-        if !answers.is_ok_and(|said| said.status.success()) {
-            skipped(&format!("no {engine} answers on this machine"));
-            return None;
-        }
+    fn within(turn: File, engine: &'static str) -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("program.c", PROGRAM);
         sandbox.write("broken", "");
@@ -113,12 +108,12 @@ impl Images {
             let image = format!("{name}:{tag}");
             run(sandbox.any(engine, &["import", "image.tar", &image]));
         }
-        Some(Self {
+        Self {
             sandbox,
             engine,
             name,
             _turn: turn,
-        })
+        }
     }
 
     /// Returns the outcomes and the label of trials of the program, with these options.
@@ -177,9 +172,9 @@ fn turn(lock: fn(&File) -> io::Result<()>) -> File {
     file
 }
 
-#[expect(clippy::print_stderr, reason = "who skips a test says so")]
-pub(super) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
+/// Returns why no container engine answers.
+fn engine(name: &str) -> Option<String> {
+    success(&[name, "version"])
 }
 
 fn run(mut command: Command) {
@@ -189,7 +184,8 @@ fn run(mut command: Command) {
 
 #[test]
 fn the_end_of_a_container_is_that_of_its_program() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
     let (outcomes, _) = images.outcomes(&[], &["exit", "3"]);
     assert_eq!(outcomes, json!({"pass": 0, "exit 3": 2}));
@@ -205,11 +201,11 @@ fn the_end_of_a_container_is_that_of_its_program() {
 
 #[test]
 fn a_child_that_crashes_in_a_container_is_seen() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let (outcomes, label) = images.outcomes(&[], &["child", "11"]);
     if label.is_none() {
-        skipped("the kernel tells nothing of processes in containers here");
-        return;
+        skip!("the kernel tells nothing of processes in containers here");
     }
     assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
     let masked = "of a child; the command itself exited with 0";
@@ -218,12 +214,12 @@ fn a_child_that_crashes_in_a_container_is_seen() {
 
 #[test]
 fn a_core_is_taken_out_of_a_container() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.starts_with(['|', '/']) {
-        skipped("the kernel dumps cores elsewhere here");
-        return;
+        skip!("the kernel dumps cores elsewhere here");
     }
     for mounts in [&[][..], &["--mount", "none"]] {
         let all = ["-n", "1", "--capture", "on", "--image", &image];
@@ -248,14 +244,16 @@ fn a_core_is_taken_out_of_a_container() {
 
 #[test]
 fn a_full_container_is_out_of_memory() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let (outcomes, _) = images.outcomes(&["--container", "memory=32m"], &["eat"]);
     assert_eq!(outcomes, json!({"pass": 0, "oom": 2}));
 }
 
 #[test]
 fn a_container_that_does_not_end_is_a_hang_and_is_removed() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let (outcomes, _) = images.outcomes(&["-t", "2s"], &["sleep", "1000"]);
     assert_eq!(outcomes["hang"], 2);
     let (outcomes, _) = images.outcomes(&["-t", "2s", "--grace", "1s"], &["deaf", "1000"]);
@@ -264,7 +262,8 @@ fn a_container_that_does_not_end_is_a_hang_and_is_removed() {
 
 #[test]
 fn what_is_not_in_the_image_says_nothing_about_the_program() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let said = images
         .sandbox
@@ -280,7 +279,8 @@ fn what_is_not_in_the_image_says_nothing_about_the_program() {
 
 #[test]
 fn an_image_that_is_not_there_is_an_error_that_names_those_that_are() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let said = images
         .sandbox
         .provoke(&["run", "--image", "provoke-test:none", "--", "x"]);
@@ -309,7 +309,8 @@ fn without_an_engine_there_is_an_error() {
 
 #[test]
 fn a_container_sees_the_folder_and_the_variables_that_were_set() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let (outcomes, _) = images.outcomes(&["-e", "WORD=seen"], &["write"]);
     assert_eq!(outcomes, json!({"pass": 2}));
     assert_eq!(images.sandbox.read("written"), "seen");
@@ -317,7 +318,8 @@ fn a_container_sees_the_folder_and_the_variables_that_were_set() {
 
 #[test]
 fn images_are_variants() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:{{tag}}", images.name);
     let (report, said) = images.sandbox.ask(
         "compare",
@@ -345,7 +347,8 @@ fn images_are_variants() {
 
 #[test]
 fn the_first_bad_tag_is_found() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let tags = format!("{}:good,bad", images.name);
     let said = images
         .sandbox
@@ -362,7 +365,8 @@ fn the_first_bad_tag_is_found() {
 
 #[test]
 fn a_provoke_that_is_killed_leaves_no_container() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
@@ -374,9 +378,8 @@ fn a_provoke_that_is_killed_leaves_no_container() {
 
 #[test]
 fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
-    let Some(images) = Images::alone() else {
-        return;
-    };
+    needs!(engine("docker"));
+    let images = Images::alone();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
@@ -389,9 +392,8 @@ fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
 
 #[test]
 fn what_a_killed_run_left_is_swept_when_it_goes_on() {
-    let Some(images) = Images::alone() else {
-        return;
-    };
+    needs!(engine("docker"));
+    let images = Images::alone();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run",
@@ -419,7 +421,8 @@ fn what_a_killed_run_left_is_swept_when_it_goes_on() {
 
 #[test]
 fn a_run_that_is_interrupted_leaves_no_container() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
@@ -433,7 +436,8 @@ fn a_run_that_is_interrupted_leaves_no_container() {
 
 #[test]
 fn what_a_trial_asks_of_the_engine_itself_is_no_leak_and_stays() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let label = format!("made={}", images.name);
     let start = format!("docker run -d --label {label} {image} /program sleep 1000");
@@ -483,7 +487,8 @@ impl Images {
 
 #[test]
 fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     // Of four trials side by side one forgets what all of them make.
     let line = "set -e
         name=NAME-$PROVOKE_TRIAL
@@ -519,7 +524,8 @@ fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
 
 #[test]
 fn a_volume_without_a_name_may_outlive_its_container() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let line = "docker rm $(docker create -v /data IMAGE /program)";
     let (variant, objects) = images.left_by(&["-n", "1"], line);
     assert_eq!(variant["outcomes"], json!({"pass": 0, "leak": 1}));
@@ -530,7 +536,8 @@ fn a_volume_without_a_name_may_outlive_its_container() {
 
 #[test]
 fn what_is_there_already_is_nobodys_leak() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let volume = format!("{}-before", images.name);
     run(images.sandbox.any("docker", &["volume", "create", &volume]));
     let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep";
@@ -549,7 +556,8 @@ fn what_is_there_already_is_nobodys_leak() {
 
 #[test]
 fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let volume = format!("{}-{{trial}}", images.name);
     let (outcomes, label) = images.outcomes(
         &["--watch-engine", "--leak-grace", "100ms"],
@@ -564,9 +572,8 @@ fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
 
 #[test]
 fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
-    let Some(images) = Images::alone() else {
-        return;
-    };
+    needs!(engine("docker"));
+    let images = Images::alone();
     let image = format!("{}:good", images.name);
     let name = images.name.clone();
     let line = format!(
@@ -617,7 +624,8 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
 
 #[test]
 fn that_nothing_is_followed_into_a_container_is_said() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let all = ["run", "-n", "1", "--capture", "trace", "--image", &image];
     let said = images
@@ -629,7 +637,8 @@ fn that_nothing_is_followed_into_a_container_is_said() {
 
 #[test]
 fn a_trial_is_shown_as_one_starts_it_by_hand() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let all = ["-n", "1", "--capture", "off", "--image", &image];
     let what = ["-e", "WORD=two words", "--container", "memory=64m"];
@@ -652,7 +661,8 @@ fn a_trial_is_shown_as_one_starts_it_by_hand() {
 
 #[test]
 fn another_user_may_be_in_a_container() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let nobody = ["--container", "user=65534"];
     let (outcomes, _) = images.outcomes(&nobody, &["user", "65534"]);
     assert_eq!(outcomes, json!({"pass": 2}));
@@ -665,9 +675,8 @@ fn another_user_may_be_in_a_container() {
 
 #[test]
 fn the_other_engine_does_the_same() {
-    let Some(images) = Images::of("podman") else {
-        return;
-    };
+    needs!(engine("podman"));
+    let images = Images::of("podman");
     // It would set more than who runs it may have, on some machines.
     let few = ["--rlimit", "nofile=1024,nproc=1000"];
     let image = format!("{}:good", images.name);
@@ -677,8 +686,7 @@ fn the_other_engine_does_the_same() {
     let tried = tried.output().unwrap();
     if !tried.status.success() {
         let why = String::from_utf8_lossy(&tried.stderr).into_owned();
-        skipped(&format!("podman starts no container: {why}"));
-        return;
+        skip!("podman starts no container: {why}");
     }
     let outcomes = |options: &[&str], words: &[&str]| {
         let (outcomes, label) = images.outcomes(&[&few[..], options].concat(), words);
@@ -709,9 +717,8 @@ fn the_other_engine_does_the_same() {
 
 #[test]
 fn podman_is_asked_by_a_service_that_goes_with_provoke() {
-    let Some(images) = Images::of("podman") else {
-        return;
-    };
+    needs!(engine("podman"));
+    let images = Images::of("podman");
     let image = format!("{}:good", images.name);
     let all = ["run", "-n", "1", "--engine", "podman", "--image", &image];
     let few = ["--rlimit", "nofile=1024,nproc=1000", "--", "/program"];
@@ -739,13 +746,13 @@ fn podman_is_asked_by_a_service_that_goes_with_provoke() {
 
 #[test]
 fn a_file_that_a_core_would_overwrite_is_left_alone() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let numbered = std::fs::read_to_string("/proc/sys/kernel/core_uses_pid").unwrap();
     if (pattern.trim(), numbered.trim()) != ("core", "0") {
-        skipped("cores have other names here");
-        return;
+        skip!("cores have other names here");
     }
     images.sandbox.write("core", "somebody's");
     let all = ["-n", "1", "--capture", "on", "--image", &image];
@@ -759,11 +766,11 @@ fn a_file_that_a_core_would_overwrite_is_left_alone() {
 
 #[test]
 fn who_is_not_root_is_told_the_same() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let socket = std::fs::metadata("/var/run/docker.sock");
     let (Ok(socket), true) = (socket, rustix::process::geteuid().is_root()) else {
-        skipped("only root becomes another user here");
-        return;
+        skip!("only root becomes another user here");
     };
     // Who may talk to the daemon, and is nobody otherwise.
     let (user, group) = (65534, socket.gid());
@@ -796,7 +803,8 @@ fn who_is_not_root_is_told_the_same() {
 
 #[test]
 fn a_service_in_a_container_is_put_under_load() {
-    let Some(images) = Images::new() else { return };
+    needs!(engine("docker"));
+    let images = Images::new();
     let image = format!("{}:good", images.name);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port().to_string();

@@ -1,6 +1,7 @@
 //! What `setup` left running, in the course of a run.
 
 use super::support::Sandbox;
+use crate::needs::{needs, program};
 use serde_json::Value;
 
 /// Answers each poke, and keeps what its first argument says. A trial ends when the answer is
@@ -41,6 +42,7 @@ fn of<'a>(report: &'a Value, what: &str) -> &'a Value {
 
 #[test]
 fn a_service_that_forgets_to_close_files_is_found() {
+    needs!(program("python3"));
     let (report, said) = poked("files");
     let files = of(&report, "descriptors");
     assert_eq!(files["warns"], true, "{files}");
@@ -57,6 +59,7 @@ fn a_service_that_forgets_to_close_files_is_found() {
 
 #[test]
 fn a_service_that_keeps_memory_is_found() {
+    needs!(program("python3"));
     let (report, said) = poked("memory");
     let memory = of(&report, "rss_kib");
     assert_eq!(memory["warns"], true, "{memory}");
@@ -67,6 +70,7 @@ fn a_service_that_keeps_memory_is_found() {
 
 #[test]
 fn a_service_that_warms_up_or_rests_is_not_said_to_grow() {
+    needs!(program("python3"));
     for keeps in ["nothing", "warming"] {
         let (report, said) = poked(keeps);
         assert_eq!(of(&report, "descriptors")["warns"], false, "{keeps}");

@@ -1,7 +1,8 @@
 //! What a hang is called: each bug has a name of its own, and the same one in every trial.
 
 use super::evidence::compile;
-use super::support::{PROVOKE, Sandbox, skipped};
+use super::support::{PROVOKE, Sandbox};
+use crate::needs::{needs, program, skip};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -176,6 +177,7 @@ globals()[sys.argv[1]]()
 
 #[test]
 fn python_hangs_are_told_apart_by_their_python_calls() {
+    needs!(program("python3"), program("py-spy"));
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
     // Long enough for all of them to be started, however busy the machine is.
@@ -206,6 +208,7 @@ fn python_hangs_are_told_apart_by_their_python_calls() {
 
 #[test]
 fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
     let found = sandbox.any("python3", &["-c", "import sys; print(sys.executable)"]);
@@ -295,8 +298,7 @@ fn a_busy_loop_is_busy_below_a_cpu_quota_too() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "busy", BUSY, &FLAGS);
     let Some(group) = Quota::new() else {
-        skipped("no CPU group with a quota can be made here: that needs root and writable cgroups");
-        return;
+        skip!("no CPU group with a quota can be made here: that needs root and writable cgroups");
     };
     let (_, free) = named(&sandbox, &[&program]);
     let procs = group.0.join("cgroup.procs");

@@ -4,6 +4,7 @@ use super::support::{
     PROVOKE, Running, Said, Sandbox, assert_gone, processes_with, send, skipped, unique_linger,
     wait_until,
 };
+use crate::limited;
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Instant;
@@ -342,7 +343,7 @@ fn what_was_ignored_when_it_started_stays_ignored() {
     wait_until("the trial runs", || sandbox.path("up").exists());
     send(child.id().cast_signed(), Signal::HUP);
     sandbox.write("go", "");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(limited::wait(&mut child).code(), Some(0));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use super::load::{load, only, port};
 use super::support::Sandbox;
+use crate::needs::{needs, program, python};
 
 const ARGS: [&str; 6] = ["-n", "1", "-c", "8", "--requests", "400"];
 
 #[test]
 fn pythons_threaded_server_lives_through_it() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("classify", "hello\n");
     let port = port();
@@ -40,6 +42,7 @@ fn pythons_threaded_server_lives_through_it() {
 
 #[test]
 fn nginx_with_its_workers_is_one_service() {
+    needs!(program("nginx"));
     let sandbox = Sandbox::new();
     let port = port();
     let folder = sandbox.path("");
@@ -66,6 +69,7 @@ fn nginx_with_its_workers_is_one_service() {
 
 #[test]
 fn a_worker_that_dies_under_gunicorn_is_a_crash() {
+    needs!(program("python3"), python("gunicorn"));
     let sandbox = Sandbox::new();
     sandbox.write(
         "app.py",
@@ -93,6 +97,7 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
 
 #[test]
 fn a_life_can_be_healthy_and_leak() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write(
         "app.py",

@@ -1,5 +1,6 @@
 //! A sandbox to run the program in, and its output in one text.
 
+use crate::limited::{self, PATIENCE};
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -11,9 +12,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
-
-/// Nothing takes so long unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of its own, and an environment without surprises.
 pub(super) struct Sandbox {
@@ -58,7 +56,7 @@ impl Running {
 
     /// Waits for its end.
     pub(super) fn end(mut self) -> Said {
-        let status = self.child.wait().unwrap();
+        let status = limited::wait(&mut self.child);
         let read = |name| fs::read_to_string(self.folder.join(name)).unwrap();
         Said {
             stdout: read("started.out"),
@@ -128,13 +126,13 @@ impl Sandbox {
 
     /// Runs the program to its end.
     pub(super) fn provoke(&self, args: &[&str]) -> Said {
-        self.command(args).output().unwrap().into()
+        limited::output(&mut self.command(args)).unwrap().into()
     }
 
     /// Starts the program; what it says goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
-        // Tests in the background of a shell would pass on that Ctrl-C is ignored.
-        let heeding = ["--default-signal=INT", PROVOKE];
+        // A background shell passes on that SIGINT is ignored, and `nohup` that SIGHUP is.
+        let heeding = ["--default-signal", PROVOKE];
         self.started(self.any("env", &[&heeding, args].concat()))
     }
 

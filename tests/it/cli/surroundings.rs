@@ -1,6 +1,7 @@
 //! What a trial sees.
 
 use super::support::{PROVOKE, Sandbox};
+use crate::needs::{needs, root};
 use std::fs;
 
 fn output(sandbox: &Sandbox, flags: &[&str], line: &str) -> String {
@@ -146,6 +147,7 @@ fn a_flood_of_hostile_output_is_bounded_and_never_reaches_the_terminal_raw() {
 
 #[test]
 fn an_unprivileged_user_gets_the_same() {
+    needs!(root());
     let sandbox = Sandbox::new();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(sandbox.path(""), open).unwrap();

@@ -1,23 +1,14 @@
 //! Whose commands are run, and as whom.
 
 use super::support::{Said, Sandbox, wait_until};
+use crate::needs::{needs, root};
 use regex::Regex;
-use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::process::Command;
 
 /// The user that owns nothing.
 const NOBODY: u32 = 65534;
-
-/// True where this test can be another user.
-fn is_root() -> bool {
-    let root = geteuid().is_root();
-    if !root {
-        super::containers::skipped("only root can give a file to another user");
-    }
-    root
-}
 
 /// A sandbox with a run of one failing trial, which says who it is.
 fn with_a_run() -> Sandbox {
@@ -75,9 +66,7 @@ fn assert_refused(sandbox: &Sandbox, why: &str) {
 
 #[test]
 fn a_run_of_another_user_is_read_and_not_executed() {
-    if !is_root() {
-        return;
-    }
+    needs!(root());
     for part in ["", "events.jsonl"] {
         let sandbox = with_a_run();
         chown(
@@ -165,9 +154,7 @@ fn a_folder_that_somebody_planted_is_not_used_to_replay() {
 
 #[test]
 fn trials_run_as_the_user_that_is_named() {
-    if !is_root() {
-        return;
-    }
+    needs!(root());
     let sandbox = Sandbox::new();
     fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let script = "id -un; id -u; echo $HOME $USER; touch \"$0/file\" && touch \"$TMPDIR/other\"; \
@@ -216,9 +203,7 @@ fn trials_run_as_the_user_that_is_named() {
 
 #[test]
 fn the_processes_of_another_user_end_with_provoke() {
-    if !is_root() {
-        return;
-    }
+    needs!(root());
     let sandbox = Sandbox::new();
     let linger = super::support::unique_linger();
     let program = sandbox.path("program");

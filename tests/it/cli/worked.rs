@@ -1,10 +1,12 @@
 //! The worked example of `docs/first-crash.md`, as it stands there, and those of the library.
 
 use super::support::{PROVOKE, Sandbox, example};
+use crate::needs::{needs, program};
 use std::path::Path;
 
 #[test]
 fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
+    needs!(program("git"), program("make"));
     let sandbox = Sandbox::new();
     let history = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/till/history.sh");
     let made = sandbox

@@ -7,6 +7,7 @@ mod rates;
 mod server;
 mod what_is_sent;
 
+use crate::limited::PATIENCE;
 use provoke::load::{Life, Live, drive};
 use provoke::model::{
     Amount, Ended, Load, LoadSeen, Owner, Pace, Ready, RequestPlan, Target, WarmUp,
@@ -100,7 +101,8 @@ fn run<F: Future>(future: F) -> F::Output {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(future)
+    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
+    ended.expect("it ends")
 }
 
 /// Drives a life that nothing is told, and returns what was seen of it, where all adds up.

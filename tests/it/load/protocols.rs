@@ -1,6 +1,7 @@
 //! Secure connections, HTTP/2, and sockets in the file system.
 
 use super::{Outside, adds_up, count, drive_it, load};
+use crate::needs::{localhost, needs};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::service::service_fn;
@@ -120,6 +121,7 @@ fn all_good(seen: &LoadSeen) {
 
 #[test]
 fn a_secure_service_with_a_ca_of_its_own() {
+    needs!(localhost());
     let port = serve(Some(acceptor(false)), false);
     let mut load = load(&format!("https://localhost:{port}"), 8, 1000);
     load.target.ca = Some(file("ca.pem"));

@@ -1,15 +1,17 @@
 //! A slot to give orders to, and programs for it to run.
 
+use crate::limited::{self, PATIENCE};
 use provoke::model::{
     ActorPlan, Cores, Lane, Leaks, Observation, Role, Text, Trial, TrialId, VariantId, VariantPlan,
 };
 use provoke::slot::wire::{Order, Recipe, Reply};
 use provoke::sys::cgroup::SlotGroup;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
@@ -22,7 +24,7 @@ pub(super) struct Bench {
     slot: Child,
     _group: Option<SlotGroup>,
     orders: Option<ChildStdin>,
-    replies: BufReader<ChildStdout>,
+    replies: Receiver<String>,
     folder: tempfile::TempDir,
     next: u64,
     /// Between the polite signal and the kill.
@@ -71,7 +73,7 @@ impl Bench {
             slot,
             _group: group,
             orders,
-            replies: BufReader::new(replies),
+            replies: limited::lines(replies),
             folder,
             next: 1,
             grace: Duration::from_millis(100),
@@ -184,8 +186,8 @@ impl Bench {
     }
 
     fn hear(&mut self) -> Reply {
-        let mut line = String::new();
-        self.replies.read_line(&mut line).unwrap();
+        // A trial may take its timeout and the grace after it.
+        let line = self.replies.recv_timeout(3 * LONG).expect("a reply");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 }
@@ -193,6 +195,6 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         drop(self.orders.take());
-        let _ = self.slot.wait();
+        limited::wait_or_kill(PATIENCE, &mut self.slot);
     }
 }

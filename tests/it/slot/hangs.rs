@@ -1,6 +1,7 @@
 //! What is found out of a trial that does not end in time.
 
 use super::bench::{Bench, LONG};
+use crate::needs::{needs, program};
 use provoke::model::{Ending, Hang, HungThread, Observation};
 use std::process::Command;
 use std::time::Duration;
@@ -66,6 +67,7 @@ fn backtraces(program: &str, core: &str) -> String {
 
 #[test]
 fn a_deadlock_is_told_with_its_cycle_and_both_stacks() {
+    needs!(program("gdb"));
     let mut bench = Bench::new();
     let program = bench.compile("deadlock", DEADLOCK);
     let seen = bench.hang(&[&program], |seen| hang(seen).cycle.len() == 2);
@@ -171,6 +173,7 @@ fn after_the_inspection_a_process_still_ends_politely() {
 
 #[test]
 fn python_calls_are_told_where_a_tool_is_there() {
+    needs!(program("python3"), program("py-spy"));
     let mut bench = Bench::new();
     let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
     let seen = bench.hang(&["python3", "-c", script], |seen| {

@@ -1,6 +1,7 @@
 //! Trials that are followed from fault to fault.
 
 use super::bench::{Bench, LONG, PROVOKE};
+use crate::needs::{needs, program};
 use provoke::autopsy::{Examiner, Settings};
 use provoke::model::{Autopsy, CoreSeen, Ending, Observation, Signal};
 use std::fs;
@@ -99,6 +100,7 @@ fn assert_nothing_is_kept(bench: &Bench, seen: &Observation) {
 
 #[test]
 fn a_fault_in_a_thread_is_written_down_with_every_stack() {
+    needs!(program("gdb"));
     let mut bench = bench();
     let program = bench.compile("threaded", THREADED);
     let seen = bench.run(&[&program], LONG);
@@ -323,6 +325,7 @@ fn a_traced_trial_ends_like_one_that_is_not() {
 
 #[test]
 fn a_thread_that_executes_another_program_becomes_it() {
+    needs!(program("python3"));
     let script = "import os, threading, time
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 threading.Thread(target=os.execlp, args=('sh', 'sh', '-c', 'echo here; exit 9')).start()
@@ -336,6 +339,7 @@ time.sleep(1000)";
 
 #[test]
 fn a_parent_learns_that_its_child_was_stopped_and_went_on() {
+    needs!(program("python3"));
     let script = "import os, signal, sys
 child = os.spawnlp(os.P_NOWAIT, 'sh', 'sh', '-c', 'kill -STOP $$; exit 6')
 _, status = os.waitpid(child, os.WUNTRACED)

@@ -1,0 +1,140 @@
+//! What tests need of a machine. A test that lacks something is skipped visibly: it says why on
+//! standard error at once, and the last test target, `skipped`, prints all of them and their count.
+//! With `PROVOKE_TESTS_REQUIRE_ALL` set, it fails instead.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Skips the rest of a test unless the machine has everything that is listed.
+macro_rules! needs {
+    ($($missing:expr),+ $(,)?) => {
+        $(
+            if let Some(missing) = $missing {
+                crate::needs::skip!("{missing}");
+            }
+        )+
+    };
+}
+
+/// Skips the rest of a test, for a reason.
+macro_rules! skip {
+    ($($reason:tt)+) => {{
+        fn here() {}
+        crate::needs::record(std::any::type_name_of_val(&here), &format!($($reason)+));
+        return;
+    }};
+}
+
+pub(crate) use {needs, skip};
+
+/// Returns why a program cannot be run.
+pub(crate) fn program(name: &str) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    (!found).then(|| format!("`{name}` is not installed"))
+}
+
+/// Returns why a command fails.
+pub(crate) fn success(command: &[&str]) -> Option<String> {
+    program(command[0]).or_else(|| {
+        let ended = Command::new(command[0])
+            .args(&command[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        let succeeds = ended.is_ok_and(|status| status.success());
+        (!succeeds).then(|| format!("`{}` fails", command.join(" ")))
+    })
+}
+
+/// Returns why Python cannot import these modules.
+pub(crate) fn python(modules: &str) -> Option<String> {
+    success(&["python3", "-c", &format!("import {modules}")])
+}
+
+/// Returns why extensions of Python cannot be compiled.
+pub(crate) fn python_headers() -> Option<String> {
+    let script = "import os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')";
+    let fails = success(&["python3", "-c", script]);
+    program("python3").or(fails.map(|_| "the headers of Python are not installed".to_owned()))
+}
+
+/// Returns why crates.io does not answer cargo.
+pub(crate) fn crates_io() -> Option<String> {
+    let project = tempfile::tempdir().unwrap();
+    let text =
+        "[package]\nname = \"asks\"\n[lib]\npath = \"lib.rs\"\n[dependencies]\nitoa = \"1\"\n";
+    fs::write(project.path().join("Cargo.toml"), text).unwrap();
+    fs::write(project.path().join("lib.rs"), "").unwrap();
+    let mut cargo = Command::new("cargo");
+    cargo.args(["update", "--dry-run", "--quiet"]);
+    let said = cargo.current_dir(project.path()).output();
+    let answers = said.is_ok_and(|said| said.status.success());
+    (!answers).then(|| "cargo gets no answer from crates.io".to_owned())
+}
+
+/// Returns why a host cannot be reached.
+pub(crate) fn host(name: &str, port: u16) -> Option<String> {
+    let limit = Duration::from_secs(10);
+    let reached = (name, port).to_socket_addrs().and_then(|mut addresses| {
+        let address = addresses.next().ok_or(io::ErrorKind::NotFound)?;
+        TcpStream::connect_timeout(&address, limit)
+    });
+    let error = reached.err()?;
+    Some(format!("{name}:{port} cannot be reached: {error}"))
+}
+
+/// Returns why this machine does not know its own name for itself.
+pub(crate) fn localhost() -> Option<String> {
+    let error = ("localhost", 0).to_socket_addrs().err()?;
+    Some(format!("`localhost` has no address: {error}"))
+}
+
+/// Returns why this process cannot mount anything.
+pub(crate) fn mounts() -> Option<String> {
+    success(&["unshare", "-m", "true"])
+}
+
+/// Returns why this is not root.
+pub(crate) fn root() -> Option<String> {
+    (!rustix::process::geteuid().is_root()).then(|| "only root may do this".to_owned())
+}
+
+/// Notes that a test is skipped; `inside` is the name of a function inside that test.
+pub(crate) fn record(inside: &str, reason: &str) {
+    let test = inside.trim_end_matches("::here");
+    let test = test.trim_end_matches("::{{closure}}");
+    let required = std::env::var_os("PROVOKE_TESTS_REQUIRE_ALL").is_some();
+    assert!(
+        !required,
+        "{reason}, and PROVOKE_TESTS_REQUIRE_ALL is set: nothing may be skipped"
+    );
+    let line = format!("skipped {test}: {reason}\n");
+    // Not `eprint`: the test harness would hide it.
+    let _ = io::stderr().write_all(line.as_bytes());
+    let list = list();
+    let written = fs::create_dir_all(list.parent().unwrap())
+        .and_then(|()| File::options().append(true).create(true).open(&list))
+        .and_then(|mut file| file.write_all(line.as_bytes()));
+    if let Err(error) = written {
+        let text = format!("cannot note this in {list:?}: {error}\n");
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// Returns the file that lists the tests skipped by this run of `cargo test` or `cargo nextest`,
+/// beside the test binaries. A run is known by its process, which starts all of them.
+pub(crate) fn list() -> PathBuf {
+    let runner = std::os::unix::process::parent_id();
+    let stat = fs::read_to_string(format!("/proc/{runner}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+    let started = after_name.split(' ').nth(19).unwrap_or_default();
+    let binary = std::env::current_exe().unwrap();
+    let folder = binary.parent().unwrap_or(Path::new(".")).join("skipped");
+    folder.join(format!("{runner}-{started}"))
+}
