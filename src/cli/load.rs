@@ -18,7 +18,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Put a service under HTTP load: does it live through it, and from how many clients on does it not?
 ///
@@ -27,6 +27,10 @@ use std::time::Instant;
 /// below it; what clients saw is counted apart. Several kinds of requests, bodies from files and
 /// what answers must be like stand in a scenario file.
 #[derive(Args)]
+// These are refused: a service run has no timeout, and no exit code that is fine.
+#[command(mut_arg("timeout", |flag| flag.hide(true)))]
+#[command(mut_arg("ok", |flag| flag.hide(true)))]
+#[command(mut_arg("skip", |flag| flag.hide(true)))]
 pub(super) struct Load {
     /// Where requests go, such as http://127.0.0.1:8080/classify; or a scenario file
     #[arg(value_name = "URL|FILE")]
@@ -221,6 +225,27 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
             of(&live.in_flight),
             errors(&live.errors()),
         )
+    })
+}
+
+/// So long is measured how fast answers come.
+const MEASURED: Duration = Duration::from_secs(1);
+
+/// Returns how many answers a second the first service run gives under load, once that is known.
+pub(super) fn rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
+    let began: Cell<Option<(Instant, u64)>> = Cell::new(None);
+    Box::new(move || {
+        if live.stage() != Stage::Loading {
+            return None;
+        }
+        let served = live.served.load(Ordering::Relaxed);
+        let Some((since, before)) = began.get() else {
+            began.set(Some((Instant::now(), served)));
+            return None;
+        };
+        let elapsed = since.elapsed();
+        let measured = real(served.saturating_sub(before)) / elapsed.as_secs_f64();
+        (elapsed >= MEASURED).then_some(measured)
     })
 }
 

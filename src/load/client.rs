@@ -306,6 +306,9 @@ impl Client {
         let mut flushed = false;
         let mut unwritable = None;
         let mut bytes = 0;
+        // Since when the rest of an answer is awaited, and whether its begin was acknowledged at once.
+        let mut rest: Option<(u64, bool)> = None;
+        let (acks, clock) = (&worker.shared.dialer.acks, worker.shared.clock);
         let went = std::future::poll_fn(|cx| {
             let mut stream = Pin::new(&mut connection.stream);
             while written < all && unwritable.is_none() {
@@ -363,6 +366,9 @@ impl Client {
                     Poll::Ready(Ok(())) => {
                         let came = to.filled();
                         bytes += came.len() as u64;
+                        if let Some((since, at_once)) = rest.take() {
+                            acks.waited(clock.now().saturating_sub(since), at_once);
+                        }
                         worker.alive.set(true);
                         let mut checking = Checking { expected, seen };
                         let taken = match reader.feed(came, &mut checking) {
@@ -383,6 +389,13 @@ impl Client {
                     Poll::Pending => {
                         if let Some(error) = unwritable.take() {
                             return Poll::Ready(Went::Failed(error));
+                        }
+                        if bytes > 0 && rest.is_none() {
+                            let at_once = acks.at_once();
+                            if at_once {
+                                connection.stream.acknowledge();
+                            }
+                            rest = Some((clock.now(), at_once));
                         }
                         let kick = slot.kicked(cx);
                         return kick.map_or(Poll::Pending, |kick| Poll::Ready(Went::Kicked(kick)));

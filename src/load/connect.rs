@@ -1,5 +1,6 @@
 //! Connections, and what may go wrong with them.
 
+use super::acks::Acks;
 use super::target::Target;
 use super::tls::{self, Tls};
 use crate::model::{Ended, Part};
@@ -24,6 +25,8 @@ pub(super) struct Dialer {
     /// The address that answered last: of a name's addresses often only one is listened at.
     preferred: AtomicUsize,
     tls: Option<Tls>,
+    /// Whether the service waits for acknowledgements.
+    pub(super) acks: Acks,
 }
 
 enum Way {
@@ -43,6 +46,20 @@ pub(super) enum Stream {
 pub(super) enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Stream {
+    /// Acknowledges at once what has come, instead of with what is sent next.
+    pub(super) fn acknowledge(&self) {
+        let plain = match self {
+            Self::Plain(plain) => plain,
+            Self::Secure(stream) => stream.get_ref().0,
+        };
+        if let Plain::Tcp(stream) = plain {
+            // Where that is refused, it is as late as before.
+            let _ = rustix::net::sockopt::set_tcp_quickack(stream, true);
+        }
+    }
 }
 
 /// Why there is no connection.
@@ -73,6 +90,7 @@ impl Dialer {
             way,
             preferred: AtomicUsize::new(0),
             tls,
+            acks: Acks::default(),
         })
     }
 

@@ -240,6 +240,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
             () = phase::halted(&mut around.halt) => ran.stop = Stop::Halted,
         }
     }
+    seen.delayed_acks = around.dialer.acks.delayed();
     let after = sockets::listen_overflows();
     seen.overflows = after
         .zip(overflows)

@@ -8,6 +8,7 @@
 //! The client is our own because of what others fold together: the number of an error and the phase
 //! in which it came, a kept connection that was closed just then, and the bytes as they were sent.
 
+mod acks;
 mod alarm;
 mod bundle;
 mod check;

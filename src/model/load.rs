@@ -322,6 +322,10 @@ pub struct LoadSeen {
     /// Connections that the listener had to turn away meanwhile, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
+    /// Answers whose rest came only after a delayed acknowledgement of their begin, before it was
+    /// acknowledged at once.
+    #[serde(skip_serializing_if = "is_default")]
+    pub delayed_acks: u64,
     /// How large the service was in the course of its load: after so many milliseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub sizes: Vec<(u64, Around)>,

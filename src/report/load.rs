@@ -2,6 +2,7 @@
 
 use super::{Quantity, words};
 use crate::model::{Amount, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
+use crate::policy;
 use crate::state::{Lives, State};
 use crate::stats::{self, real};
 use schemars::JsonSchema;
@@ -49,6 +50,9 @@ pub struct LoadTotals {
     pub queue: u64,
     /// Connections that listeners of the machine turned away for want of room.
     pub listen_overflows: u64,
+    /// Answers whose rest came only after a delayed acknowledgement of their begin, before it was
+    /// acknowledged at once.
+    pub delayed_acks: u64,
     /// Answers before each death, in order, those that warmed it up among them.
     pub served_before_death: Vec<u64>,
     /// Requests in flight at each death.
@@ -141,6 +145,7 @@ impl LoadTotals {
             unreliable,
             queue: lives.queue,
             listen_overflows: lives.overflows,
+            delayed_acks: lives.delayed_acks,
             served_before_death: lives.deaths.iter().map(|(served, _)| *served).collect(),
             in_flight_at_death: lives
                 .deaths
@@ -176,6 +181,12 @@ impl LoadTotals {
             all.push(format!(
                 "{} found the queue of a listener full: its backlog is short for so many at once; they try again after a second",
                 words::plural(self.listen_overflows, "connection")
+            ));
+        }
+        if self.delayed_acks > 0 {
+            all.push(format!(
+                "{} came in two pieces, the second 40 ms after the first: the service sends head and body apart and waits for the acknowledgement between them (Nagle's algorithm and delayed acknowledgements). provoke now acknowledges at once; other clients wait, until the service sets TCP_NODELAY or writes both together",
+                words::plural(self.delayed_acks, "answer")
             ));
         }
         all.extend(self.deaths());
@@ -488,6 +499,59 @@ pub fn assumed(state: &State) -> Vec<String> {
         ),
         format!("requests to {url}: {}", words::sanitize(&what.join(", "))),
     ]
+}
+
+/// A run that takes longer is announced.
+const LONG: f64 = 30.0;
+
+/// What was measured of service runs so far.
+#[derive(Clone, Copy, Debug)]
+pub enum Speed {
+    /// How long the first one took.
+    ServiceRun(Duration),
+    /// Answers a second under load in the first one, before its end.
+    Answers(f64),
+}
+
+/// Returns how long all service runs will take together, where that is long and can be known: from
+/// the plan alone, or with what was measured.
+pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
+    let load = state.plan.load.as_ref()?;
+    let around = match load.ready {
+        Ready::After(length) => load.settle + length,
+        _ => load.settle,
+    };
+    let sending = match (load.amount, load.pace, measured) {
+        (_, _, Some(Speed::ServiceRun(time))) => time.saturating_sub(around).as_secs_f64(),
+        (Amount::Time(time), ..) => time.as_secs_f64(),
+        (Amount::Requests(requests), Pace::Open { millihertz, .. }, _) => {
+            real(requests) / (real(millihertz) / 1000.0)
+        }
+        (Amount::Requests(requests), _, Some(Speed::Answers(rate))) if rate > 0.0 => {
+            real(requests) / rate
+        }
+        _ => return None,
+    };
+    let each = sending + around.as_secs_f64();
+    let left = policy::of(&state.plan).left(state);
+    let least = state.ramp.as_ref();
+    let least = least.map(|ramp| ramp.guard(state.plan.alpha.value()));
+    let runs = left.or(least).unwrap_or(1).max(1);
+    let total = each * real(runs.div_ceil(u64::from(state.plan.jobs)));
+    if total <= LONG {
+        return None;
+    }
+    let at_least = if left.is_none() { "at least " } else { "" };
+    let rate = match measured {
+        Some(Speed::Answers(rate)) => format!(" at {} answers a second", words::number(rate)),
+        _ => String::new(),
+    };
+    Some(format!(
+        "forecast: {at_least}{}, each about {}{rate}: {at_least}{} in all",
+        words::plural(runs, "service run"),
+        words::seconds(each),
+        words::seconds(total),
+    ))
 }
 
 #[cfg(test)]

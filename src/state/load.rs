@@ -39,6 +39,8 @@ pub struct Lives {
     pub queue: u64,
     /// Connections that listeners of the machine turned away.
     pub overflows: u64,
+    /// Answers that waited for a delayed acknowledgement.
+    pub delayed_acks: u64,
     /// Deaths, each with the answers before it.
     pub deaths: Vec<(u64, Death)>,
     /// How what is counted of a service grew in lives that were long enough to tell: by how much a
@@ -69,6 +71,7 @@ impl Lives {
         self.late.add(&seen.late);
         self.queue = self.queue.max(seen.queue);
         self.overflows += seen.overflows;
+        self.delayed_acks += seen.delayed_acks;
         self.grown.extend(growth(&seen.sizes));
         match &seen.death {
             Some(death) if self.deaths.len() < DEATHS => {

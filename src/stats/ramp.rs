@@ -91,6 +91,17 @@ pub struct Group {
     pub mass: f64,
 }
 
+/// How many lives of each level a search still takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast(Vec<u64>);
+
+impl Forecast {
+    /// Returns how many of one level.
+    pub fn of(&self, level: usize) -> u64 {
+        self.0[level]
+    }
+}
+
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
@@ -391,7 +402,7 @@ impl Ramp {
     }
 
     /// True when a level is known to fail more often than the one below it, by their own lives.
-    fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
+    pub fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
         let [one, other] = [level, below].map(|level| self.lives[level]);
         let chance = fisher(one.failures, one.runs, other.failures, other.runs).greater;
         chance <= APART * delta
@@ -403,25 +414,55 @@ impl Ramp {
         self.open().find(|one| self.levels[*one] >= twice)
     }
 
-    /// Returns the level below the likeliest, with its lives and those it needs, where nothing else
-    /// is missing.
+    /// Returns the level below the likeliest, with its lives and those that it still needs, where
+    /// nothing else is missing.
     pub fn guarding(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
-        let (group, never) = self.likeliest();
-        if never || group.mass < 1.0 - rule.delta {
-            return None;
-        }
-        let level = *group.levels.end();
-        let below = self.below(level)?;
-        let needed = self.needed_below(level, rule.delta);
-        Some((below, self.lives[below].runs, needed))
+        let below = self.guarded(rule)?;
+        let forecast = self.forecast(rule)?;
+        Some((below, self.lives[below].runs, forecast.of(below)))
     }
 
-    /// Returns how many lives are missing at least, where nothing but the guard is.
+    fn guarded(&self, rule: &Rule) -> Option<usize> {
+        let (group, never) = self.likeliest();
+        let sure = !never && group.mass >= 1.0 - rule.delta;
+        self.below(*group.levels.end()).filter(|_| sure)
+    }
+
+    /// Returns how many lives are missing, where nothing but the guard is, as [`Self::forecast`] has it.
     pub fn missing(&self, rule: &Rule) -> Option<u64> {
-        let (below, seen, needed) = self.guarding(rule)?;
-        let above = self.open().find(|level| *level > below)?;
-        let mixed = (needed / MIXED).saturating_sub(self.lives[above].runs);
-        Some(needed.saturating_sub(seen) + mixed)
+        self.guarded(rule)?;
+        let forecast = self.forecast(rule)?;
+        Some(forecast.0.iter().sum())
+    }
+
+    /// Returns how many lives of each level the search still takes if all goes on as it has begun:
+    /// levels fail as often as they did, or as the lowest that failed, and those below it do not.
+    /// Nothing where that would not end the search, or nothing has failed yet.
+    pub fn forecast(&self, rule: &Rule) -> Option<Forecast> {
+        let lowest = self.lowest_failing()?;
+        let fails_next = |ahead: &Self, level: usize| {
+            let seen = match self.lives[level].runs {
+                0 => self.lives[lowest],
+                _ => self.lives[level],
+            };
+            let Lives { failures, runs } = ahead.lives[level];
+            level >= lowest && failures * seen.runs < seen.failures * (runs + 1)
+        };
+        let mut ahead = self.clone();
+        let most = self.guard(rule.delta).saturating_mul(2 * PATIENCE);
+        for _ in 0..most {
+            match ahead.next(rule) {
+                Next::Try(level) => ahead.observe(level, fails_next(&ahead, level)),
+                Next::From(_) | Next::Never => {
+                    let lives = ahead.lives.iter().zip(&self.lives);
+                    return Some(Forecast(
+                        lives.map(|(then, now)| then.runs - now.runs).collect(),
+                    ));
+                }
+                Next::Stuck => return None,
+            }
+        }
+        None
     }
 
     /// Says what to do next.

@@ -6,7 +6,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
-use crate::report::{answer, words};
+use crate::report::{Speed, answer, forecast as load_forecast, words};
 use crate::state::{Sink, State};
 use crate::stats::{confidence_sequence, real};
 use console::style;
@@ -34,6 +34,8 @@ pub struct Live {
     running: BTreeMap<TrialId, VariantId>,
     /// Says what goes on within the trials that run.
     within: Option<Box<dyn Fn() -> String>>,
+    /// Returns how many answers a second a service under load gives, once that is known.
+    rate: Option<Box<dyn Fn() -> Option<f64>>>,
 }
 
 impl Live {
@@ -70,6 +72,7 @@ impl Live {
             shown: BTreeMap::new(),
             running: BTreeMap::new(),
             within: None,
+            rate: None,
         }
     }
 
@@ -78,6 +81,24 @@ impl Live {
     pub fn with(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
         self.within = within;
         self
+    }
+
+    /// Says how long it will take, once so many answers a second are known.
+    #[must_use]
+    pub fn forecasting(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// Prints how long the run will take, if that is long; once.
+    fn forecast(&mut self, state: &State, speed: Speed) {
+        self.rate = None;
+        // What the plan alone tells was printed before the start.
+        if load_forecast(state, None).is_none()
+            && let Some(text) = load_forecast(state, Some(speed))
+        {
+            self.line(&format!("  {text}"));
+        }
     }
 
     /// Takes the live line away.
@@ -240,7 +261,10 @@ impl Sink for Live {
         self.completed_before
             .get_or_insert_with(|| state.completed());
         match event {
-            Event::TrialStarted(trial) if state.plan.variants.len() > 1 => {
+            // A search begins with one variant, and others come later.
+            Event::TrialStarted(trial)
+                if state.plan.variants.len() > 1 || state.plan.space.is_some() =>
+            {
                 self.running.insert(trial.id, trial.variant);
             }
             Event::TrialFinished {
@@ -254,6 +278,9 @@ impl Sink for Live {
                     format!("{}  ", style(name).bold())
                 });
                 self.ended(state, *trial, &of, seen, outcome);
+                if self.rate.is_some() && *outcome == Outcome::Pass {
+                    self.forecast(state, Speed::ServiceRun(seen.elapsed));
+                }
             }
             Event::CaptureBegun { .. } => self.line(&format!(
                 "  measured; now a few more {} whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
@@ -276,6 +303,9 @@ impl Sink for Live {
     }
 
     fn tick(&mut self, state: &State) {
+        if let Some(rate) = self.rate.as_ref().and_then(|rate| rate()) {
+            self.forecast(state, Speed::Answers(rate));
+        }
         if let Some(bar) = &self.bar {
             bar.set_message(safe(&format!("  {}", self.status(state))).into_string());
             bar.tick();
@@ -355,8 +385,8 @@ fn ramped(state: &State) -> Option<String> {
     let ramp = state.ramp.as_ref()?;
     let name = |level: usize| words::sanitize(&state.plan.variants[level].name);
     let fails = ramp.lowest_failing();
-    if let Some((below, seen, needed)) = ramp.guarding(&Ramp::rule(state)) {
-        let seen = seen.min(needed);
+    if let Some((below, seen, more)) = ramp.guarding(&Ramp::rule(state)) {
+        let needed = seen + more;
         return Some(format!("at {} clean {seen} of {needed}", name(below)));
     }
     match fails {

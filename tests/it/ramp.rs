@@ -61,7 +61,11 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
                 ..Observation::default()
             }),
             outcome: match served {
-                Some(_) => Outcome::Fail(Box::new(failure(1))),
+                Some(_) => {
+                    let mut failure = failure(1);
+                    failure.signature.title = "SIGSEGV, in parse".to_owned();
+                    Outcome::Fail(Box::new(failure))
+                }
                 None => Outcome::Pass,
             },
         };
@@ -106,8 +110,8 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
           4      1        0       0 .. 95 % (*)
           8      1        0       0 .. 95 % (*)
           9     29        0      0 .. 9.9 % (*)
-         10     14        7  15.4 .. 84.6 %        700 / 1300 / 1900
-         16      1        1    2.5 .. 100 %          700 / 700 / 700
+         10     14        7  15.4 .. 84.6 %        700 / 1300 / 1900  SIGSEGV, in parse
+         16      1        1    2.5 .. 100 %          700 / 700 / 700  SIGSEGV, in parse
     (*) at most: no life failed. Served: least / median / most
     threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not
       taken for granted: where a level does not fail, none below it does
@@ -135,7 +139,7 @@ fn where_the_lowest_level_fails_nothing_is_below() {
 #[test]
 fn too_few_lives_say_how_many_are_missing() {
     let mut said = Vec::new();
-    for lives in [0, 2, 6, 12, 24] {
+    for lives in [0, 2, 6, 12, 24, 36] {
         let mut plan = levels_of_load(&LEVELS, false);
         plan.stop.trials = Some(lives);
         let state = run(plan, from(10));
@@ -149,9 +153,69 @@ fn too_few_lives_say_how_many_are_missing() {
     CouldNotTest: not tested: not one life says anything
     Undecided: not known yet: up to 2 nothing crashed so far
     Undecided: not known yet: 16 crashes (1 of 1 life), 9 did not in 1 life; between them it is open
-    Undecided: not separated: 10 crashes, 9 not shown to; 93 more clean lives of 9 would settle it
-    Undecided: not separated: 10 crashes, 9 not shown to; 16 more clean lives of 9 would settle it
+    Undecided: not known yet: 10 crashed in 1 of 1 service run, 9 in 0 of 6; the two are not separated yet; 23 more clean service runs of 9 would settle it
+    Undecided: not known yet: 10 crashed in 3 of 6 service runs, 9 in 0 of 13; the two are not separated yet; 16 more clean service runs of 9 would settle it
+    Undecided: not known yet: 10 crashed in 5 of 10 service runs, 9 in 0 of 21; 8 more clean service runs of 9 would exclude a rate of 10 % there
     ");
+}
+
+/// Returns how many clean service runs of the level below are missing after each service run.
+fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
+    let all = run(levels_of_load(&LEVELS, false), from(least));
+    let seen = answer(&all);
+    let below = seen.clean_to.unwrap();
+    let at = |state: &State| {
+        let levels = answer(state).levels;
+        levels
+            .iter()
+            .find(|level| level.clients == below)
+            .unwrap()
+            .lives
+    };
+    let mut promised = Vec::new();
+    for lives in (8..all.completed()).step_by(5) {
+        let mut plan = levels_of_load(&LEVELS, false);
+        plan.stop.trials = Some(lives);
+        let state = run(plan, from(least));
+        let said = answer(&state);
+        if let Some(missing) = said
+            .missing
+            .filter(|_| said.sentence.contains("more clean"))
+        {
+            promised.push(missing + at(&state));
+        }
+    }
+    (promised, at(&all))
+}
+
+#[test]
+fn the_number_of_clean_service_runs_that_is_promised_is_the_one_it_takes() {
+    let (promised, taken) = missing_in_the_course_of_it(10);
+    assert_eq!(taken, 29);
+    assert!(promised.len() > 4, "{promised:?}");
+    assert!(
+        promised.iter().all(|promised| *promised == taken),
+        "{promised:?}"
+    );
+}
+
+#[test]
+fn levels_that_are_told_apart_are_not_said_to_be_one() {
+    let mut plan = levels_of_load(&LEVELS, false);
+    plan.stop.trials = Some(28);
+    let state = run(plan, |clients, turn| {
+        (clients >= 9 && turn != 3).then_some(1)
+    });
+    insta::assert_snapshot!(answer(&state).sentence, @"not known yet: 9 crashed in 7 of 8 service runs, 8 in 0 of 16; 13 more clean service runs of 8 would exclude a rate of 10 % there");
+}
+
+#[test]
+fn the_table_of_levels_names_the_crashes() {
+    let state = run(levels_of_load(&LEVELS, false), from(10));
+    let summary = provoke::term::summary(&Report::new(&state, true), "x".as_ref());
+    let summary = console::strip_ansi_codes(&summary);
+    let row = summary.lines().find(|line| line.trim().starts_with("10 "));
+    assert!(row.unwrap().ends_with("  SIGSEGV, in parse"), "{summary}");
 }
 
 #[test]

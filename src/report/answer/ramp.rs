@@ -28,8 +28,9 @@ pub struct Threshold {
     pub excluded: Option<f64>,
     /// Every level.
     pub levels: Vec<LevelOfLoad>,
-    /// Where it is not known yet: clean lives of the level below the lowest that failed which would
-    /// settle it. Null where it is known, or so many lives would not.
+    /// Where it is not known yet: clean service runs of the level below the lowest that failed which
+    /// would settle it, if that one goes on failing as often as it did. Null where it is known, or no
+    /// number of them would.
     pub missing: Option<u64>,
     /// What speaks against that more load fails more often; null where nothing does.
     pub not_monotone: Option<String>,
@@ -184,15 +185,34 @@ impl Threshold {
                 None => "not known yet".to_owned(),
             };
         };
-        let (fails, below) = (&self.levels[index], known.below(index));
-        match (below.map(|below| &self.levels[below]), self.missing) {
-            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => format!(
-                "not separated: {} crashes, {} not shown to; {} of {} would settle it",
-                fails.clients,
-                below.clients,
-                words::plural_of(missing, "more clean life", "more clean lives"),
-                below.clients,
-            ),
+        let (fails, below_index) = (&self.levels[index], known.below(index));
+        match (below_index.map(|below| &self.levels[below]), self.missing) {
+            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
+                let more = words::plural(missing, "more clean service run");
+                let delta = state.plan.alpha.value();
+                let apart = below_index.is_some_and(|below| known.is_apart(index, below, delta));
+                let missing = if apart {
+                    let rate = words::percent(self.detect);
+                    format!(
+                        "{more} of {} would exclude a rate of {rate} % there",
+                        below.clients
+                    )
+                } else {
+                    format!(
+                        "the two are not separated yet; {more} of {} would settle it",
+                        below.clients
+                    )
+                };
+                format!(
+                    "not known yet: {} crashed in {} of {}, {} in {} of {}; {missing}",
+                    fails.clients,
+                    fails.failures,
+                    words::plural(fails.lives, "service run"),
+                    below.clients,
+                    below.failures,
+                    below.lives,
+                )
+            }
             (Some(_), _) => {
                 let clean = self.levels.iter().filter(|one| one.clients < fails.clients);
                 match clean.rev().find(tried) {
@@ -247,8 +267,9 @@ fn missing(state: &State, known: &Known) -> Option<u64> {
     if known.lives()[below].failures > 0 {
         return None;
     }
-    let needed = known.needed_below(fails, state.plan.alpha.value());
-    Some(needed.saturating_sub(known.lives()[below].runs)).filter(|_| needed < u64::MAX)
+    known
+        .forecast(&Ramp::rule(state))
+        .map(|forecast| forecast.of(below))
 }
 
 /// Finds two levels of which the higher fails less often, so that it is no chance: of all pairs, that
@@ -292,7 +313,7 @@ pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
     let guard = state.ramp.as_ref();
     let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
     vec![format!(
-        "{count} from {} to {}: the lowest that fails in {} % or more of its lives; {guard} clean lives below it exclude that at {}",
+        "{count} from {} to {}: the lowest that fails in {} % or more of its service runs; {guard} clean service runs of the level below exclude that there, at {}",
         clients(state, 0),
         clients(state, last),
         words::percent(f64::from(asked.detect) / 1e6),

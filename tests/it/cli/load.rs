@@ -3,6 +3,7 @@
 //! No test asserts a rate: servers here die at a request that is said, or not at all.
 
 use super::support::{Said, Sandbox, example, wait_until};
+use crate::limited;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -331,7 +332,7 @@ fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
     ];
     let more = ["--warm-requests", "0", "--capture", "off"];
     let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
-    service.wait().unwrap();
+    limited::wait(&mut service);
     // How it ended is known where the kernel tells, or where nobody has asked yet.
     let variant = only(&report);
     assert_eq!(variant["failures"], 1, "{said}");
@@ -368,9 +369,9 @@ fn a_service_that_is_stopped_does_not_hang() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("it listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
     let pid = Pid::from_child(&service);
     kill_process(pid, Signal::STOP).unwrap();
     let number = pid.as_raw_nonzero().to_string();
@@ -793,4 +794,39 @@ fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
     for part in ["sentence", "left", "alone", "tried"] {
         assert_eq!(resumed["shrink"][part], whole["shrink"][part]);
     }
+}
+
+#[test]
+fn flags_that_are_refused_are_not_in_the_help() {
+    let sandbox = Sandbox::new();
+    let help = sandbox.provoke(&["load", "--help"]).stdout;
+    for flag in ["--timeout", "--ok ", "--skip "] {
+        assert!(!help.contains(flag), "{flag}: {help}");
+    }
+    assert!(
+        sandbox
+            .provoke(&["run", "--help"])
+            .stdout
+            .contains("--timeout")
+    );
+}
+
+#[test]
+fn a_long_run_is_announced_before_its_start() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "http://127.0.0.1:1/",
+        "-c",
+        "1..4",
+        "--time",
+        "2s",
+        "-d",
+        "1s",
+    ];
+    let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
+    let forecast = "forecast: at least 29 service runs, each about 2.50 s: at least 1m 13s in all";
+    assert!(said.stderr.contains(forecast), "{}", said.stderr);
+    let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
+    let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());
+    assert!(!said.stderr.contains("forecast"), "{}", said.stderr);
 }

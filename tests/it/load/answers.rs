@@ -217,3 +217,28 @@ fn a_name_without_an_address_is_said() {
     let dns = seen.ends.keys().any(|ended| matches!(ended, Ended::Dns(_)));
     assert!(dns, "{:?}", seen.ends);
 }
+
+/// Answers each request with a head and a body in two pieces, as Nagle's algorithm sends them.
+fn answer_in_two_pieces(mut stream: std::net::TcpStream) -> std::io::Result<()> {
+    use std::io::{Read as _, Write as _};
+    let mut request = [0; 4096];
+    while stream.read(&mut request)? > 0 {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")?;
+        stream.write_all(b"hello")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn delayed_acknowledgements_are_recognized_and_ended() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || drop(answer_in_two_pieces(stream.unwrap())));
+        }
+    });
+    let seen = drive_it(&load(&base, 1, 200));
+    assert_eq!(seen.served, 200);
+    assert!((3..20).contains(&seen.delayed_acks), "{seen:?}");
+}

@@ -1,0 +1,92 @@
+//! Delayed acknowledgements. A service that writes the head and the body of an answer in two pieces,
+//! with Nagle's algorithm on, sends the second when the first is acknowledged, and the kernel of a
+//! client may take 40 ms for that. A few such answers are recognized; from then on the first piece
+//! is acknowledged at once, for as long as that helps.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How long the rest of such an answer takes, in nanoseconds: Linux delays an acknowledgement by 40 ms.
+const DELAYED: std::ops::Range<u64> = 37_000_000..60_000_000;
+/// After so many such answers, acknowledgements are sent at once.
+const ENOUGH: u64 = 3;
+
+/// What one service run shows of them.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    /// Answers whose rest came after such a delay.
+    delayed: AtomicU64,
+    /// Answers that were acknowledged at once, and whose rest came sooner.
+    sooner: AtomicU64,
+    /// Answers that were acknowledged at once, and whose rest came no sooner.
+    no_sooner: AtomicU64,
+}
+
+impl Acks {
+    /// True while the first piece of an answer should be acknowledged at once.
+    pub(super) fn at_once(&self) -> bool {
+        let [delayed, sooner, no_sooner] = self.counts();
+        delayed >= ENOUGH && no_sooner < sooner + ENOUGH
+    }
+
+    /// Takes in how long the rest of an answer took to come, in nanoseconds.
+    pub(super) fn waited(&self, nanos: u64, acknowledged_at_once: bool) {
+        let delayed = DELAYED.contains(&nanos);
+        let count = match (acknowledged_at_once, delayed) {
+            (false, false) => return,
+            (false, true) => &self.delayed,
+            (true, false) => &self.sooner,
+            (true, true) => &self.no_sooner,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many answers were delayed so, where acknowledging at once was the cure.
+    pub(super) fn delayed(&self) -> u64 {
+        let [delayed, sooner, no_sooner] = self.counts();
+        if sooner > no_sooner { delayed } else { 0 }
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [&self.delayed, &self.sooner, &self.no_sooner].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATE: u64 = 41_000_000;
+
+    #[test]
+    fn a_few_delays_are_enough_and_the_cure_proves_the_cause() {
+        let acks = Acks::default();
+        for _ in 0..ENOUGH {
+            assert!(!acks.at_once());
+            acks.waited(LATE, false);
+        }
+        assert!(acks.at_once());
+        assert_eq!(acks.delayed(), 0, "not known yet");
+        acks.waited(50_000, true);
+        assert_eq!((acks.delayed(), acks.at_once()), (ENOUGH, true));
+    }
+
+    #[test]
+    fn a_service_that_takes_so_long_by_itself_is_left_alone() {
+        let acks = Acks::default();
+        (0..ENOUGH).for_each(|_| acks.waited(LATE, false));
+        for _ in 0..ENOUGH {
+            assert!(acks.at_once());
+            acks.waited(LATE, true);
+        }
+        assert_eq!((acks.delayed(), acks.at_once()), (0, false));
+    }
+
+    #[test]
+    fn other_pauses_say_nothing() {
+        let acks = Acks::default();
+        for nanos in [0, 1_000_000, 30_000_000, 70_000_000, u64::MAX] {
+            (0..10).for_each(|_| acks.waited(nanos, false));
+        }
+        assert!(!acks.at_once());
+    }
+}
