@@ -122,7 +122,7 @@ pub(crate) fn record(inside: &str, reason: &str) {
         .and_then(|()| File::options().append(true).create(true).open(&list))
         .and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(error) = written {
-        let text = format!("cannot note this in {list:?}: {error}\n");
+        let text = format!("cannot note this in {}: {error}\n", list.to_string_lossy());
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }

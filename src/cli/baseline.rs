@@ -1,8 +1,8 @@
 //! What was measured before: `3/30`, or a run.
 
 use crate::model::{
-    self, Bug, Confirm, Depth, Failure, Kind, Measured, Only, Question, Signature, SignatureId,
-    VariantId,
+    self, Bug, Conditions, Confirm, Depth, Failure, Kind, Measured, Only, Question, Signature,
+    SignatureId, VariantId,
 };
 use crate::policy;
 use crate::scenario::{Refusal, Scenario};
@@ -192,6 +192,7 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
         pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
         run: Some(state.run.clone()),
         unfinished: !state.finished,
+        conditions: Some(Conditions::of(&state.plan)),
         others: others
             .flat_map(|group| all_names(&group.signature))
             .collect(),

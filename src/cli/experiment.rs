@@ -9,6 +9,7 @@ use super::merge::Merge;
 use super::preflight::{check, find_ourselves, startable};
 use super::results;
 use super::signals::{Signals, came, listen};
+use super::stretch;
 use super::user;
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
@@ -322,7 +323,10 @@ impl<'a> Experiment<'a> {
             (_, Progress::None) => Some(Live::still(verbose)),
             _ => Some(Live::plain(verbose)),
         };
-        live = live.map(|line| line.with(executor.live().map(super::load::watch)));
+        live = live.map(|line| {
+            line.with(executor.live().map(super::load::watch))
+                .forecasting(executor.live().map(super::load::rate))
+        });
         let mut bundles = Bundles::new(self.folder.trials());
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal, &mut bundles];
         sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
@@ -416,7 +420,10 @@ impl<'a> Experiment<'a> {
             output,
             ..
         } = self;
-        let report = Report::new(&state, journal_complete);
+        let report = Report {
+            reference: folder.reference(&default_root()),
+            ..Report::new(&state, journal_complete)
+        };
         let summary = term::summary(&report, folder.path());
         let more = results::write(&state, &report, &folder);
         if output.exports.takes_stdout() {
@@ -427,6 +434,7 @@ impl<'a> Experiment<'a> {
         let merge = Merge::found(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
         let next = next.and_then(|merge| merge.search(&state, &report));
+        let stretch = stretch::search(&state, &report).filter(|_| goes_on && next.is_none());
         let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake) | None => {
@@ -442,14 +450,15 @@ impl<'a> Experiment<'a> {
             }
         };
         let merge = merge.map(|merge| merge.say(next.is_some()));
-        for line in lines.iter().chain(&merge) {
+        let (stretch, text) = stretch.unzip();
+        for line in lines.iter().chain(&merge).chain(&text) {
             term::say(line);
         }
         Ok(Told {
             folder,
             report,
             exit,
-            next,
+            next: next.or(stretch),
         })
     }
 }

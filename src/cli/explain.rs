@@ -206,15 +206,11 @@ fn best_of(folder: &Folder) -> Result<String, CliError> {
     if let Some(trial) = report.known_best() {
         return Ok(format!("{path}#{trial}"));
     }
-    let run = &state.run;
+    // Of the others is known how they ended, and what they left behind.
     let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
-    Err(match failing.next() {
-        Some(trial) => CliError::usage(anyhow::anyhow!(
-            "of no failure of the run {run} is more known than how it ended"
-        ))
-        .hinted(format!("`provoke explain {run}#{trial}` tells that")),
-        None => CliError::usage(anyhow::anyhow!("no trial of the run {run} failed")),
-    })
+    let first = failing.next().map(|trial| format!("{path}#{trial}"));
+    first
+        .ok_or_else(|| CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run)))
 }
 
 fn model(name: &str) -> Result<BTreeSet<String>, String> {

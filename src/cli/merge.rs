@@ -65,16 +65,7 @@ impl Merge {
         if plan.rules.only.is_empty() && !asked.any_failure {
             plan.rules.only = bugs(state);
         }
-        let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
-        if let Some(most) = plan.stop.trials {
-            let ran = state.tallies().map(|(_, tally)| tally.ran()).sum();
-            plan.stop.trials = Some(left(most, ran)?);
-        }
-        if let Some(most) = plan.stop.duration_us {
-            let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
-            plan.stop.duration_us = Some(left(most, worked)?);
-        }
-        Some(plan)
+        with_what_is_left(plan, state)
     }
 
     /// Says what follows, or could.
@@ -90,8 +81,22 @@ impl Merge {
     }
 }
 
-/// Returns which failures were searched: of what was merged, no others are.
-fn bugs(state: &State) -> Vec<Only> {
+/// Limits a plan to the trials and the time that another run of it left; nothing where none are left.
+pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
+    let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
+    if let Some(most) = plan.stop.trials {
+        let ran = state.tallies().map(|(_, tally)| tally.ran()).sum();
+        plan.stop.trials = Some(left(most, ran)?);
+    }
+    if let Some(most) = plan.stop.duration_us {
+        let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
+        plan.stop.duration_us = Some(left(most, worked)?);
+    }
+    Some(plan)
+}
+
+/// Returns which failures were searched: a search that follows looks for no others.
+pub(super) fn bugs(state: &State) -> Vec<Only> {
     let groups = state.tally(State::FAILING).groups.values();
     let bugs = groups.filter(|group| group.is_the_bug);
     let bugs: BTreeMap<String, Only> = bugs

@@ -22,8 +22,10 @@ mod report;
 mod results;
 mod run;
 mod search;
+mod seeds;
 mod shrink;
 mod signals;
+mod stretch;
 mod user;
 
 use crate::survey::processor;

@@ -3,8 +3,9 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
+use super::seeds;
 use crate::exec::{Executor as _, Halt, Local, Made};
-use crate::model::{ActorPlan, Event, Keep, Outcome, Plan, Trial};
+use crate::model::{ActorPlan, Event, Keep, Observation, Outcome, Plan, Trial};
 use crate::oracle;
 use crate::report::words;
 use crate::slot::{CommandLine, Numbers, words_by_hand};
@@ -15,6 +16,7 @@ use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::ffi::OsStr;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tokio::sync::watch;
@@ -22,10 +24,22 @@ use tokio::sync::watch;
 /// Run one trial of a run again: the same command, environment, folder, input and seed
 ///
 /// With --wrap the command runs in this terminal, under what you name: 'gdb --args', 'rr record'.
+/// With --seeds several trials of a run are run again, to see whether their seeds determine how they end.
 #[derive(Args)]
 pub(super) struct Replay {
-    /// The trial, as RUN#TRIAL: last#17
+    /// The trial, as RUN#TRIAL: last#17; with --seeds the RUN
     trial: String,
+    /// Run N trials that failed and N that passed again, each with its seed, and print whether the
+    /// seed determines the outcome [default: 5]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        default_missing_value = "5",
+        require_equals = true,
+        conflicts_with_all = ["wrap", "show"]
+    )]
+    seeds: Option<NonZeroUsize>,
     /// Run it in this terminal with this before the command
     #[arg(long, value_name = "PREFIX")]
     wrap: Option<String>,
@@ -39,6 +53,10 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
+        if let Some(most) = self.seeds {
+            let folder = Folder::find(&self.trial, &default_root())?.trusted(self.trust)?;
+            return seeds::replay(&folder, most.get());
+        }
         let (run, id) = run_and_trial(&self.trial)?;
         let folder = Folder::find(run, &default_root())?;
         let mut found: Option<Trial> = None;
@@ -74,13 +92,13 @@ impl Replay {
     }
 }
 
-/// Runs the trial as it ran before, and shows what it says.
-fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
+/// Runs a trial as it ran before; what it says is kept in the folder `kept` of this one.
+pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observation, CliError> {
     let runtime = runtime()?;
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     let kept = scratch.join("kept");
-    let seen = runtime.block_on(async {
+    runtime.block_on(async {
         let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
         let (_halt, halted) = watch::channel(Halt::No);
         let seen = match make(&executor, &plan, trial).await {
@@ -90,8 +108,13 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
         executor.keep(trial.lane, kept.clone()).await;
         executor.close().await;
         seen
-    });
-    let seen = seen?;
+    })
+}
+
+/// Runs the trial as it ran before, and shows what it says.
+fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
+    let seen = rerun(plan, trial, scratch)?;
+    let kept = scratch.join("kept");
     for file in fs::read_dir(&kept).into_iter().flatten().flatten() {
         let text = fs::read(file.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {

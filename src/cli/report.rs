@@ -75,7 +75,10 @@ impl Make {
             let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
             // A journal that is whole says how its run ended.
             let complete = state.finished || state.stopped.is_some();
-            let report = Report::new(&state, complete);
+            let report = Report {
+                reference: folder.reference(&default_root()),
+                ..Report::new(&state, complete)
+            };
             let wanted = wanted
                 .iter()
                 .filter_map(|(format, path)| Some((*format, path.as_deref()?)));

@@ -47,13 +47,15 @@ pub use plan::{
     Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{
-    Baseline, Bug, Compare, Confirm, Factor, Find, Measured, Question, Ramp, Search, Shrink,
+    Baseline, Bug, Compare, Conditions, Confirm, Factor, Find, Measured, Question, Ramp, Search,
+    Shrink,
 };
 pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;
 pub use signal::Signal;
 pub use space::{
-    Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Source, Space, Subset, Thing, What,
+    Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Source, Space, Stretch, Subset, Thing,
+    What,
 };
 pub use survey::Survey;
 pub use text::Text;

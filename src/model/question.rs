@@ -1,4 +1,4 @@
-use super::{SignatureId, VariantId, is_default};
+use super::{Capture, Limit, Plan, SignatureId, Text, VariantId, is_default};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -125,6 +125,36 @@ pub struct Measured {
     /// It was broken off, or went on when it was read.
     #[serde(skip_serializing_if = "is_default")]
     pub unfinished: bool,
+    /// How its trials were run, where it was a run that says so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conditions: Option<Conditions>,
+}
+
+/// How trials are run, as far as that may change how often they fail, and is no part of a fix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// A tracer follows the program.
+    pub traced: bool,
+    /// Limits of every process.
+    pub limits: Vec<Limit>,
+    /// The words before the main command.
+    pub wrap: Vec<Text>,
+}
+
+impl Conditions {
+    /// Returns those of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        let wrapped = plan.wrapped as usize;
+        let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+        let main = actors.into_iter().find(|actor| actor.role.decides());
+        let wrap = main.and_then(|main| main.command.get(..wrapped));
+        Self {
+            traced: plan.capture == Capture::Trace,
+            limits: plan.limits.clone(),
+            wrap: wrap.unwrap_or_default().to_vec(),
+        }
+    }
 }
 
 /// A failure that was seen before, and by which names it is known again.

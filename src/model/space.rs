@@ -36,10 +36,23 @@ pub struct Space {
     /// The merge that a search before this one found; the places are what it merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub merge: Option<Place>,
+    /// The part of a failure's history that is searched, where it came and went.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stretch: Option<Stretch>,
     /// Variants that are made at the same time, beside the trials.
     pub makers: u32,
     /// Bytes that the folders of variants may hold before the oldest goes.
     pub room: u64,
+}
+
+/// A part of the history of a failure that came and went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stretch {
+    /// Where it begins is searched; these come after it, from one that fails to one that does not.
+    pub after: Vec<Place>,
+    /// Where it ends is searched; the first that fails is one of these, by the search before.
+    pub began: Vec<String>,
 }
 
 /// What there is to choose.
@@ -571,6 +584,7 @@ mod tests {
             repository: None,
             first_parent: false,
             merge: None,
+            stretch: None,
             makers: 1,
             room: 0,
         }

@@ -20,7 +20,8 @@ pub(super) struct Project {
     root: PathBuf,
     /// Where the trials run, from there.
     inside: PathBuf,
-    /// `cargo add` for each package of it that asks for the crate, with all that it asks for.
+    /// `cargo add` for each package of it that asks for the crate, with all that it asks for but
+    /// the requirement, which comes after it.
     adds: Vec<String>,
 }
 
@@ -100,7 +101,13 @@ impl Project {
         // What the manifests admit is set in the lock file alone.
         let mut set = format!("cargo update --quiet -p {name} --precise '{{variant}}'");
         if !self.adds.is_empty() {
-            set = format!("{set} || {{ : >\"$log\"; {}; }}", self.adds.join(" && "));
+            let require = |version: &str| {
+                let add = |add: &String| format!("{add}{}", quoted(&format!("@{version}")));
+                self.adds.iter().map(add).collect::<Vec<_>>().join(" && ")
+            };
+            let (exactly, any) = (require("={variant}"), require("*"));
+            // A version that was yanked is only taken into a lock file, where a requirement admits it.
+            set = format!("{set} || {{ : >\"$log\"; {exactly}; }} || {{ {any} && {set}; }}");
         }
         let mut script = project::copied(&self.root, &self.inside);
         // Whoever runs what was built by its path finds it where it always is.
@@ -158,7 +165,26 @@ fn add(package: &str, dependency: &Value) -> String {
         flag("--features", Some(feature));
     }
     let name = dependency["name"].as_str().unwrap_or_default();
-    format!("{command} {}", quoted(&format!("{name}@={{variant}}")))
+    format!("{command} {name}")
+}
+
+/// Says which of these versions were yanked, as far as cargo knows here.
+pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<String> {
+    let known = kept(wanted, &spec.name).unwrap_or_default();
+    let (_, yanked) = entries(&known);
+    let yanked: Vec<String> = named
+        .iter()
+        .filter(|version| yanked.contains(version))
+        .cloned()
+        .collect();
+    if yanked.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "yanked, but tried because you named it: {} {}",
+        spec.name,
+        yanked.join(", ")
+    )]
 }
 
 /// Lists the versions that the registry has.
@@ -313,7 +339,7 @@ mod tests {
         assert_eq!(
             add("mine", &dependency),
             "cargo add --quiet --package 'mine' --dev --target 'cfg(unix)' --rename 'numbers' \
-             --no-default-features --features 'i128' 'itoa@={variant}'"
+             --no-default-features --features 'i128' itoa"
         );
     }
 }

@@ -199,7 +199,10 @@ pub fn versions(wanted: &Wanted) -> Result<Versions, Fault> {
         }
         Manager::Cargo => {
             let project = cargo::Project::find(wanted, &spec)?;
-            let listing = listed(&|| cargo::list(wanted, &spec))?;
+            let mut listing = listed(&|| cargo::list(wanted, &spec))?;
+            if let Choice::Named(named) = &spec.choice {
+                listing.notes = cargo::yanked(wanted, &spec, named);
+            }
             (listing, project.recipe(wanted, &spec))
         }
         Manager::Apt => (listed(&|| apt::list(wanted, &spec))?, apt::recipe(&spec)),

@@ -25,6 +25,7 @@ impl Report {
             format: FORMAT,
             version: state.version.clone(),
             run: state.run.clone(),
+            reference: state.run.clone(),
             scenario: state.plan.scenario.as_ref().map(ToString::to_string),
             command: variants
                 .first()

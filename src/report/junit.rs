@@ -130,7 +130,7 @@ impl Suite {
                 "" => "provoke".to_owned(),
                 name => words::sanitize(name),
             },
-            run: report.run.clone(),
+            run: report.reference.clone(),
             seen: BTreeMap::new(),
         }
     }

@@ -27,7 +27,7 @@ pub mod words;
 pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
-pub use load::{LoadTotals, assumed};
+pub use load::{LoadTotals, Speed, assumed, forecast};
 pub use log::log;
 pub use row::{Class, Row};
 
@@ -49,6 +49,9 @@ pub struct Report {
     pub version: String,
     /// The run's name.
     pub run: String,
+    /// By what the run is found in commands: its name, or a path where it was copied or moved.
+    #[serde(skip)]
+    pub reference: String,
     /// The command that was repeated, as it can be typed.
     pub command: String,
     /// The scenario file, where the run came from one.

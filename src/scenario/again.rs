@@ -4,7 +4,7 @@ use super::{
     Actor, Amount, Codes, Confidence, EnvValue, OnlyRule, Pattern, ResourceName, Scenario, Span,
     TimeoutValue,
 };
-use crate::model::{ActorPlan, Only, Plan, Question, Text, VariantPlan};
+use crate::model::{ActorPlan, Capture, Only, Plan, Question, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,8 @@ impl Scenario {
             keep: Some(plan.keep),
             keep_per_sig: Some(plan.keep_per_sig),
             cores: Some(plan.cores.size),
+            // A tracer changes how often a program fails.
+            capture: Some(plan.capture).filter(|capture| *capture == Capture::Trace),
             ..Self::default()
         };
         if let Question::Confirm(asked) = &plan.question {

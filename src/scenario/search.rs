@@ -137,6 +137,7 @@ impl Scenario {
             repository: searched.repository,
             first_parent: self.first_parent.unwrap_or(false),
             merge: None,
+            stretch: None,
             makers: self
                 .builds
                 .map(NonZeroU32::get)
@@ -438,6 +439,17 @@ fn move_to(
     Ok(())
 }
 
+/// Returns the absolute path of a program whose relative path leads out of the folder that is copied:
+/// from a copy it would lead elsewhere. The last link of it stays: environments of Python are known by
+/// that.
+fn outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
+    let path = Path::new(program.as_os_str());
+    let folder = path.parent().filter(|_| path.is_relative())?;
+    let folder = std::fs::canonicalize(cwd.join(folder)).ok()?;
+    let whole = folder.join(path.file_name()?);
+    (!folder.starts_with(copied)).then(|| Text::from(whole))
+}
+
 fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     let within = |path: &Path| {
         let inside = path.strip_prefix(from).ok()?;
@@ -447,7 +459,13 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     };
     // A link to the folder is the folder.
     let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
-    let cwd = real(&actor.cwd).and_then(|cwd| within(&cwd));
+    let before = real(&actor.cwd);
+    if let (Some(cwd), Some(program)) = (&before, actor.command.first_mut())
+        && let Some(path) = outside(program, cwd, from)
+    {
+        *program = path;
+    }
+    let cwd = before.and_then(|cwd| within(&cwd));
     let Some(cwd) = cwd else {
         return Err(refuse(
             format!("`{}` is not in `{}`", actor.cwd, from.safe()),

@@ -38,6 +38,7 @@ pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(
         repository: None,
         first_parent: false,
         merge: None,
+        stretch: None,
         makers: 1,
         room: 0,
     };

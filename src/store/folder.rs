@@ -128,6 +128,17 @@ impl Folder {
         Ok(all)
     }
 
+    /// Returns by what the run is found from here: its name, or else its path.
+    pub fn reference(&self, root: &Path) -> String {
+        let name = self.name();
+        if Self::find(&name, root).is_ok_and(|found| found.path == self.path) {
+            return name;
+        }
+        let here = std::env::current_dir().ok();
+        let near = here.and_then(|here| self.path.strip_prefix(here).ok());
+        near.unwrap_or(&self.path).to_string_lossy().into_owned()
+    }
+
     /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -25,7 +25,7 @@ pub fn summary(report: &Report, evidence: &Path) -> String {
         out.push_str(&table::points(answer));
     }
     if let Some(Answer::Ramp(answer)) = &report.answer {
-        out.push_str(&table::levels(answer, report.confidence));
+        out.push_str(&table::levels(report, answer));
     }
     let one_by_one = matches!(report.answer, None | Some(Answer::Confirm(_)));
     for variant in report.variants.iter().filter(|_| one_by_one) {
@@ -308,10 +308,17 @@ fn place(report: &Report, evidence: &Path) -> String {
     }
 }
 
+/// Returns the run as it is typed in a command.
+fn typed(report: &Report) -> String {
+    let name = &report.reference;
+    let quoted = shlex::try_quote(name).map_or_else(|_| name.clone(), Into::into);
+    words::sanitize(&quoted)
+}
+
 /// Returns what to type next.
 fn next(report: &Report) -> Option<String> {
     if !report.finished {
-        let resume = format!("provoke resume {}", report.run);
+        let resume = format!("provoke resume {}", typed(report));
         return Some(format!("to go on: {}", style(resume).bold()));
     }
     // The one that is known best.
@@ -321,7 +328,7 @@ fn next(report: &Report) -> Option<String> {
     let confirm = match &report.answer {
         Some(Answer::Confirm(_)) => Some(format!(
             "the next fix: {}",
-            style(format!("provoke confirm --baseline {}", report.run)).bold()
+            style(format!("provoke confirm --baseline {}", typed(report))).bold()
         )),
         // How often each was tried was chosen by how often it failed.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => None,
@@ -329,8 +336,8 @@ fn next(report: &Report) -> Option<String> {
     };
     let explained = report
         .known_best()
-        .map(|trial| format!("what happened: provoke explain {}#{trial}", report.run));
-    let replay = format!("one again: provoke replay {}#{trial}", report.run);
+        .map(|trial| format!("what happened: provoke explain {}#{trial}", typed(report)));
+    let replay = format!("one again: provoke replay {}#{trial}", typed(report));
     let all = [confirm, explained, Some(replay)];
     Some(all.into_iter().flatten().collect::<Vec<_>>().join("\n  "))
 }
@@ -338,7 +345,7 @@ fn next(report: &Report) -> Option<String> {
 /// Returns how a fix of this variant is confirmed.
 fn confirm(report: &Report, variant: &Variant) -> Option<String> {
     let clean = variant.clean_runs_to_confirm?;
-    let mut again = format!("provoke confirm --baseline {}", report.run);
+    let mut again = format!("provoke confirm --baseline {}", typed(report));
     if !variant.name.is_empty() {
         let name = shlex::try_quote(&variant.name);
         let _ = write!(again, " --of {}", name.as_deref().unwrap_or(&variant.name));

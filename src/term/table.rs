@@ -95,11 +95,15 @@ pub(super) fn points(answer: &Bisection) -> String {
             let _ = writeln!(out, "{}", style(text.replace("mores", "more")).dim());
         }
         before = Some(point.place);
-        let seen = match (point.untestable.as_deref(), point.trials) {
+        let mut seen = match (point.untestable.as_deref(), point.trials) {
+            (Some(_), _) if point.other > 0 => "given up".to_owned(),
             (Some(_), _) => "not tried".to_owned(),
-            (None, 0) => String::new(),
+            (None, 0) if point.other == 0 => String::new(),
             (None, trials) => format!("{}/{trials} failed", point.failures),
         };
+        if point.other > 0 {
+            let _ = write!(seen, ", {} otherwise", point.other);
+        }
         let length = f64::from(BAR) * point.probability;
         let bar = "#".repeat(usize::try_from(stats::whole(length)).unwrap_or(0));
         let likely = if point.probability >= 0.005 {
@@ -132,9 +136,9 @@ pub(super) fn points(answer: &Bisection) -> String {
     out
 }
 
-/// Returns what is known of the levels of load that were tried.
-pub(super) fn levels(answer: &Threshold, confidence: f64) -> String {
-    let interval = format!("{confidence} %");
+/// Returns what is known of the levels of load that were tried, and how the service crashed there.
+pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
+    let interval = format!("{} %", report.confidence);
     let heads = [
         "clients",
         "lives",
@@ -161,24 +165,28 @@ pub(super) fn levels(answer: &Threshold, confidence: f64) -> String {
             }),
         ]
     };
-    let tried = answer.levels.iter().filter(|level| level.lives > 0);
-    let rows: Vec<[String; 5]> = tried.map(row).collect();
+    let levels = answer.levels.iter().zip(&report.variants);
+    let tried = levels.filter(|(level, _)| level.lives > 0);
+    let rows: Vec<([String; 5], String)> = tried
+        .map(|(level, variant)| (row(level), what(variant)))
+        .collect();
     if rows.is_empty() {
         return String::new();
     }
     let fill = |column: usize, cell: &str| {
-        let cells = rows.iter().map(|row| row[column].len());
+        let cells = rows.iter().map(|(row, _)| row[column].len());
         let width = cells.max().unwrap_or(0).max(heads[column].len());
         pad_str(cell, width, Alignment::Right, None).into_owned()
     };
     let line = |cells: [&str; 5]| {
         let cells: Vec<String> = (0..).zip(cells).map(|(at, cell)| fill(at, cell)).collect();
-        cells.join("  ").trim_end().to_owned()
+        cells.join("  ")
     };
     let mut out = String::new();
     let _ = writeln!(out, "  {}", style(line(heads)).dim());
-    for row in &rows {
-        let _ = writeln!(out, "  {}", line(row.each_ref().map(String::as_str)));
+    for (row, crashes) in &rows {
+        let numbers = line(row.each_ref().map(String::as_str));
+        let _ = writeln!(out, "{}", format!("  {numbers}  {crashes}").trim_end());
     }
     if answer.levels.iter().any(|level| level.one_sided) {
         let note = "(*) at most: no life failed. Served: least / median / most";

@@ -1,6 +1,7 @@
 //! Package tools answer, and what the recipes make runs: with the real tools. Those of Python and
 //! Rust need their registries; apt and npm have one made for them.
 
+use crate::needs::{crates_io, host, needs, program, python};
 use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, versions};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,7 @@ const SIX: &str = "import six, sys; print(six.__version__, sys.prefix)";
 
 #[test]
 fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
+    needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let [requirements, constraints] = ["requirements.txt", "constraints.txt"].map(Path::new);
     // Its own pin is the one that is tried; a constraint holds another package.
@@ -110,6 +112,7 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
 
 #[test]
 fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
+    needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let pip = |spec| wanted(Manager::Pip, folder.path(), spec);
     // The second was yanked: no listing shows it.
@@ -137,6 +140,7 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
 
 #[test]
 fn an_environment_is_made_of_the_lines_of_a_freeze() {
+    needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let wanted = wanted(Manager::Pip, folder.path(), "");
     let pip = Pip::find(&wanted).unwrap();
@@ -150,6 +154,7 @@ fn an_environment_is_made_of_the_lines_of_a_freeze() {
 
 #[test]
 fn uv_makes_the_environment_where_it_is_there() {
+    needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let tools = folder.path().join("tools");
     let script = "python3 -m venv tools && tools/bin/pip install --quiet uv";
@@ -186,6 +191,7 @@ fn uv_makes_the_environment_where_it_is_there() {
 
 #[test]
 fn cargo_lists_versions_and_builds_a_copy_with_one() {
+    needs!(crates_io());
     let top = tempfile::tempdir().unwrap();
     let folder = top.path().join("member");
     let files = [
@@ -238,6 +244,37 @@ fn cargo_lists_versions_and_builds_a_copy_with_one() {
             .hint()
             .contains("can only be named")
     );
+}
+
+#[test]
+fn a_yanked_version_that_is_named_is_built() {
+    needs!(crates_io());
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"shows\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nautocfg = \"1\"\n";
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    let main = "fn main() { autocfg::rerun_path(\"x\"); }\n";
+    fs::write(folder.path().join("src/main.rs"), main).unwrap();
+    // Cargo knows the crate from now on.
+    refused(&wanted(Manager::Cargo, folder.path(), "autocfg==9.9.9.."));
+    let wanted = wanted(Manager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
+    let found = found(&wanted);
+    assert_eq!(found.versions, ["0.1.3", "0.1.4"]);
+    let yanked = "yanked, but tried because you named it: autocfg 0.1.3";
+    assert!(
+        found.notes.contains(&yanked.to_owned()),
+        "{:?}",
+        found.notes
+    );
+    for version in ["0.1.3", "0.1.4"] {
+        let made = make(&found.recipe, &wanted, version).unwrap();
+        let lock = fs::read_to_string(made.folder.path().join("src/Cargo.lock")).unwrap();
+        let line = format!("name = \"autocfg\"\nversion = \"{version}\"");
+        assert!(lock.contains(&line), "{lock}");
+        assert!(made.run("shows").contains("rerun-if-changed=x"));
+    }
+    let why = make(&found.recipe, &wanted, "0.1.999").err().unwrap();
+    assert!(why.contains("0.1.999"), "{why}");
 }
 
 /// Makes a repository of packages and settings of apt's that know nothing else.
@@ -293,6 +330,7 @@ fn repository(folder: &Path, versions: &[&str]) -> [(String, String); 1] {
 
 #[test]
 fn apt_lists_versions_and_unpacks_one() {
+    needs!(program("apt-get"), program("dpkg-deb"));
     let folder = tempfile::tempdir().unwrap();
     let env = repository(
         folder.path(),
@@ -358,6 +396,7 @@ impl Drop for Registry {
 
 #[test]
 fn npm_lists_versions_and_installs_one() {
+    needs!(program("npm"), program("python3"));
     let registry = Registry::new();
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache").display().to_string();

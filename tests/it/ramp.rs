@@ -63,7 +63,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
             outcome: match served {
                 Some(_) => {
                     let mut failure = failure(1);
-                    failure.signature.title = "SIGSEGV, in parse".to_owned();
+                    "SIGSEGV, in parse".clone_into(&mut failure.signature.title);
                     Outcome::Fail(Box::new(failure))
                 }
                 None => Outcome::Pass,

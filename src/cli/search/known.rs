@@ -3,7 +3,9 @@
 
 use super::refuse;
 use crate::model::{Choices, Known, Place};
+use crate::report::words;
 use crate::scenario::Refusal;
+use crate::term;
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,22 +23,35 @@ fn lines_of<'a, T>(
     let said = (1..)
         .zip(text.lines())
         .map(|(n, line)| (n, line, line.split('#').next().unwrap_or("").trim()));
-    let mut all = Vec::new();
+    let (mut all, mut elsewhere) = (Vec::new(), Vec::new());
     for (number, line, said) in said.filter(|(_, _, said)| !said.is_empty()) {
         let words: Vec<&str> = said.split_whitespace().collect();
         let here = format!("{}:{number}: `{}`", file.safe(), line.trim_end());
         let Some((name, value)) = read(&words) else {
             return Err(refuse(field, format!("{here} is not understood"), wanted));
         };
-        let Some(place) = places.get(name) else {
-            let what = format!("{here} names `{name}`, which is not searched");
-            return Err(refuse(
-                field,
-                what,
-                "leave the line out, or search a longer list",
-            ));
-        };
-        all.push((*place, value));
+        match places.get(name) {
+            Some(place) => all.push((*place, value)),
+            None => elsewhere.push((here, name)),
+        }
+    }
+    // An earlier search may have gone further: but not all of its places are elsewhere.
+    let strays = field != "log" || all.is_empty();
+    if let Some((here, name)) = elsewhere.first().filter(|_| strays) {
+        let what = format!("{here} names `{name}`, which is not searched");
+        return Err(refuse(
+            field,
+            what,
+            "leave the line out, or search a longer list",
+        ));
+    }
+    if !elsewhere.is_empty() {
+        let names: Vec<&str> = elsewhere.iter().map(|(_, name)| *name).collect();
+        term::say(&format!(
+            "  not searched, and so left out of `{}`: {}",
+            file.safe(),
+            words::sanitize(&names.join(", "))
+        ));
     }
     Ok(all)
 }

@@ -42,6 +42,9 @@ pub struct Bisection {
     /// The merge that a search before this one found, where these commits are what it merged; null
     /// otherwise.
     pub merge: Option<String>,
+    /// Where the last that fails was searched after the first: the first that fails, by the search
+    /// before this one. Empty otherwise.
+    pub began: Vec<String>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -59,6 +62,8 @@ pub struct PointSeen {
     pub trials: u64,
     /// Trials that showed the bug.
     pub failures: u64,
+    /// Trials that failed in another way: they count neither for nor against it.
+    pub other: u64,
     /// How likely it is that it is the first that fails.
     pub probability: f64,
     /// Why it could not be tried.
@@ -93,11 +98,14 @@ impl Bisection {
         let rate = stats::confidence_sequence(k, n, alpha);
         let culprits = match search.verdict() {
             // The good end is taken at its word.
-            Found::Known(group) => (group.first.max(1)..=group.last.min(newest))
-                .map(name)
-                .collect(),
-            _ => Vec::new(),
+            Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
+            _ => 0..0,
         };
+        let probability = match culprits.clone() {
+            places if places.is_empty() => group.mass,
+            places => masses[places].iter().sum(),
+        };
+        let culprits: Vec<String> = culprits.map(name).collect();
         let credible = search.known.credible_set(1.0 - alpha).into_iter();
         let fix = group.first.checked_sub(1).filter(|_| is_fixed(state));
         let fix = fix.filter(|_| !culprits.is_empty()).map(name);
@@ -105,7 +113,7 @@ impl Bisection {
             sentence: String::new(),
             culprits,
             after_fix: fix,
-            probability: group.mass,
+            probability,
             credible: credible
                 .filter(|place| *place <= newest)
                 .map(name)
@@ -116,6 +124,7 @@ impl Bisection {
             contradiction: contradiction(state, &search),
             error_rate: alpha,
             merge: merge(state).map(|merge| merge.name.clone()),
+            began: began(state),
             assumptions: independence(state),
         };
         new.sentence = new.say(state, &search);
@@ -172,7 +181,7 @@ impl Bisection {
                 let ends = format!(
                     "{last}, the bad end, did not fail in {trials}: its rate is below {rate} %"
                 );
-                match self.inside(|point| point.failures > 0) {
+                match self.fails_inside() {
                     Some(point) => format!(
                         "{ends}; but {} did ({}/{}): it comes and goes, so search up to there",
                         point.name, point.failures, point.trials
@@ -212,6 +221,11 @@ impl Bisection {
             Some(why) => format!("{answer}; but {why}"),
             None => answer,
         }
+    }
+
+    /// Returns a place between the ends that fails, the one that was tried most often.
+    pub fn fails_inside(&self) -> Option<&PointSeen> {
+        self.inside(|point| point.failures > 0)
     }
 
     /// Returns a place between the ends of which that is true, the one that was tried most often.
@@ -272,6 +286,20 @@ impl Bisection {
                 one_of(self.error_rate)
             ));
         }
+        if !self.began.is_empty() && !self.culprits.is_empty() {
+            lines.push(format!(
+                "it began with {}, which the search before this one found; each of the two may be wrong, in {} cases",
+                self.began.join(", "),
+                one_of(self.error_rate)
+            ));
+        }
+        let others: u64 = self.points.iter().map(|point| point.other).sum();
+        if others > 0 {
+            lines.push(format!(
+                "{} in another way than the bug that is searched: not counted",
+                words::plural_of(others, "trial failed", "trials failed")
+            ));
+        }
         let good = self.points.first().filter(|_| !self.culprits.is_empty());
         if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
             lines.push(format!(
@@ -307,6 +335,13 @@ fn merge(state: &State) -> Option<&Place> {
     space.and_then(|space| space.merge.as_ref())
 }
 
+/// Returns the first that fails, where a search before this one found it.
+fn began(state: &State) -> Vec<String> {
+    let space = state.plan.space.as_ref();
+    let stretch = space.and_then(|space| space.stretch.as_ref());
+    stretch.map_or_else(Vec::new, |stretch| stretch.began.clone())
+}
+
 /// Says that what was merged is not to blame, or not to thank.
 fn itself(merge: &Place, did: &str) -> String {
     let about = merge.about.as_ref();
@@ -332,13 +367,15 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     let searched = Bisect.verdict(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
         let (failures, trials) = search.known.counts(place);
-        let why = state.at(place).and_then(|id| state.untestable.get(&id));
+        let variant = state.at(place);
+        let why = variant.and_then(|id| state.untestable.get(&id));
         let point = PointSeen {
             place: place as u64,
             name: name.clone(),
             about: about.clone(),
             trials,
             failures,
+            other: variant.map_or(0, |id| state.tally(id).other),
             probability: masses
                 .get(place)
                 .copied()
@@ -349,6 +386,7 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
         let tells = point.trials > 0
             || point.probability >= UNLIKELY && searched
             || point.untestable.is_some()
+            || point.other > 0
             || place == 0
             || place == last;
         tells.then_some(point)

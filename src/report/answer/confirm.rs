@@ -2,7 +2,7 @@
 
 use super::super::words;
 use super::{BaselineSeen, confidence, independence, one_of};
-use crate::model::{Baseline, Confirm, Measured, Only, Question, VariantId};
+use crate::model::{Baseline, Conditions, Confirm, Measured, Only, Question, VariantId};
 use crate::policy::{self, Policy as _, Progress, Verdict};
 use crate::state::State;
 use crate::stats::{self, real};
@@ -323,6 +323,40 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     }
 }
 
+/// Says which conditions of the baseline differ from those here.
+fn differing(there: &Conditions, here: &Conditions) -> Vec<String> {
+    let limits = |conditions: &Conditions| {
+        let all = conditions.limits.iter().map(|limit| match limit.value {
+            Some(value) => format!("{}={value}", limit.resource),
+            None => format!("{}=unlimited", limit.resource),
+        });
+        let mut all: Vec<String> = all.collect();
+        all.sort();
+        if all.is_empty() {
+            "none".to_owned()
+        } else {
+            all.join(",")
+        }
+    };
+    let wrap = |conditions: &Conditions| {
+        let all = conditions.wrap.iter().map(ToString::to_string);
+        let all: Vec<String> = all.collect();
+        if all.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("`{}`", words::sanitize(&all.join(" ")))
+        }
+    };
+    let differs = |what: &str, [there, here]: [String; 2]| {
+        let line =
+            format!("the rate does not depend on {what}: {there} in the baseline, {here} here");
+        (there != here).then_some(line)
+    };
+    let limits = differs("resource limits", [there, here].map(limits));
+    let wrap = differs("what runs the command", [there, here].map(wrap));
+    limits.into_iter().chain(wrap).collect()
+}
+
 fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> Vec<String> {
     let mut all = if asked.independent {
         independence(state)
@@ -348,6 +382,10 @@ fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> V
                 all.push(format!(
                     "the rate does not depend on load: the baseline ran {jobs} at a time, this {here}"
                 ));
+            }
+            let here = Conditions::of(&state.plan);
+            if let Some(there) = &base.conditions {
+                all.extend(differing(there, &here));
             }
             let side_by_side = state.plan.jobs > 1 || base.jobs.is_some_and(|jobs| jobs > 1);
             if side_by_side && base.effect() <= 1.0 {

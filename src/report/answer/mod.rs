@@ -129,6 +129,7 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Reduce(_) => reduce::beforehand(state),
         Question::Shrink(_) => shrink::beforehand(state),
     });
+    lines.extend(super::forecast(state, None));
     lines
 }
 
@@ -163,7 +164,16 @@ fn independence(state: &State) -> Vec<String> {
         all.push("trials do not influence each other through what `setup` started".to_owned());
     }
     if state.search.is_some() {
-        all.push("from where it begins to fail on, it fails at one rate".to_owned());
+        let fixed = state
+            .plan
+            .question
+            .search()
+            .is_some_and(|asked| asked.fixed);
+        all.push(if fixed {
+            "every version up to the last that fails, fails at one rate".to_owned()
+        } else {
+            "from where it begins to fail on, it fails at one rate".to_owned()
+        });
     }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {

@@ -5,7 +5,8 @@ use super::super::words::{left_behind, plural, sanitize};
 use super::lines::Lines;
 use super::{hang_story, story};
 use crate::model::{
-    Autopsy, Ending, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature, TrialId,
+    Autopsy, Depth, Ending, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature,
+    TrialId,
 };
 use crate::oracle;
 
@@ -115,9 +116,18 @@ pub fn trial_story(told: &Told<'_>) -> String {
         add("");
     }
     if let Some(better) = told.better {
-        add(&format!(
-            "The same failure left more in {better}: explain that one.\n"
-        ));
+        let depth = told
+            .outcome
+            .failure()
+            .map(|failure| failure.signature.depth);
+        // Many bugs end with the same exit status.
+        add(&if depth == Some(Depth::Status) {
+            format!(
+                "More is known of {better}, which ended in the same way and may be the same bug: explain that one.\n"
+            )
+        } else {
+            format!("The same failure left more in {better}: explain that one.\n")
+        });
     }
     out
 }

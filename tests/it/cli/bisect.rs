@@ -1,6 +1,7 @@
 //! Which is the first that fails? With real processes.
 
 use super::support::{Said, Sandbox, wait_until};
+use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -135,7 +136,8 @@ fn places_between_are_tried_where_the_ends_agree() {
     let inside = "[ {variant} -lt 6 ] || [ {variant} -gt 11 ] || exit 3";
     let limit = ["--range", "0..16", "--reproduce-limit", "40"];
     let all = sandbox.bisect(&[&limit[..], &["--shell", inside]].concat());
-    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    // The search goes on to where it ends.
+    assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
     let wanted = "but 8 did (1/1): it comes and goes";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     // Where both fail, what does not is named with what was found.
@@ -236,6 +238,7 @@ fn history(sandbox: &Sandbox) {
 
 #[test]
 fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
+    needs!(program("git"));
     let sandbox = Sandbox::new();
     history(&sandbox);
     let args = [
@@ -303,6 +306,7 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
 
 #[test]
 fn a_wrong_history_is_explained() {
+    needs!(program("git"));
     let sandbox = Sandbox::new();
     history(&sandbox);
     let said = |range: &str| {
@@ -398,4 +402,135 @@ fn a_wrong_search_is_explained() {
     hint: leave them out, or compare them: `provoke compare`
     [exit status: Some(2)]
     ");
+}
+
+#[test]
+fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
+    let sandbox = Sandbox::new();
+    let line = "[ {variant} -lt 20 ] || [ {variant} -gt 50 ]";
+    let args = [
+        "--range",
+        "0..63",
+        "--seed",
+        "1",
+        "--capture",
+        "off",
+        "--shell",
+        line,
+    ];
+    let (report, said) = sandbox.bisect(&args);
+    assert_eq!(said.code, Some(0), "{said}");
+    let answer = &report["answer"]["bisect"];
+    assert_eq!(answer["began"], json!(["20"]), "{said}");
+    assert_eq!(
+        (&answer["culprits"], &answer["after_fix"]),
+        (&json!(["50"]), &json!("51"))
+    );
+    assert!(said.stdout.contains("it comes and goes"), "{said}");
+    assert!(said.stdout.contains("20 is the first that fails"), "{said}");
+    assert!(
+        said.stdout
+            .contains("50 is the last that fails, 51 the first that does not"),
+        "{said}"
+    );
+    let rate = "every version up to the last that fails, fails at one rate";
+    assert!(said.stdout.contains(rate), "{said}");
+}
+
+#[test]
+fn a_log_of_a_longer_list_is_good_for_a_part_of_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("log", "good 1 0/20\nbad 40 10/10\ngood 63 0/20\n");
+    let line = "[ {variant} -lt 20 ]";
+    let args = [
+        "--range",
+        "1..40",
+        "--log",
+        "log",
+        "--capture",
+        "off",
+        "--shell",
+        line,
+    ];
+    let (_, said) = sandbox.bisect(&args);
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stderr.contains("/log`: 63"), "{said}");
+    sandbox.write("log", "good 70 0/20\n");
+    let said = sandbox.provoke(&[&["bisect"], &args[..]].concat());
+    assert!(
+        said.stderr.contains("names `70`, which is not searched"),
+        "{said}"
+    );
+}
+
+#[test]
+fn failures_that_are_another_bug_are_in_the_table() {
+    let sandbox = Sandbox::new();
+    let line = "[ {variant} -ge 6 ] && exit 3; [ {variant} != 4 ] || exit 4";
+    let args = [
+        "--range",
+        "0..8",
+        "--seed",
+        "1",
+        "--only",
+        "code:3",
+        "--capture",
+        "off",
+    ];
+    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    let points = report["answer"]["bisect"]["points"].as_array().unwrap();
+    let other = points.iter().find(|point| point["name"] == "4").unwrap();
+    assert!(other["other"].as_u64().unwrap() > 0, "{said}");
+    assert!(said.stdout.contains(" otherwise"), "{said}");
+    assert!(
+        said.stdout
+            .contains("in another way than the bug that is searched"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_first_trial_of_a_search_names_its_variant() {
+    let sandbox = Sandbox::new();
+    let args = ["bisect", "--range", "0..8", "--capture", "off", "-n", "2"];
+    let said = sandbox.provoke(&[&args[..], &["--shell", "[ {variant} -lt 4 ]"]].concat());
+    let first = said
+        .stderr
+        .lines()
+        .find(|line| line.trim().starts_with("#1 "));
+    assert!(
+        first.is_some_and(|line| line.contains("8  exit 1")),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_probability_of_the_answer_is_that_of_the_table() {
+    let sandbox = Sandbox::new();
+    // The good end cannot be tried.
+    let line =
+        "[ {variant} != 0 ] || exit 125; [ $((PROVOKE_SEED % 2)) = 0 ] || [ {variant} -lt 1 ]";
+    let args = [
+        "--range",
+        "0..4",
+        "--seed",
+        "1",
+        "--any-failure",
+        "--capture",
+        "off",
+    ];
+    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    let answer = &report["answer"]["bisect"];
+    let culprits = answer["culprits"].as_array().unwrap();
+    assert!(!culprits.is_empty(), "{said}");
+    let points = answer["points"].as_array().unwrap().iter();
+    let named = points.filter(|point| culprits.contains(&point["name"]));
+    let sum: f64 = named
+        .map(|point| point["probability"].as_f64().unwrap())
+        .sum();
+    let probability = answer["probability"].as_f64().unwrap();
+    assert!(
+        (sum - probability).abs() < 1e-9,
+        "{sum} {probability} {said}"
+    );
 }

@@ -1,6 +1,7 @@
 //! Is it fixed? The whole way from a baseline to the answer and its exit code.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -648,6 +649,7 @@ fn git(sandbox: &Sandbox, args: &[&str]) -> Said {
 #[test]
 fn git_bisects_with_it_and_needs_no_wrapper() {
     const CULPRIT: u32 = 11;
+    needs!(program("git"));
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path("repo")).unwrap();
     git(&sandbox, &["init", "-q"]);
@@ -689,4 +691,59 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
     let log = git(&sandbox, &["bisect", "log"]);
     let skipped = format!("git bisect skip {}", commits[8]);
     assert!(log.stdout.contains(&skipped), "{log}");
+}
+
+#[test]
+fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
+    let sandbox = Sandbox::new();
+    let before = ["run", "-q", "-n", "20", "-o", "before", "--capture", "off"];
+    let rest = [
+        "--rlimit",
+        "nofile=512",
+        "--",
+        PROVOKE,
+        "victim",
+        "exit",
+        "--rate",
+        "50%",
+    ];
+    sandbox.provoke(&[&before[..], &rest].concat());
+    let confirm = ["confirm", "--baseline", "before", "-q"];
+    let others = ["--rlimit", "nofile=256", "--wrap", "env", "--", "true"];
+    let said = sandbox.provoke(&[&confirm[..], &others].concat());
+    assert_eq!(said.code, Some(0), "{said}");
+    for line in [
+        "the rate does not depend on resource limits: nofile=512 in the baseline, nofile=256 here",
+        "the rate does not depend on what runs the command: nothing in the baseline, `env` here",
+    ] {
+        assert!(said.stdout.contains(line), "{said}");
+    }
+    let same = sandbox.provoke(&[&confirm[..], &["--", "true"]].concat());
+    assert!(!same.stdout.contains("does not depend on"), "{same}");
+    let traced = sandbox.provoke(&[&confirm[..], &["--capture", "trace", "--", "true"]].concat());
+    insta::assert_snapshot!(traced, @"
+    ------- stderr -------
+    error: the baseline was measured without a tracer, and programs fail at another rate under one
+
+    hint: leave `--capture trace` out, or measure the baseline with it: provoke run --capture trace --max-fail 3 -- CMD
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_baseline_under_a_tracer_is_confirmed_under_one() {
+    let sandbox = Sandbox::new();
+    let before = ["run", "-q", "-n", "3", "-o", "before", "--capture", "trace"];
+    sandbox.provoke(&[&before[..], &["--", "false"]].concat());
+    let confirm = ["-q", "--export-json", "report.json", "--baseline", "before"];
+    let said = sandbox.provoke(&[&["confirm"], &confirm[..], &["--", "true"]].concat());
+    assert_eq!(said.code, Some(0), "{said}");
+    let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+    assert_eq!(report["capture"], "trace");
+    let off = ["--capture", "off", "--", "true"];
+    let said = sandbox.provoke(&[&["confirm"], &confirm[..], &off].concat());
+    assert!(
+        said.stderr.contains("measured with `--capture trace`"),
+        "{said}"
+    );
 }

@@ -1,6 +1,8 @@
 //! What does the failure need? With real processes.
 
 use super::support::{PROVOKE, Said, Sandbox, processes_with, unique_linger, wait_until};
+use crate::limited;
+use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt as _;
@@ -52,6 +54,7 @@ const REDUCED: &str = "b=2\n[ \"$b\" = 2 ] && exit 3\n\n";
 
 #[test]
 fn the_import_that_crashes_at_the_end_is_found() {
+    needs!(program("python3"), program("patch"));
     let sandbox = Sandbox::new();
     let torch = r"
 import atexit, os
@@ -116,6 +119,7 @@ print('done')
 
 #[test]
 fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
+    needs!(program("git"));
     for apply in [false, true] {
         let sandbox = Sandbox::new();
         sandbox.write("s.sh", SCRIPT);
@@ -141,6 +145,7 @@ fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
 
 #[test]
 fn statements_are_left_out_of_a_program_that_still_runs() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     let text = "\
 total = 0
@@ -337,6 +342,7 @@ fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
 
 #[test]
 fn the_import_is_the_same_where_the_search_was_killed_in_the_middle() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     let torch = r"
 import atexit, os
@@ -507,4 +513,20 @@ fn a_wrong_reduction_is_explained() {
     hint: give the command as words: -- ./program argument
     [exit status: Some(2)]
     ");
+}
+
+#[test]
+fn a_program_beside_the_folder_is_found_from_its_copies() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("app")).unwrap();
+    sandbox.write("app/s.sh", SCRIPT);
+    std::os::unix::fs::symlink("/bin/sh", sandbox.path("shell")).unwrap();
+    let all = [
+        "reduce", "--lines", "s.sh", "-o", "out", "--", "../shell", "s.sh",
+    ];
+    let mut command = sandbox.command(&all);
+    let ended = limited::output(command.current_dir(sandbox.path("app")));
+    let said: Said = ended.unwrap().into();
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stdout.contains("is needed"), "{said}");
 }

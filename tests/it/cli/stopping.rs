@@ -137,3 +137,29 @@ fn every_trial_is_shown_on_request() {
     [exit status: Some(0)]
     ");
 }
+
+#[test]
+fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
+    let sandbox = Sandbox::new();
+    let by_seed = "[ $((PROVOKE_SEED % 3)) != 0 ]";
+    sandbox.provoke(&["run", "-q", "-n", "40", "--shell", by_seed]);
+    let said = sandbox.provoke(&["replay", "last", "--seeds"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let determined = "the seed determines the outcome: 5 of 5 seeds that had failed failed again, 5 of 5 seeds that had passed passed again (p = 0.0040)";
+    assert!(said.stdout.contains(determined), "{said}");
+
+    let by_turn = "echo >> turns; [ $(($(wc -l < turns) % 2)) = 0 ]";
+    sandbox.provoke(&["run", "-q", "-n", "20", "--shell", by_turn]);
+    let said = sandbox.provoke(&["replay", "last", "--seeds=8"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    let open = "the seed is not seen to determine the outcome: 4 of 8 seeds that had failed";
+    assert!(said.stdout.contains(open), "{said}");
+
+    sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);
+    let said = sandbox.provoke(&["replay", "last", "--seeds"]);
+    assert!(
+        said.stderr
+            .contains("has no variant with a trial that failed and one that passed"),
+        "{said}"
+    );
+}

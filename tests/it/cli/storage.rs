@@ -1,6 +1,7 @@
 //! What is written down, and what can be made of it again.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use crate::needs::{mounts, needs};
 use rustix::process::Signal;
 use std::fs;
 
@@ -118,6 +119,7 @@ fn a_trial_is_replayed_under_a_wrapper_in_the_terminal() {
 
 #[test]
 fn a_full_disk_is_said_before_the_start_or_once() {
+    needs!(mounts());
     let sandbox = Sandbox::new();
     let mount = |size: &str, then: &str| -> Said {
         let line = format!("mkdir -p disk && mount -t tmpfs -o size={size} tmpfs disk && {then}");
@@ -335,4 +337,29 @@ fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
     )
     .unwrap();
     assert!(!complete("r"));
+}
+
+#[test]
+fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-q", "-n", "2", "-o", "first", "--", "false"]);
+    let next = |run: &str| {
+        let said = sandbox.provoke(&["report", run]).stdout;
+        let lines = said.lines().filter(|line| line.contains("provoke "));
+        lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        next("first").last().unwrap(),
+        "one again: provoke replay first#1"
+    );
+    let mut copy = sandbox.any("cp", &["-r", "first", "second"]);
+    assert!(copy.status().unwrap().success());
+    std::fs::create_dir(sandbox.path("old runs")).unwrap();
+    std::fs::rename(sandbox.path("first"), sandbox.path("old runs/first")).unwrap();
+    assert_eq!(
+        next("second").last().unwrap(),
+        "one again: provoke replay second#1"
+    );
+    let moved = "one again: provoke replay 'old runs/first'#1";
+    assert_eq!(next("old runs/first").last().unwrap(), moved);
 }

@@ -1,0 +1,185 @@
+//! `replay --seeds`: does the seed determine the outcome? Trials that failed and trials that passed
+//! are run again, each with its own seed.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::replay::rerun;
+use crate::model::{Event, Outcome, Plan, Trial, TrialId, VariantId};
+use crate::oracle;
+use crate::report::words;
+use crate::state::State;
+use crate::stats;
+use crate::store::{self, Folder, let_through};
+use crate::sys::files::PrivateFolder;
+use crate::term;
+use std::collections::BTreeMap;
+
+/// Outcomes differ by chance so rarely that the seed is said to matter.
+const SMALL: f64 = 0.05;
+
+/// Trials of one outcome, and what they did when they were run again.
+#[derive(Debug, Default)]
+struct Again {
+    trials: Vec<Trial>,
+    failed: u64,
+    passed: u64,
+}
+
+impl Again {
+    fn ran(&self) -> u64 {
+        self.failed + self.passed
+    }
+}
+
+/// Runs so many failing and passing trials of a run again, and says what that shows.
+pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
+    let (state, mut failing, mut passing) = trials(folder, most)?;
+    if failing.trials.is_empty() || passing.trials.is_empty() {
+        let what = format!(
+            "the run {} has no variant with a trial that failed and one that passed",
+            state.run
+        );
+        return Err(CliError::usage(anyhow::Error::msg(what))
+            .hinted("run more trials: `provoke run -n 100 -- CMD`"));
+    }
+    let mut plan = state.plan;
+    plan.keep = crate::model::Keep::None;
+    for (again, before) in [(&mut failing, "failed"), (&mut passing, "passed")] {
+        for trial in std::mem::take(&mut again.trials) {
+            let outcome = outcome(&plan, &trial)?;
+            match outcome {
+                Outcome::Fail(_) => again.failed += 1,
+                Outcome::Pass => again.passed += 1,
+                Outcome::Other(_) | Outcome::Void(_) => {}
+            }
+            let now = match &outcome {
+                Outcome::Fail(failure) => format!("failed again: {}", failure.kind),
+                Outcome::Other(failure) => format!("not counted: {}", failure.kind),
+                Outcome::Pass => "passed".to_owned(),
+                Outcome::Void(void) => format!("not counted: {void}"),
+            };
+            let id = trial.id;
+            term::say(&format!("  {id} {before} with seed {}, {now}", trial.seed));
+        }
+    }
+    let (text, exit) = verdict(&failing, &passing);
+    term::tell(&format!("{text}\n")).map_err(CliError::could_not)?;
+    Ok(exit)
+}
+
+fn outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, CliError> {
+    let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
+    if plan.user.is_some() {
+        let_through(scratch.path()).map_err(CliError::could_not)?;
+    }
+    let seen = rerun(plan, trial, scratch.path())?;
+    Ok(oracle::judge(
+        &plan.rules,
+        plan.variant(trial.variant),
+        &seen,
+    ))
+}
+
+/// Returns the first failing and the first passing trials of the first variant that has both.
+fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliError> {
+    let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
+    let mut ended: BTreeMap<VariantId, (Again, Again)> = BTreeMap::new();
+    let state = store::read(
+        &folder.journal(),
+        |_| false,
+        |event, _| match event {
+            Event::TrialStarted(trial) if !trial.capture => {
+                started.insert(trial.id, trial.clone());
+            }
+            Event::TrialFinished { trial, outcome, .. } => {
+                let Some(trial) = started.remove(trial) else {
+                    return;
+                };
+                let (failing, passing) = ended.entry(trial.variant).or_default();
+                let again = match outcome {
+                    Outcome::Fail(_) => failing,
+                    Outcome::Pass => passing,
+                    Outcome::Other(_) | Outcome::Void(_) => return,
+                };
+                if again.trials.len() < most {
+                    again.trials.push(trial);
+                }
+            }
+            _ => {}
+        },
+    )?;
+    let both = |(failing, passing): &(Again, Again)| {
+        !failing.trials.is_empty() && !passing.trials.is_empty()
+    };
+    let (failing, passing) = ended.into_values().find(both).unwrap_or_default();
+    Ok((state, failing, passing))
+}
+
+/// Says whether the seed determines the outcome.
+fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
+    let seeds = |count| words::plural(count, "seed");
+    let counts = format!(
+        "{} of {} that had failed failed again, {} of {} that had passed passed again",
+        failing.failed,
+        seeds(failing.ran()),
+        passing.passed,
+        seeds(passing.ran()),
+    );
+    if failing.ran() == 0 || passing.ran() == 0 {
+        let text = format!("too few trials count to tell whether the seed matters: {counts}");
+        return (text, Exit::CouldNotTest);
+    }
+    let p = stats::fisher(failing.failed, failing.ran(), passing.failed, passing.ran()).greater;
+    let p_text = words::number(p);
+    let always = failing.passed == 0 && passing.failed == 0;
+    match (always, p <= SMALL) {
+        (true, true) => (
+            format!("the seed determines the outcome: {counts} (p = {p_text})"),
+            Exit::Hoped,
+        ),
+        (false, true) => (
+            format!(
+                "the outcome depends on the seed, and not on it alone: {counts} (p = {p_text})"
+            ),
+            Exit::Hoped,
+        ),
+        (true, false) => (
+            format!(
+                "too few to tell whether the seed determines the outcome: {counts} (p = {p_text}); --seeds=N replays more"
+            ),
+            Exit::Undecided,
+        ),
+        (false, false) => (
+            format!("the seed is not seen to determine the outcome: {counts} (p = {p_text})"),
+            Exit::OtherWay,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn again(failed: u64, passed: u64) -> Again {
+        Again {
+            trials: Vec::new(),
+            failed,
+            passed,
+        }
+    }
+
+    #[test]
+    fn all_of_few_is_not_enough() {
+        let said = |a, b| verdict(&a, &b);
+        let (text, exit) = said(again(5, 0), again(0, 5));
+        assert!(text.starts_with("the seed determines the outcome: 5 of 5 seeds"));
+        assert!(
+            text.ends_with("(p = 0.0040)") && exit == Exit::Hoped,
+            "{text}"
+        );
+        assert_eq!(said(again(1, 0), again(0, 2)).1, Exit::Undecided);
+        assert_eq!(said(again(2, 3), again(2, 3)).1, Exit::OtherWay);
+        assert_eq!(said(again(19, 1), again(1, 19)).1, Exit::Hoped);
+        assert_eq!(said(again(0, 0), again(0, 5)).1, Exit::CouldNotTest);
+    }
+}
