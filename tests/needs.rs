@@ -100,6 +100,12 @@ pub(crate) fn mounts() -> Option<String> {
     success(&["unshare", "-m", "true"])
 }
 
+/// Returns why the kernel's log cannot be read.
+pub(crate) fn kernel_log() -> Option<String> {
+    let error = File::open("/dev/kmsg").err()?;
+    Some(format!("`/dev/kmsg` cannot be read: {error}"))
+}
+
 /// Returns why this is not root.
 pub(crate) fn root() -> Option<String> {
     (!rustix::process::geteuid().is_root()).then(|| "only root may do this".to_owned())

@@ -259,12 +259,6 @@ pub(super) fn example(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Says that a test is skipped, and why.
-#[expect(clippy::print_stderr, reason = "who skips a test says so")]
-pub(super) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-}
-
 /// Waits until something is so.
 pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();

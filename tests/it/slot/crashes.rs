@@ -1,6 +1,7 @@
 //! Crashes that exit codes hide, and what the kernel says of them.
 
 use super::bench::{Bench, LONG, PROVOKE};
+use crate::needs::{kernel_log, needs};
 use provoke::model::{Casualty, Ending, Observation, Signal};
 use std::thread::sleep;
 use std::time::Duration;
@@ -93,6 +94,7 @@ fn until_the_kernel_speaks(bench: &mut Bench, command: &[&str]) -> Observation {
 
 #[test]
 fn the_kernel_tells_where_a_program_crashed() {
+    needs!(kernel_log());
     let mut bench = Bench::new();
     let seen = until_the_kernel_speaks(&mut bench, &[PROVOKE, "victim", "segv"]);
     let pid = seen.actors[0].pid;
@@ -106,6 +108,7 @@ fn the_kernel_tells_where_a_program_crashed() {
 
 #[test]
 fn the_kernel_tells_of_a_hidden_crash_in_a_thread_and_names_it() {
+    needs!(kernel_log());
     let mut bench = Bench::new();
     let program = bench.compile(
         "threaded",
