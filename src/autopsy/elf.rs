@@ -102,6 +102,17 @@ impl Layout {
         Some(start.wrapping_sub(address))
     }
 
+    /// Returns the link-time address of a place in the file.
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        let holds = |load: &&Load| {
+            offset
+                .checked_sub(load.offset)
+                .is_some_and(|into| into < load.file_size)
+        };
+        let load = self.loads.iter().find(holds)?;
+        load.address.checked_add(offset - load.offset)
+    }
+
     /// The content of the file from this link-time address on, to the end of what was loaded
     /// with it.
     pub(super) fn loaded<'a>(&self, bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {

@@ -115,6 +115,13 @@ impl Examiner {
         self.settings.processor = processor;
     }
 
+    /// Returns the function at a place in a program or a library, by its symbols.
+    pub fn function(&mut self, file: &Path, offset: u64) -> Option<String> {
+        let number = self.shelf.file(&self.settings, file)?;
+        let book = self.shelf.book(number);
+        book.symbols.function(book.layout.address_of(offset)?)
+    }
+
     /// Reads a core.
     pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
         let dump = Dump::open(core)?;

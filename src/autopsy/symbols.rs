@@ -69,6 +69,11 @@ impl Symbols {
         &self.known[&address]
     }
 
+    /// The function at this link-time address, by the symbols alone.
+    pub(super) fn function(&self, address: u64) -> Option<String> {
+        self.symbol(address).map(demangled)
+    }
+
     /// The link-time address of something by its exact name.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {
@@ -145,7 +150,9 @@ impl Symbols {
         let mut found = Vec::new();
         for file in &self.files {
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
-                let code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+                // What is executed may be data, by mistake.
+                let kinds = [SymbolKind::Text, SymbolKind::Unknown, SymbolKind::Data];
+                let code = kinds.contains(&symbol.kind());
                 let Ok(name) = symbol.name_bytes() else {
                     continue;
                 };

@@ -198,7 +198,7 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
             .collect(),
         bugs: bugs
             .iter()
-            .map(|group| bug(group, state.captured(variant)))
+            .map(|group| bug(group, state.captured(variant), &state.plan.rules.only))
             .collect(),
     }
 }
@@ -218,7 +218,9 @@ fn thousandths(effect: f64) -> u32 {
 /// it, so then any failure with that status is the bug. So it is where the heap was found
 /// damaged: that shows in many places; where a call has no name but its place in a file; and of a
 /// hang, which may be anywhere in its circle when it is looked at.
-fn bug(group: &Group, captured: &Tally) -> Bug {
+///
+/// Where the run looked for a family, any failure of that family is the bug.
+fn bug(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
     let deeper = captured.groups.values().map(|group| &group.signature);
@@ -236,7 +238,11 @@ fn bug(group: &Group, captured: &Tally) -> Bug {
     };
     let hangs = matches!(group.kind, Kind::Hang { .. });
     let known = !hangs && best.iter().all(exact);
+    let families = best.iter().flat_map(|one| &one.families);
+    let families = families.map(|family| family.id);
+    let families = families.filter(|id| only.contains(&Only::Signature(*id)));
     let names = best.iter().flat_map(|one| of_depth(one, one.depth));
+    let names = names.chain(families);
     Bug {
         title: best[0].title.clone(),
         names: if known { names.collect() } else { vec![widest] },

@@ -7,10 +7,13 @@
 use super::image::Images;
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
-use crate::model::{ActorSeen, Autopsy, CoreSeen, Ending, Observation, Trial, VariantPlan};
+use crate::model::{
+    ActorSeen, Autopsy, CoreSeen, Ending, KernelLine, Observation, Trial, VariantPlan,
+};
+use crate::oracle;
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::emulator::Emulator;
-use crate::sys::{host, tool};
+use crate::sys::{host, spawn, tool};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
@@ -171,7 +174,19 @@ impl Collector {
         };
         for core in &mut seen.cores {
             let around = around(core);
-            stories.extend(self.read(core, around));
+            let Some(mut story) = self.read(core, around) else {
+                continue;
+            };
+            let thread = story.threads.first_mut();
+            if let Some(thread) = thread
+                && let Some(name) = thread_name(&seen.kernel, thread.tid)
+                && name != story.crash.program
+            {
+                thread.name.clone_from(&name);
+                story.crash.thread_name = Some(name);
+                core.crash = Some(Box::new(story.crash.clone()));
+            }
+            stories.push(story);
         }
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
@@ -197,6 +212,28 @@ impl Collector {
         {
             // What the journal holds is enough to go on with.
             let _ = fs::write(self.trials.join(trial.to_string()).join(STORY), text);
+        }
+    }
+
+    /// Names the functions at the places that the kernel's log tells of, where the program that
+    /// the trial ran is still there.
+    pub(super) fn name_places(
+        &self,
+        variant: &VariantPlan,
+        began: SystemTime,
+        seen: &mut Observation,
+    ) {
+        if variant.actors.iter().any(|actor| actor.container.is_some()) {
+            return;
+        }
+        for line in &mut seen.kernel {
+            let Some((module, offset)) = oracle::logged_place(&line.text) else {
+                continue;
+            };
+            let mut examiner = self.examiner.lock().expect("no panic");
+            examiner.ran(None, Path::new(""), None);
+            let program = program_named(variant, &module).filter(|path| is_older(path, began));
+            line.function = program.and_then(|program| examiner.function(&program, offset));
         }
     }
 
@@ -255,6 +292,40 @@ fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mut models = mains.filter_map(|actor| Emulator::among(&actor.command)?.model);
     flags_of_model(models.next()?.to_str()?)
 }
+
+/// Returns the program of this name that the commands of a variant name, also in a line for a shell.
+fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH");
+    variant.actors.iter().find_map(|actor| {
+        let words: Vec<String> = actor.command.iter().map(ToString::to_string).collect();
+        let mut names = words
+            .iter()
+            .flat_map(|words| words.split([' ', '\t', '\n', ';']));
+        let name = names.find(|name| oracle::bare_module(name) == module)?;
+        let folder = Path::new(actor.cwd.as_os_str());
+        spawn::find(name.as_ref(), path.as_deref(), folder).ok()
+    })
+}
+
+/// True for a file that was not written since.
+fn is_older(path: &Path, began: SystemTime) -> bool {
+    let modified = fs::metadata(path).and_then(|about| about.modified());
+    modified.is_ok_and(|time| time < began)
+}
+
+/// Returns the name of a thread that crashed, as the kernel's log has it: `NAME[TID]: segfault at …`.
+fn thread_name(seen: &[KernelLine], tid: i32) -> Option<String> {
+    let mark = format!("[{tid}]");
+    let mut names = seen.iter().filter_map(|line| {
+        let line = line.text.strip_prefix("traps: ").unwrap_or(&line.text);
+        let (name, _) = line.split_once(&mark)?;
+        (name.len() <= LONGEST_NAME).then(|| name.to_owned())
+    });
+    names.next()
+}
+
+/// Bytes of the name of a thread, of which each that is no text was made three.
+const LONGEST_NAME: usize = 15 * 3;
 
 /// Frames of a hung thread that the journal keeps.
 const FRAMES: usize = 16;

@@ -308,11 +308,15 @@ fn longest(trial: &Trial, recipe: &Recipe) -> Duration {
         .fold(trial.timeout, Duration::saturating_add)
 }
 
-/// True for a trial of whose processes cores were written by us.
+/// True for a trial that left what is read after its end: cores that we wrote, or lines of the
+/// kernel's log.
 fn leaves_more(seen: &Observation) -> bool {
     let leaked = &seen.residue.leaked;
     let traced = !seen.cores.is_empty();
-    traced || seen.hang.is_some() || leaked.iter().any(|process| process.core.is_some())
+    traced
+        || seen.hang.is_some()
+        || !seen.kernel.is_empty()
+        || leaked.iter().any(|process| process.core.is_some())
 }
 
 impl Shared {
@@ -378,6 +382,7 @@ impl Shared {
                 shared.collector.collect(&trial, variant, began, &mut seen);
             }
             shared.collector.examine(trial.id.0, variant, &mut seen);
+            shared.collector.name_places(variant, began, &mut seen);
             seen
         });
         // Only a bug of ours can fail this; the trial is lost, and no more.

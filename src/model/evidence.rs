@@ -45,6 +45,9 @@ pub struct Crash {
     pub place: Option<u64>,
     /// The number of that thread, counted from 1 in the order of creation.
     pub thread: u32,
+    /// The name of that thread, where it is known and not that of the process.
+    #[serde(skip_serializing_if = "is_default")]
+    pub thread_name: Option<String>,
     /// Where in its life the process was.
     #[serde(skip_serializing_if = "is_default")]
     pub phase: Phase,
@@ -176,6 +179,9 @@ pub struct KernelLine {
     pub pid: i32,
     /// The line, without its time.
     pub text: String,
+    /// The function at the place that it names, by the symbols of the program.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: Option<String>,
 }
 
 /// Where in its life a process was.
@@ -221,6 +227,19 @@ pub struct Signature {
     /// A wider name under which this may be counted: `heap` of all that found the heap damaged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: Option<String>,
+    /// Wider names, under which failures of several signatures can be looked for together:
+    /// of one function, of one library.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub families: Vec<Family>,
+}
+
+/// Signatures that may be one bug: of one signal in one function, or in one library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    /// Its short name.
+    pub id: SignatureId,
+    /// The same for people: `SIGSEGV in libfoo.so`.
+    pub title: String,
 }
 
 /// The short name of a signature: eight hexadecimal digits, `a41f09c2`.

@@ -28,8 +28,8 @@ mod trial;
 pub use container::{Container, ContainerSeen};
 pub use event::{Event, FORMAT, Level, StopCause};
 pub use evidence::{
-    Autopsy, Casualty, CoreSeen, Crash, Depth, Fault, Frame, KernelLine, Module, Phase, Signature,
-    SignatureId, Thread,
+    Autopsy, Casualty, CoreSeen, Crash, Depth, Family, Fault, Frame, KernelLine, Module, Phase,
+    Signature, SignatureId, Thread,
 };
 pub use hang::{AbsentOwner, Activity, Hang, HungThread, WaitsOn};
 pub use host::Host;

@@ -93,8 +93,11 @@ impl Only {
     /// True when this failure is meant.
     pub fn covers(self, failure: &Failure) -> bool {
         if let Self::Signature(wanted) = self {
-            let also = failure.signature.also.iter().map(|(_, id)| *id);
-            return also.chain([failure.signature.id]).any(|id| id == wanted);
+            let signature = &failure.signature;
+            let also = signature.also.iter().map(|(_, id)| *id);
+            let families = signature.families.iter().map(|family| family.id);
+            let mut names = also.chain(families).chain([signature.id]);
+            return names.any(|id| id == wanted);
         }
         match (self, &failure.kind) {
             (Self::Signal(wanted), Kind::Signal { signal, .. }) => wanted == *signal,

@@ -127,7 +127,11 @@ mod tests {
         let line = |text: &str| {
             let mut seen = killed();
             let (pid, text) = (77, text.to_owned());
-            seen.kernel = vec![KernelLine { pid, text }];
+            seen.kernel = vec![KernelLine {
+                pid,
+                text,
+                function: None,
+            }];
             said(&seen)
         };
         insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the OOM killer: the whole machine was out of memory");

@@ -10,7 +10,7 @@ mod killer;
 mod signature;
 
 pub use killer::killer;
-pub use signature::signature;
+pub use signature::{bare_module, logged_place, signature};
 
 use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
@@ -306,6 +306,7 @@ mod tests {
         let line = |pid, text: &str| crate::model::KernelLine {
             pid,
             text: text.to_owned(),
+            function: None,
         };
         let killed = "Memory cgroup out of memory: Killed process 77 (eat) total-vm:68268kB";
         let mut child = saw(&[Ending::Exited(0)]);

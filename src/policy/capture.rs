@@ -41,6 +41,11 @@ impl Collect {
         crashed(state).next().is_some()
     }
 
+    /// True when trials have run to catch crashes.
+    pub fn has_run(state: &State) -> bool {
+        crashed(state).any(|(id, _)| state.captured(id).ran() > 0)
+    }
+
     /// Returns how long that may take: as long as the measurement did, or, where the time of
     /// that was set, a tenth of it; but a moment in any case.
     pub fn time(state: &State) -> Duration {

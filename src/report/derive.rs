@@ -1,14 +1,14 @@
 //! How the report follows from what is known.
 
 use super::{
-    Answer, Basis, Captured, Dependence, Durations, FORMAT, Growth, KindSeen, LoadTotals, Mtbf,
-    Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
+    Answer, Basis, Captured, Dependence, Durations, FORMAT, FamilySeen, Growth, KindSeen,
+    LoadTotals, Mtbf, Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
 };
-use crate::model::{Capture, Depth, Kind, Plan, Signature, StopCause, TrialId, VariantId};
+use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats::{self, real};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Report {
     /// Derives the report from what is known.
@@ -261,6 +261,7 @@ fn signatures(
             depth: group.signature.depth,
             outcome: group.kind.name(),
             family: group.signature.family.clone(),
+            families: families_of(&group.signature),
             is_the_bug: group.is_the_bug,
             count,
             trials: group.trials.iter().map(|trial| trial.0).collect(),
@@ -299,6 +300,7 @@ fn notes(
             format!("{}: ", variant.name)
         };
         notes.extend(family(variant).map(|text| format!("{of}{text}")));
+        notes.extend(families(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
                 "{of}failures clump among trials that ran side by side (p = {:.2}): {:.1} trials are worth one independent trial, and the interval is widened for it",
@@ -339,6 +341,13 @@ fn notes(
         && let Some(why) = &state.plan.no_cores
     {
         notes.push(format!("no core was caught: {why}"));
+    }
+    let searched = state.plan.capture == Capture::Auto && Collect::has_run(state);
+    if searched && Collect::caught(state).0 == 0 && state.plan.no_cores.is_none() {
+        notes.push(
+            "no crash was caught after the measurement: --capture on dumps cores in every trial"
+                .to_owned(),
+        );
     }
     let untold = policy::untold(state);
     if untold > 0 {
@@ -390,6 +399,50 @@ fn family(variant: &Variant) -> Option<String> {
         format!(
             "{} signatures found the heap damaged, which often is one bug: a stack shows who found it, not who did it",
             damaged.len()
+        )
+    })
+}
+
+fn families_of(signature: &Signature) -> Vec<FamilySeen> {
+    let families = signature.families.iter();
+    let seen = |family: &Family| FamilySeen {
+        id: family.id.to_string(),
+        title: family.title.clone(),
+    };
+    families.map(seen).collect()
+}
+
+/// Offers measured signatures together that are of one signal in one function, or in one library.
+fn families(variant: &Variant) -> impl Iterator<Item = String> {
+    let captured = variant.captured_signatures();
+    // Of each family which signatures it has, and in how many trials.
+    let mut found: BTreeMap<FamilySeen, (BTreeSet<&str>, u64)> = BTreeMap::new();
+    for seen in &variant.signatures {
+        // What was caught later of the same failure says more of it.
+        let best = match seen.same_as.as_slice() {
+            [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
+            _ => seen,
+        };
+        for family in &best.families {
+            let (signatures, count) = found.entry(family.clone()).or_default();
+            signatures.insert(&best.id);
+            *count += seen.count;
+        }
+    }
+    found.retain(|_, (signatures, _)| signatures.len() > 1);
+    let mut found: Vec<_> = found.into_iter().collect();
+    // Of two with the same signatures, that of the function says more.
+    found.sort_by_key(|(family, (signatures, _))| {
+        (signatures.len(), std::cmp::Reverse(family.title.len()))
+    });
+    found.dedup_by(|later, earlier| later.1.0 == earlier.1.0);
+    found.into_iter().map(|(family, (signatures, count))| {
+        format!(
+            "{} of {} signatures are {}, which may be one bug: --only sig:{} looks for all of them",
+            words::plural(count, "failure"),
+            signatures.len(),
+            family.title,
+            family.id
         )
     })
 }

@@ -184,6 +184,8 @@ pub struct SignatureSeen {
     pub outcome: String,
     /// A wider name under which it may be counted.
     pub family: Option<String>,
+    /// Wider names, of one function or of one library, that other signatures may have too.
+    pub families: Vec<FamilySeen>,
     /// Whether it is the bug looked for, or another failure.
     pub is_the_bug: bool,
     /// How often it was seen.
@@ -196,6 +198,15 @@ pub struct SignatureSeen {
     pub same_as: Vec<String>,
     /// Signatures of captured trials that may be the same failure: nothing speaks against it.
     pub perhaps: Vec<String>,
+}
+
+/// Signatures of one signal in one function, or in one library.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct FamilySeen {
+    /// Its short name, for `--only sig:ID`.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
 }
 
 /// Trials that were run to catch evidence.

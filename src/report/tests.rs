@@ -80,6 +80,7 @@ fn failure(kind: Kind) -> Failure {
         depth,
         also,
         family,
+        families: Vec::new(),
     };
     Failure { kind, signature }
 }

@@ -185,7 +185,7 @@ fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
 }
 
 /// Finds the locks whose owner is no thread of the process that waits: it has ended, or it is
-/// one of the process that this one was forked from.
+/// one of a process that this one was forked from.
 fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
     for thread in threads {
         let is_lock = matches!(
@@ -195,18 +195,21 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
         let Some(owner) = thread.waits_for.filter(|_| is_lock) else {
             continue;
         };
-        let process = all
-            .iter()
-            .find(|(_, tid)| *tid == owner)
-            .map(|(pid, _)| *pid);
-        let is_shared = thread.waits_on == Some(WaitsOn::SharedMutex);
-        if process == Some(thread.pid) || is_shared && process.is_some() {
+        if all.contains(&(thread.pid, owner)) {
             continue;
         }
-        // The memory of a forked process still holds what was true of its parent.
-        let parent = process::parent(thread.pid);
-        let of_parent =
-            process.filter(|pid| parent == Some(*pid) && threads::shares_program(thread.pid, *pid));
+        // It may have been started after the threads were listed.
+        if let Some(owner) = threads::living(thread.pid, owner) {
+            thread.waits_for = Some(owner);
+            continue;
+        }
+        let process = threads::process_of(owner);
+        if thread.waits_on == Some(WaitsOn::SharedMutex) && process.is_some() {
+            continue;
+        }
+        // The memory of a forked process still holds what was true of its parent. Any other
+        // process has the number by now of a thread that is gone.
+        let of_parent = process.filter(|pid| threads::shares_program(thread.pid, *pid));
         thread.waits_for = None;
         thread.absent_owner = Some(AbsentOwner {
             tid: owner,
@@ -468,24 +471,27 @@ mod tests {
     #[test]
     fn an_owner_that_is_no_thread_of_the_process_is_absent() {
         let pid = std::process::id().cast_signed();
+        let gone = i32::MAX;
         let mut threads = vec![
-            locked(2, WaitsOn::Mutex, Some(9)),
-            locked(3, WaitsOn::Join, Some(9)),
+            locked(2, WaitsOn::Mutex, Some(gone)),
+            locked(3, WaitsOn::Join, Some(gone)),
+            locked(4, WaitsOn::Mutex, Some(pid)),
+            locked(5, WaitsOn::SharedMutex, Some(1)),
         ];
-        threads[0].pid = pid;
-        find_absent_owners(&mut threads, &[(pid, 2), (pid, 3)]);
+        for thread in &mut threads {
+            thread.pid = pid;
+        }
+        find_absent_owners(&mut threads, &[(pid, 2), (pid, 3), (pid, 4), (pid, 5)]);
         let ended = AbsentOwner {
-            tid: 9,
+            tid: gone,
             of_parent: None,
         };
         assert_eq!(
             (threads[0].waits_for, threads[0].absent_owner),
             (None, Some(ended))
         );
-        assert_eq!(
-            threads[1].waits_for,
-            Some(9),
-            "the end of a thread is no lock"
-        );
+        assert_eq!(threads[1].waits_for, Some(gone), "a join is no lock");
+        assert_eq!(threads[2].absent_owner, None, "it was started meanwhile");
+        assert_eq!(threads[3].waits_for, Some(1), "another process may own it");
     }
 }

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Leaked processes described one by one; the rest is counted.
 const LISTED: usize = 64;
+/// How often a process without a command line is asked again, and after which pause.
+const COMMAND_ASKED: u32 = 20;
+const COMMAND_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of a command line that are kept.
 const COMMAND_LINE: usize = 4096;
 /// Killing goes on for so long; what lives then is called unkillable.
@@ -97,7 +100,7 @@ pub(super) fn signal(signal: Signal) {
 pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) {
     let me = std::process::id().cast_signed();
     let all = living(given_up);
-    let details: Vec<_> = all.iter().filter_map(|pid| process::detail(*pid)).collect();
+    let details: Vec<_> = all.iter().filter_map(|pid| settled_detail(*pid)).collect();
     let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
     let seen = |detail: &process::Detail| {
         let mut ancestors = Vec::new();
@@ -143,6 +146,20 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
     };
     let listed = details.iter().take(LISTED).map(seen).collect();
     (listed, details.len().saturating_sub(LISTED) as u64)
+}
+
+/// Returns what can be known of a process. While it starts a program it has no command line for
+/// a moment, and is asked again.
+fn settled_detail(pid: i32) -> Option<process::Detail> {
+    let mut detail = process::detail(pid)?;
+    for _ in 0..COMMAND_ASKED {
+        if !detail.command.is_empty() {
+            break;
+        }
+        sleep(COMMAND_PAUSE);
+        detail = process::detail(pid)?;
+    }
+    Some(detail)
 }
 
 /// Kills and reaps until nothing is left; returns what could not be killed.

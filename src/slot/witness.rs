@@ -397,8 +397,11 @@ fn ours(
         {
             casualty.program = line.name;
         }
-        let text = line.text;
-        picked.push(KernelLine { pid, text });
+        picked.push(KernelLine {
+            pid,
+            text: line.text,
+            function: None,
+        });
     }
     picked
 }

@@ -80,7 +80,8 @@ impl Reader {
                 .and_then(|number| number.parse().ok())
                 .is_some_and(|number: u32| number >> 3 == 0)
         });
-        let text = text.and_then(|(_, text)| text.lines().next()).unwrap_or("");
+        let text = text.and_then(|(_, text)| text.lines().next());
+        let text = &unescaped(text.unwrap_or(""));
         if self.follows
             && text.starts_with("Code: ")
             && let Some(last) = self.lines.last()
@@ -99,15 +100,40 @@ impl Reader {
     }
 }
 
+/// Returns a line with the bytes for which the kernel writes `\xff`: those of names that are no
+/// plain text.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\\x") {
+        bytes.extend(before.as_bytes());
+        let byte = after
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        rest = match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                &after[2..]
+            }
+            None => {
+                bytes.extend(b"\\x");
+                after
+            }
+        };
+    }
+    bytes.extend(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// `NAME[PID]: segfault at …`, `traps: NAME[PID] trap invalid opcode …`
 fn crashed(text: &str) -> Option<Line> {
     let line = text.strip_prefix("traps: ").unwrap_or(text);
-    // A name may hold brackets too, and is not long.
+    // A name may hold brackets and blanks too, and is not long: what follows tells where it ends.
     let (name, pid) = line.match_indices('[').find_map(|(at, _)| {
         let (pid, after) = line[at + 1..].split_once(']')?;
         let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
         let named =
-            0 < at && at <= MOST_NAME && (after.starts_with(": ") || after.starts_with(' '));
+            0 < at && at <= MOST_NAME && AFTER_NAME.iter().any(|word| after.starts_with(word));
         named.then(|| (&line[..at], pid))
     })?;
     Some(Line {
@@ -117,8 +143,11 @@ fn crashed(text: &str) -> Option<Line> {
     })
 }
 
-/// Bytes of a name, each of which may be written as `\xff`.
-const MOST_NAME: usize = 15 * 4;
+/// What the kernel says of a process right after its name and number.
+const AFTER_NAME: [&str; 3] = [": ", " trap ", " general protection "];
+
+/// Bytes of a name; of each that is no text, three were made.
+const MOST_NAME: usize = 15 * 3;
 
 /// `oom-kill:constraint=…,task=NAME,pid=N,uid=0`, `Out of memory: Killed process N (NAME) …`
 fn killed(text: &str) -> Option<Line> {
@@ -173,6 +202,21 @@ mod tests {
             ]
         );
         assert_eq!(seen[1].2, "Code: 00 cc cc 48 8b 04 24 <8a> 00 88 44");
+    }
+
+    #[test]
+    fn names_may_hold_anything() {
+        for (name, expected) in [
+            ("test[param-1]", "test[param-1]"),
+            ("a [7] b", "a [7] b"),
+            (r"cr\x1b[31mx", "cr\u{1b}[31mx"),
+            (r"one\x5ctwo", r"one\two"),
+            (r"half\xc3", "half\u{fffd}"),
+        ] {
+            let record = format!("6,1,1,-;{name}[77]: segfault at 10 ip 0 sp 0 error 4\n");
+            let seen = read(&[&record]);
+            assert_eq!((seen[0].0, seen[0].1.as_str()), (77, expected));
+        }
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let memory = Memory::open(pid).ok()?;
     let mut known = threads.to_vec();
     // Locks hold the numbers that threads have in their container.
-    if inside(pid, pid) != Some(pid) {
+    if inside(pid, pid).is_some_and(|number| number != pid) {
         known = threads
             .iter()
             .map(|tid| inside(pid, *tid).unwrap_or(0))
@@ -275,6 +275,12 @@ fn inside(pid: i32, tid: i32) -> Option<i32> {
         &text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
         "NSpid:",
     )
+}
+
+/// Returns the living thread of a process that has this number in its container.
+pub fn living(pid: i32, number: i32) -> Option<i32> {
+    let is_it = |tid: &i32| inside(pid, *tid).unwrap_or(*tid) == number;
+    of(pid).into_iter().find(is_it)
 }
 
 /// Returns the owner that a plain mutex of glibc names while others wait for it: the lock, a

@@ -183,6 +183,7 @@ pub(crate) fn failure(code: i32) -> Failure {
         also: Vec::new(),
         placed: false,
         family: None,
+        families: Vec::new(),
     };
     let kind = Kind::Exit { code };
     Failure { kind, signature }

@@ -63,11 +63,15 @@ impl Step {
         self.named && COMPILED_IN.iter().any(|glue| fits(&self.name, glue))
     }
 
+    /// True where it has a name, and not only a place.
+    pub(super) fn is_named(&self) -> bool {
+        self.named
+    }
+
     /// True for a function of a library that an interpreter has loaded.
     pub(super) fn is_of_extension(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
-        let is_library = Path::new(module).extension().is_some_and(|end| end == "so");
-        self.named && is_library && !PYTHON.contains(&module)
+        self.named && is_library(module) && !PYTHON.contains(&module)
     }
 
     fn is_messenger(&self) -> bool {
@@ -206,8 +210,13 @@ pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
     words
 }
 
+/// True for the bare name of a library.
+pub(super) fn is_library(module: &str) -> bool {
+    Path::new(module).extension().is_some_and(|end| end == "so")
+}
+
 /// True where a file is the program of this name, of which the kernel keeps 15 bytes.
-fn is_named(module: &str, program: &str) -> bool {
+pub(super) fn is_named(module: &str, program: &str) -> bool {
     let program_module = bare_module(program);
     module == program_module || program.len() == KERNEL_NAME && module.starts_with(&program_module)
 }
@@ -217,7 +226,7 @@ const KERNEL_NAME: usize = 15;
 
 /// Returns the name of a file without versions, platforms and hashes: `libfoo-1a2b3c4d.so.1.2` is
 /// `libfoo.so`, `ext.cpython-311-x86_64-linux-gnu.so` is `ext.so`.
-pub(super) fn bare_module(name: &str) -> String {
+pub fn bare_module(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name);
     if let Some(at) = name.find(".so").filter(|at| {
         let rest = &name[at + 3..];

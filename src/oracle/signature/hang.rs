@@ -81,12 +81,17 @@ struct Place {
 }
 
 /// Names what the processes of a trial were doing, by the main process of which this is the number.
-pub(super) fn name(hang: &Hang, main: Option<i32>) -> Option<Named> {
+/// Of a program that is not the only one of the trial, the name counts too.
+pub(super) fn name(
+    hang: &Hang,
+    main: Option<i32>,
+    is_only: impl Fn(&str) -> bool,
+) -> Option<Named> {
     if !hang.cycle.is_empty() {
-        return Some(deadlock(hang));
+        return Some(deadlock(hang, &is_only));
     }
     let thread = diagnose(hang, main)?.culprit;
-    let place = place(hang, thread);
+    let place = place(hang, thread, &is_only);
     let with_place = |what: &str| {
         let texts = place.texts.iter();
         Named {
@@ -169,13 +174,15 @@ fn titled(
 }
 
 /// Returns where a thread waits or works.
-fn place(hang: &Hang, thread: &HungThread) -> Place {
+fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> Place {
     let program = program(hang, thread);
     let steps = native(thread);
+    let own = if is_only(program) { program } else { "" };
     let mut place = Place {
-        texts: vec![frames::texts(&steps, program)],
-        words: frames::word_list(&steps, program),
+        texts: vec![frames::texts(&steps, own), frames::texts(&steps, program)],
+        words: frames::word_list(&steps, own),
     };
+    place.texts.dedup();
     if steps.is_empty() {
         place.texts = vec![thread.call.clone()];
         place.words = match thread.call.as_str() {
@@ -222,11 +229,11 @@ fn program<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
 
 /// The functions that wait for each other, in the order of their names: which thread the
 /// circle was found from is chance.
-fn deadlock(hang: &Hang) -> Named {
+fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
     let threads: Option<Vec<&HungThread>> =
         hang.cycle.iter().map(|tid| hang.thread(*tid)).collect();
     let first = |thread: &&HungThread| {
-        let place = place(hang, thread);
+        let place = place(hang, thread, is_only);
         let text = place.texts.first()?.split(" < ").next()?.to_owned();
         Some((text, place.words.first()?.clone()))
     };

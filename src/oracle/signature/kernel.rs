@@ -3,8 +3,9 @@
 //! A line names the file, the place in it, and the processor's objection; no more. For
 //! linking it with what a core says of the same crash, both come down to the same few words.
 
-use super::frames::bare_module;
+use super::frames::{bare_module, is_library};
 use crate::model::{Crash, Signal, class};
+use crate::tells::bare_name;
 
 /// A crash as a line of the kernel's log tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(super) struct Logged {
     pub(super) signal: Signal,
     pub(super) class: &'static str,
     pub(super) place: Place,
+    /// The function there, where that is known.
+    pub(super) function: Option<String>,
 }
 
 /// Where it crashed.
@@ -66,6 +69,7 @@ pub(super) fn read(line: &str) -> Option<Logged> {
             signal: Signal::SEGV,
             class: if null { NULL } else { WILD },
             place,
+            function: None,
         });
     }
     let (rest, signal, class) = TRAPS.iter().find_map(|(text, signal, class)| {
@@ -77,7 +81,16 @@ pub(super) fn read(line: &str) -> Option<Logged> {
         signal: Signal(signal),
         class,
         place: place(rest, hex(rest)?),
+        function: None,
     })
+}
+
+/// Returns the file that a line names, and the place of the crash in it.
+pub fn place_in_file(line: &str) -> Option<(String, u64)> {
+    match read(line)?.place {
+        Place::File(module, offset) => Some((module, offset)),
+        Place::Nowhere | Place::Page(..) => None,
+    }
 }
 
 /// Reads the hexadecimal number that a text begins with.
@@ -87,19 +100,33 @@ fn hex(text: &str) -> Option<u64> {
 }
 
 /// `… in boom[1179,55d0c6a00000+1000]`, and in older kernels `… in boom[55d0c6a00000+1000]`.
+///
+/// The name of a file may hold blanks and brackets: it begins after the first ` in `, since
+/// there are only numbers before, and ends before the last range of addresses.
 fn place(rest: &str, ip: u64) -> Place {
-    let found = rest.rsplit_once(" in ").and_then(|(_, place)| {
-        let (module, range) = place.split_once('[')?;
-        let (range, _) = range.split_once(']')?;
-        Some((bare_module(module), range))
+    let found = rest.split_once(" in ").and_then(|(_, place)| {
+        place.rmatch_indices('[').find_map(|(at, _)| {
+            let (range, _) = place[at + 1..].split_once(']')?;
+            let (offset, addresses) = match range.split_once(',') {
+                Some((offset, addresses)) => (Some(whole_hex(offset)?), addresses),
+                None => (None, range),
+            };
+            let (start, size) = addresses.split_once('+')?;
+            whole_hex(start)?;
+            whole_hex(size)?;
+            Some((bare_module(&place[..at]), offset))
+        })
     });
     match found {
         None => Place::Nowhere,
-        Some((module, range)) => match range.split_once(',').and_then(|(offset, _)| hex(offset)) {
-            Some(offset) => Place::File(module, offset),
-            None => Place::Page(module, ip & IN_PAGE),
-        },
+        Some((module, Some(offset))) => Place::File(module, offset),
+        Some((module, None)) => Place::Page(module, ip & IN_PAGE),
     }
+}
+
+/// Reads a text that is a hexadecimal number and nothing else.
+fn whole_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// Returns what the kernel would have said of a crash that a core tells of; nothing of those
@@ -117,6 +144,7 @@ pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
             }
             _ => Place::Nowhere,
         },
+        function: None,
     })
 }
 
@@ -161,6 +189,16 @@ impl Logged {
         }
     }
 
+    /// Wider names, as in `stack`: of a library.
+    pub(super) fn families(&self) -> Vec<String> {
+        match &self.place {
+            Place::File(module, _) | Place::Page(module, _) if is_library(module) => {
+                vec![format!("{} in {module}", self.signal)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The same for people.
     pub(super) fn words(&self) -> String {
         let class = match self.class {
@@ -171,7 +209,10 @@ impl Logged {
         };
         let place = match &self.place {
             Place::Nowhere => "outside of any file".to_owned(),
-            Place::File(module, offset) => format!("at {module}+0x{offset:x}"),
+            Place::File(module, offset) => match &self.function {
+                Some(function) => format!("in {} at {module}+0x{offset:x}", bare_name(function)),
+                None => format!("at {module}+0x{offset:x}"),
+            },
             Place::Page(module, _) => format!("in {module}"),
         };
         format!("{}{class} {place} (kernel log)", self.signal)
@@ -214,6 +255,19 @@ mod tests {
         );
         let below = "boom[77]: segfault at fffffffffffffff8 ip 000055d0c6a01179 sp 00007ffd0 error 5 in boom[1179,55d0c6a00000+1000]";
         assert_eq!(read(below).unwrap().class, NULL);
+    }
+
+    #[test]
+    fn the_name_of_a_file_may_hold_brackets_and_blanks() {
+        for name in ["test[param-1]", "a b", "x in y", "cr\u{1b}[31m"] {
+            let line = format!(
+                "{name}[77]: segfault at 10 ip 000055d0c6a01179 sp 00007ffd0 error 4 in {name}[1179,55d0c6a00000+1000] likely on CPU 1 (core 1, socket 0)"
+            );
+            assert_eq!(
+                words(&line),
+                format!("SIGSEGV, null pointer, at {name}+0x1179 (kernel log)")
+            );
+        }
     }
 
     #[test]

@@ -17,10 +17,13 @@ mod status;
 mod tests;
 mod words;
 
+pub use frames::bare_module;
+pub use kernel::place_in_file as logged_place;
+
 use super::mains;
 use crate::model::{
-    ActorSeen, CoreSeen, Crash, Depth, Ending, Kind, Observation, Signal, Signature, SignatureId,
-    VariantPlan,
+    ActorSeen, CoreSeen, Crash, Depth, Ending, Family, Kind, Observation, Signal, Signature,
+    SignatureId, VariantPlan,
 };
 
 /// Titles are shown in tables, so they end somewhere.
@@ -35,6 +38,8 @@ struct Level {
     /// It holds a place in a file.
     placed: bool,
     family: Option<&'static str>,
+    /// Wider names: the words of which the id is made are those for people.
+    families: Vec<String>,
 }
 
 /// Returns the name of a failure of this kind, from the best evidence that there is.
@@ -42,8 +47,10 @@ pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Sign
     let main = culprit(kind, variant, seen);
     let mut levels = vec![status::level(kind, seen)];
     match kind {
-        Kind::Signal { .. } | Kind::Exit { .. } => levels.extend(of_crash(kind, main, seen)),
-        Kind::Hang { .. } => levels.extend(of_hang(kind, main, seen)),
+        Kind::Signal { .. } | Kind::Exit { .. } => {
+            levels.extend(of_crash(kind, variant, main, seen));
+        }
+        Kind::Hang { .. } => levels.extend(of_hang(kind, variant, main, seen)),
         Kind::Output => levels.extend(words::of_rule(seen)),
         Kind::Leak | Kind::Oom { .. } | Kind::Gone => {}
     }
@@ -73,6 +80,14 @@ fn named(mut levels: Vec<Level>) -> Signature {
         also,
         placed: best.placed,
         family: best.family.map(str::to_owned),
+        families: best.families.into_iter().map(family).collect(),
+    }
+}
+
+fn family(title: String) -> Family {
+    Family {
+        id: id(&format!("family | {title}")),
+        title,
     }
 }
 
@@ -84,6 +99,7 @@ impl Level {
             title: title.into(),
             placed: false,
             family: None,
+            families: Vec::new(),
         }
     }
 }
@@ -123,7 +139,12 @@ fn culprit<'a>(
     mains(variant, seen).find(fits).or(first)
 }
 
-fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Level> {
+fn of_crash(
+    kind: &Kind,
+    variant: &VariantPlan,
+    main: Option<&ActorSeen>,
+    seen: &Observation,
+) -> Vec<Level> {
     let crash = crash(kind, main, seen);
     let mut levels: Vec<Level> = words::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
@@ -131,12 +152,28 @@ fn of_crash(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Vec<Le
         let title = logged.words();
         levels.push(Level {
             texts: logged.texts(),
+            families: logged.families(),
             ..Level::new(Depth::Kernel, "", after(kind, logged.signal, title))
         });
     }
     let whole = crash.filter(|crash| !crash.stackless);
-    levels.extend(whole.map(|crash| stack::level(kind, crash, main)));
+    levels.extend(whole.map(|crash| {
+        let among_others = !is_only_program(variant, &crash.program);
+        stack::level(kind, crash, main, among_others)
+    }));
     levels
+}
+
+/// True where a program is the one that the command of every main process names, behind `env` or an
+/// emulator too. In a line for a shell, or beside another main process, there are others.
+fn is_only_program(variant: &VariantPlan, program: &str) -> bool {
+    let mut mains = variant.actors.iter().filter(|actor| actor.role.decides());
+    mains.all(|actor| {
+        let mut words = actor.command.iter().map(ToString::to_string);
+        // A container may have its command from its image.
+        actor.command.is_empty()
+            || words.any(|word| frames::is_named(&frames::bare_module(&word), program))
+    })
 }
 
 /// Says so where the main process ended otherwise than the one that crashed.
@@ -149,9 +186,11 @@ fn after(kind: &Kind, signal: Signal, title: String) -> String {
 
 fn logged(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<kernel::Logged> {
     let lines = || {
-        seen.kernel
-            .iter()
-            .filter_map(|line| Some((line.pid, kernel::read(&line.text)?)))
+        seen.kernel.iter().filter_map(|line| {
+            let logged = kernel::read(&line.text)?;
+            let function = line.function.clone();
+            Some((line.pid, kernel::Logged { function, ..logged }))
+        })
     };
     let of_main = lines().find(|(pid, _)| main.is_some_and(|main| main.pid == *pid));
     let (_, logged) = of_main.or_else(|| lines().next())?;
@@ -194,12 +233,19 @@ fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Op
         .map(|(_, crash)| crash)
 }
 
-fn of_hang(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<Level> {
+fn of_hang(
+    kind: &Kind,
+    variant: &VariantPlan,
+    main: Option<&ActorSeen>,
+    seen: &Observation,
+) -> Option<Level> {
     let hang = seen.hang.as_ref()?;
     if matches!(kind, Kind::Hang { stopped: true }) {
         return None;
     }
-    let named = hang::name(hang, main.map(|main| main.pid))?;
+    let named = hang::name(hang, main.map(|main| main.pid), |program| {
+        is_only_program(variant, program)
+    })?;
     let texts = named.texts.iter();
     Some(Level {
         texts: texts

@@ -6,7 +6,14 @@ use super::{LONGEST_TITLE, Level, frames};
 use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
 use crate::tells::{self, Tell};
 
-pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Level {
+/// Names a crash by its stack. Where other programs run besides the one that the command names,
+/// what the program is called counts too; otherwise the next build may have another name.
+pub(super) fn level(
+    kind: &Kind,
+    crash: &Crash,
+    main: Option<&ActorSeen>,
+    among_others: bool,
+) -> Level {
     let class = crash.fault.class.as_str();
     let steps = match class {
         class::STACK_OVERFLOW => frames::circle(&crash.frames),
@@ -22,30 +29,49 @@ pub(super) fn level(kind: &Kind, crash: &Crash, main: Option<&ActorSeen>) -> Lev
     let signal = crash
         .signal
         .map_or("no signal".to_owned(), |signal| signal.to_string());
-    let text = format!(
-        "{signal} | {class} | {told} | {} | {}",
-        frames::texts(&steps, &crash.program),
-        crash.phase,
-    );
+    let text = |program: &str| {
+        let calls = frames::texts(&steps, program);
+        format!("{signal} | {class} | {told} | {calls} | {}", crash.phase)
+    };
+    let mut texts = vec![text(&crash.program)];
+    let mut own = crash.program.as_str();
+    if among_others {
+        own = "";
+        texts.insert(0, text(own));
+        texts.dedup();
+    }
     // The outer calls say least, so they go first where there is no room.
     let titles = (1..=steps.len()).rev();
-    let mut titles = titles.map(|count| title(kind, crash, tell.as_ref(), &steps[..count]));
+    let mut titles = titles.map(|count| title(kind, crash, tell.as_ref(), &steps[..count], own));
     let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
     let title = titles.find(fits);
     let title = title.unwrap_or_else(|| {
         let steps = &steps[..steps.len().min(1)];
-        self::title(kind, crash, tell.as_ref(), steps)
+        self::title(kind, crash, tell.as_ref(), steps, own)
     });
+    // Of one function, and of one library: narrower first.
+    let mut families = Vec::new();
+    if let Some(step) = steps.first().filter(|step| step.is_named()) {
+        let place = frames::words(&steps[..1], own);
+        families.push(format!("{signal} in {place}"));
+        let library = step
+            .module
+            .as_deref()
+            .filter(|name| frames::is_library(name));
+        families.extend(library.map(|library| format!("{signal} in {library}")));
+    }
     Level {
+        texts,
+        families,
         placed: frames::any_placed(&steps),
         family: tell.as_ref().and_then(|tell| tell.family),
-        ..Level::new(Depth::Stack, text, title)
+        ..Level::new(Depth::Stack, "", title)
     }
 }
 
-/// What happened, where, and in which circumstances.
-fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step]) -> String {
-    let place = frames::words(steps, &crash.program);
+/// What happened, where, and in which circumstances; files are named but for the program itself.
+fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &str) -> String {
+    let place = frames::words(steps, own);
     let mut title = match tell {
         Some(tell) => said(tell),
         None => {
@@ -110,8 +136,11 @@ fn fault(crash: &Crash, signal: &str) -> String {
 
 fn circumstances(crash: &Crash) -> String {
     let mut all = Vec::new();
-    if crash.thread > 1 {
-        all.push(format!("thread {}", crash.thread));
+    if crash.thread > 1 || crash.thread_name.is_some() {
+        all.push(match &crash.thread_name {
+            Some(name) => format!("thread {}, {name}", crash.thread),
+            None => format!("thread {}", crash.thread),
+        });
     }
     match crash.phase {
         Phase::Run => {}

@@ -143,6 +143,7 @@ fn a_name_never_changes() {
     assert_eq!(id("").to_string(), "4fd0bfc1");
     let mut known = of(null("inner < outer < main"));
     known.also.clear();
+    known.families.clear();
     insta::assert_json_snapshot!(known, @r#"
     {
       "id": "24135fd6",
@@ -235,6 +236,89 @@ fn what_differs_is_another_bug() {
             .all(|(at, id)| !ids[..at].contains(id)),
         "{ids:?}"
     );
+}
+
+#[test]
+fn crashes_of_two_programs_of_a_run_are_two_bugs() {
+    let of_program = |variant: &VariantPlan, program: &str| {
+        let mut crash = null("main");
+        crash.program = program.to_owned();
+        crash.frames[0].module = Some(program.to_owned());
+        signature(
+            &Kind::Signal {
+                signal: Signal::SEGV,
+                witness: Witness::Seen { core: true },
+            },
+            variant,
+            &with_core(crash),
+        )
+    };
+    // What the command runs may be called otherwise in the next build.
+    let named = |command: &str| {
+        let mut variant = variant();
+        variant.actors[0].command = vec![command.into()];
+        variant
+    };
+    let old = of_program(&named("./app-old"), "app-old");
+    let new = of_program(&named("/elsewhere/app-new"), "app-new");
+    assert_eq!(old.id, new.id);
+    assert_eq!(old.title, "SIGSEGV, null pointer + 0x10, in main");
+    // Behind a shell any program may have been run.
+    let [reader, writer] = ["reader", "writer"].map(|name| of_program(&named("sh"), name));
+    assert_ne!(reader.id, writer.id);
+    assert_eq!(reader.title, "SIGSEGV, null pointer + 0x10, in reader!main");
+    // There, too, the next build is known again.
+    let also = |one: &Signature| one.also.contains(&(Depth::Stack, old.id));
+    assert!(also(&reader) && also(&writer));
+    // So it is where the plan names two programs.
+    let mut both = named("reader");
+    let mut second = both.actors[0].clone();
+    second.command = vec!["writer".into()];
+    both.actors.push(second);
+    assert_eq!(of_program(&both, "reader").id, reader.id);
+    assert_eq!(of_program(&both, "writer").id, writer.id);
+}
+
+#[test]
+fn signatures_of_one_function_or_one_library_have_a_family() {
+    let families = |crash: Crash| -> Vec<String> {
+        let families = of(crash).families.into_iter();
+        families.map(|family| family.title).collect()
+    };
+    let library = [
+        "SIGSEGV in libfoo.so!conv".to_owned(),
+        "SIGSEGV in libfoo.so".to_owned(),
+    ];
+    assert_eq!(families(null("libfoo.so.1!conv < f < main")), library);
+    assert_eq!(
+        families(crash(11, class::WILD, "libfoo.so.2!conv < g < main")),
+        library
+    );
+    assert_eq!(families(null("f < main")), ["SIGSEGV in f"]);
+    let only = of(null("libfoo.so!conv < main")).families[1].id;
+    let failure = crate::model::Failure {
+        kind: Kind::Signal {
+            signal: Signal::SEGV,
+            witness: Witness::Seen { core: true },
+        },
+        signature: of(null("libfoo.so!other < main")),
+    };
+    assert!(crate::model::Only::Signature(only).covers(&failure));
+    let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";
+    assert_eq!(name(&with_line(logged)).families[0].id, only);
+}
+
+#[test]
+fn what_the_kernel_logged_is_named_by_function_and_thread_where_they_are_known() {
+    let mut seen = with_line(LINE);
+    let id = name(&seen).id;
+    seen.kernel[0].function = Some("conv(int*)".to_owned());
+    let named = name(&seen);
+    insta::assert_snapshot!(named.title, @"SIGSEGV, null pointer, in conv at boom+0x1179 (kernel log)");
+    assert_eq!(named.id, id, "it is the same place");
+    let mut crash = null("conv < main");
+    (crash.thread, crash.thread_name) = (2, Some("idx-worker".to_owned()));
+    insta::assert_snapshot!(of(crash).title, @"SIGSEGV, null pointer + 0x10, in conv < main (thread 2, idx-worker)");
 }
 
 #[test]
@@ -367,6 +451,7 @@ fn with_line(text: &str) -> Observation {
     seen.kernel = vec![KernelLine {
         pid: 77,
         text: text.to_owned(),
+        function: None,
     }];
     seen
 }

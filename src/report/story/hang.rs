@@ -46,6 +46,15 @@ pub fn hang_story(hang: &Hang, main: Option<i32>) -> String {
             lines.prose(&format!("  no stack of {}: ", core.pid), &sanitize(why));
         }
     }
+    let is_python = |frame: &Frame| {
+        let module = frame.module.as_deref().unwrap_or_default();
+        module.starts_with("python") || module.starts_with("libpython")
+    };
+    let mut threads = hang.threads.iter();
+    let no_calls = |thread: &HungThread| thread.python.is_empty();
+    if threads.clone().all(no_calls) && threads.any(|it| it.frames.iter().any(is_python)) {
+        lines.line("  no Python calls: `pip install py-spy` to see them");
+    }
     tools(&mut lines, &hang.tools);
     lines.finish()
 }

@@ -428,7 +428,10 @@ fn a_crash_that_the_exit_code_hides_is_a_failure_unless_nobody_cares() {
     assert_eq!(variant["failing_trials"], serde_json::json!([4]), "{said}");
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1);
     let title = variant["signatures"][0]["title"].as_str().unwrap();
-    assert!(title.contains("null pointer + 0x10, in conv"), "{title}");
+    assert!(
+        title.contains("null pointer + 0x10, in null!conv"),
+        "{title}"
+    );
     let args = ["-n", "4", "--ignore-child-crashes", "--shell", &line];
     let (report, said) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["failures"], 0, "{said}");
@@ -625,4 +628,123 @@ fn a_core_that_was_cut_short_is_taken_and_does_not_block_later_ones() {
     assert!(cut.stdout.contains("it was cut short"), "{cut}");
     let whole = sandbox.provoke(&["explain", "last#2"]);
     assert!(!whole.stdout.contains("it was cut short"), "{whole}");
+}
+
+const JUMP: &str = r#"
+    static unsigned char code[] = {0xc3, 0x90};
+    __attribute__((noinline)) void run(void (*f)(void)) { f(); __asm__ volatile(""); }
+    int main(void) { run((void (*)(void)) code); return 0; }
+"#;
+
+#[test]
+fn a_jump_into_data_is_named_by_the_data() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "nx", JUMP, &["-g", "-O1"]);
+    let (report, said) = sandbox.report(&["-n", "1", "--capture", "on", "--", &program]);
+    let (titles, _) = titles(&report);
+    assert_eq!(
+        titles,
+        ["SIGSEGV, jump into data, in code < run < main"],
+        "{said}"
+    );
+}
+
+const WRITES: &str = r"
+    int main(void) { *(volatile char *) ADDRESS = 1; return 0; }
+";
+
+#[test]
+fn crashes_of_two_programs_behind_a_shell_are_two_bugs() {
+    let sandbox = Sandbox::new();
+    let write = |name: &str, address: &str| compile(&sandbox, name, WRITES, &[address]);
+    let reader = write("reader", "-DADDRESS=0x30");
+    let writer = write("writer", "-DADDRESS=8");
+    let line = format!("if [ $((PROVOKE_TRIAL % 2)) = 0 ]; then {writer}; else {reader}; fi");
+    let args = ["-n", "4", "--capture", "on", "--shell", &line];
+    let (report, said) = sandbox.report(&args);
+    let (titles, _) = titles(&report);
+    let title = |offset: &str| format!("SIGSEGV, null pointer + {offset}!main");
+    assert_eq!(
+        titles,
+        [title("0x30, in reader"), title("0x8, in writer")],
+        "{said}"
+    );
+    // A build with another name is still known to be the same bug.
+    std::fs::copy(&reader, sandbox.path("fixed")).unwrap();
+    let fixed = sandbox.path("fixed");
+    let line = fixed.to_str().unwrap();
+    let asked = ["--baseline", "last", "--shell", line];
+    let (report, said) = sandbox.ask("confirm", &asked);
+    assert_eq!(report["verdict"], "not_fixed", "{said}");
+}
+
+const RACE: &str = r#"
+    #include <stdlib.h>
+    struct thing { long a, b, c; };
+    __attribute__((noinline)) long use(struct thing *p) { return p->c + 1; }
+    __attribute__((noinline)) long forward(struct thing *p) { return use(p) * 2; }
+    __attribute__((noinline)) long direct(struct thing *p) { return use(p) * 3; }
+    int main(void) {
+        int n = atoi(getenv("PROVOKE_TRIAL")) % 4;
+        return n == 1 ? forward(0) : n == 2 ? direct(0) : n == 3 ? forward((void *) 0x123456000) : 0;
+    }
+"#;
+
+#[test]
+fn signatures_of_one_function_can_be_looked_for_together() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "race", RACE, &["-g", "-O1"]);
+    let (report, said) = sandbox.report(&["-n", "8", "--capture", "on", "--", &program]);
+    let signatures = report["variants"][0]["signatures"].as_array().unwrap();
+    assert_eq!(signatures.len(), 3, "{said}");
+    let family = &signatures[0]["families"][0];
+    assert_eq!(family["title"], "SIGSEGV in use");
+    assert!(
+        said.stdout
+            .contains("6 failures of 3 signatures are SIGSEGV in use"),
+        "{said}"
+    );
+    let only = format!("sig:{}", family["id"].as_str().unwrap());
+    let args = ["-n", "8", "--only", &only, "--", &program];
+    let (report, said) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 6, "{said}");
+    // Another signature of the family is the bug that was looked for.
+    let (report, said) = sandbox.ask("confirm", &["--baseline", "last", "--", &program]);
+    assert_eq!(report["verdict"], "not_fixed", "{said}");
+}
+
+#[test]
+fn an_address_in_the_kernels_log_is_named_by_the_function() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let args = ["-n", "4", "--capture", "off", "--", &program];
+    let (report, said) = sandbox.report(&args);
+    let seen = &report["variants"][0]["signatures"][0];
+    if seen["depth"] != "kernel" {
+        skipped("the kernel's log did not tell of this crash: it tells of ten in five seconds");
+        return;
+    }
+    let title = seen["title"].as_str().unwrap();
+    assert!(
+        title.starts_with("SIGSEGV, null pointer, in conv at null+0x"),
+        "{said}"
+    );
+}
+
+#[expect(clippy::print_stderr, reason = "who skips a test says so")]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+#[test]
+fn a_crash_that_could_not_be_caught_is_said_with_what_to_do() {
+    let sandbox = Sandbox::new();
+    // It crashes once, and never again.
+    let line = "[ -e once ] || { touch once; kill -SEGV $$; }";
+    let (_, said) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
+    assert!(
+        said.stdout
+            .contains("--capture on dumps cores in every trial"),
+        "{said}"
+    );
 }

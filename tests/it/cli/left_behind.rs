@@ -395,3 +395,37 @@ fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
     let started = sandbox.read("r/events.jsonl");
     assert_eq!(started.matches("trial_started").count(), 6, "{said}");
 }
+
+const MOVING: &str = r#"
+    #include <unistd.h>
+    int main(int count, char **words) {
+        if (count > 1) { execv(words[0], words); return 1; }
+        if (fork() == 0) {
+            setsid();
+            char *again[] = {words[0], "moving", "target", 0};
+            execv(words[0], again);
+        }
+        usleep(100000);
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_process_that_starts_programs_all_the_time_has_a_command_line() {
+    let sandbox = Sandbox::new();
+    let program = super::evidence::compile(&sandbox, "moving", MOVING, &["-O1"]);
+    let args = [
+        "-n",
+        "20",
+        "-j",
+        "4",
+        "--leak-grace",
+        "10ms",
+        "--",
+        &program,
+    ];
+    let (report, said) = sandbox.report(&args);
+    let signatures = report["variants"][0]["signatures"].as_array().unwrap();
+    let titles: Vec<_> = signatures.iter().map(|seen| &seen["title"]).collect();
+    assert_eq!(titles, ["leak: moving moving target"], "{said}");
+}
