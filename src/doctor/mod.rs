@@ -47,7 +47,7 @@ pub struct Can {
     pub stacks_of_hangs: bool,
     /// What the kernel logs of a crash.
     pub kernel_lines: bool,
-    /// That a kill was for want of memory, for certain.
+    /// That a kill was an OOM kill, for certain.
     pub oom_for_certain: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct ContainerSeen {
     pub id: String,
     /// How it ended: the code of its first process, 128+n after a signal.
     pub code: i32,
-    /// The kernel killed a process of it for want of memory.
+    /// A process of it was OOM-killed.
     #[serde(skip_serializing_if = "is_default")]
     pub oom: bool,
     /// How the program itself ended, where the kernel told.

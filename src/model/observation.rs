@@ -22,7 +22,7 @@ pub struct Observation {
     /// nothing where there is no such group.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills: Option<u64>,
-    /// Kills for want of memory anywhere on this machine meanwhile: not
+    /// OOM kills anywhere on this machine meanwhile: not
     /// necessarily of this trial. Only looked at after a plain SIGKILL.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills_on_host: Option<u64>,

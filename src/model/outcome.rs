@@ -48,7 +48,7 @@ pub enum Kind {
     },
     /// It left processes behind.
     Leak,
-    /// The kernel killed a process of the trial for want of memory.
+    /// A process of the trial was OOM-killed.
     Oom {
         /// The main process itself ended otherwise: a child was killed.
         masked: bool,

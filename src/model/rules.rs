@@ -65,7 +65,7 @@ pub enum Only {
     Hang,
     /// A trial that left processes behind.
     Leak,
-    /// A kill by the kernel for want of memory.
+    /// An OOM kill.
     Oom,
     /// Output that matched `fail_if_out`.
     Output,

@@ -582,7 +582,7 @@ impl Slot {
         }
     }
 
-    /// Returns how many processes of this slot were killed for want of memory since the
+    /// Returns how many processes of this slot were OOM-killed since the
     /// last time.
     fn new_oom_kills(&mut self) -> Option<u64> {
         let all = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;

@@ -1,4 +1,4 @@
-//! A memory group for each slot, where one can be made: it counts the kills for want of memory, and
+//! A memory group for each slot, where one can be made: it counts OOM kills, and
 //! holds every process of a trial, also those that survive provoke.
 //!
 //! The slot itself lives in the group, so its trials are born there: joining
@@ -196,7 +196,7 @@ impl MemoryGroup {
         Ok(())
     }
 
-    /// Returns how many processes of this group were killed for want of memory.
+    /// Returns how many processes of this group were OOM-killed.
     pub fn oom_kills(&self) -> Option<u64> {
         let mut buffer = [0; 512];
         let length = self.events.read_at(&mut buffer, 0).ok()?;

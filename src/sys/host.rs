@@ -46,7 +46,7 @@ pub fn facts() -> Facts {
     }
 }
 
-/// Returns how many processes this machine has killed for want of memory since boot.
+/// Returns how many processes of this machine were OOM-killed since boot.
 pub fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines()

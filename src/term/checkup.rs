@@ -23,7 +23,7 @@ pub fn checkup(checkup: &Checkup) -> String {
     };
     let _ = writeln!(
         out,
-        "\n  This machine can capture: cores {}, stacks of hangs {}, lines of the kernel log {}, kills for want of memory for certain {}.",
+        "\n  This machine can capture: cores {}, stacks of hangs {}, lines of the kernel log {}, OOM kills with certainty {}.",
         yes(can.cores),
         yes(can.stacks_of_hangs),
         yes(can.kernel_lines),

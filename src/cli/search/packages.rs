@@ -5,7 +5,8 @@ use crate::cli::engine::{self, Trouble};
 use crate::model::{Choices, Make, Place, Text, Thing, What};
 use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
 use crate::scenario::{Refusal, Scenario, Searched};
-use crate::store::{self, Folder, default_root};
+use crate::state::State;
+use crate::store::{self, Folder, StoreError, default_root};
 use crate::term;
 use std::collections::BTreeMap;
 use std::fs;
@@ -155,17 +156,18 @@ fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, 
     let Some(folder) = run.and_then(|run| Folder::find(run, &default_root()).ok()) else {
         return Ok(None);
     };
-    let folder = folder.trusted(trust).map_err(|error| Refusal {
+    let refused = |error: StoreError| Refusal {
         what: error.to_string(),
         at: vec!["from".to_owned()],
         hint: error.hint().unwrap_or_default(),
-    })?;
-    Ok(variables_in(&folder))
+    };
+    let folder = folder.trusted(trust).map_err(refused)?;
+    let state = store::read(&folder.journal(), |_| false, |_, _| {}).map_err(refused)?;
+    Ok(variables_in(&state))
 }
 
-/// Returns the environment of the trials of a run.
-fn variables_in(folder: &Folder) -> Option<Parts> {
-    let state = store::read(&folder.journal(), |_| false, |_, _| {}).ok()?;
+/// Returns the environment of the trials of a run, if all of it is text.
+fn variables_in(state: &State) -> Option<Parts> {
     let mut all: Parts = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
     for (name, value) in &state.plan.environment {

@@ -10,7 +10,7 @@ pub(super) fn memory_group(machine: &Machine) -> Check {
     if machine.memory_group {
         return ok(
             name,
-            "trials get memory groups: a kill for want of memory is known for certain",
+            "trials get memory groups: OOM kills are detected with certainty",
         );
     }
     let why = match machine.cgroup {
@@ -23,7 +23,7 @@ pub(super) fn memory_group(machine: &Machine) -> Check {
     not(
         State::Better,
         name,
-        format!("{why}: a kill for want of memory is only likely, never certain"),
+        format!("{why}: OOM kills are only likely, never certain"),
         match machine.cgroup {
             Some(Version::One) => "run provoke as root",
             _ => "systemd-run --user --scope -p Delegate=yes provoke ...",

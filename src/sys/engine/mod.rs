@@ -40,7 +40,7 @@ pub struct State {
     pub status: String,
     /// The code of its first process, once that has ended.
     pub code: i32,
-    /// A process of it was killed for want of memory.
+    /// A process of it was OOM-killed.
     pub oom: bool,
     /// Its first process on this machine, while it runs.
     pub pid: Option<i32>,

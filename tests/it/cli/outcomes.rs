@@ -3,6 +3,7 @@
 use super::support::{PROVOKE, Sandbox};
 use crate::needs::{needs, program, skip};
 use serde_json::json;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Repeats a victim twice and returns its outcomes, the label of the first kind, and the exit code.
 fn victim(args: &[&str]) -> (serde_json::Value, Option<String>, Option<i32>) {
@@ -211,6 +212,7 @@ struct Group(std::path::PathBuf);
 
 impl Group {
     fn new(bytes: &str) -> std::io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
         let path = own
             .lines()
@@ -223,7 +225,10 @@ impl Group {
             ),
             None => ("/sys/fs/cgroup".to_owned(), "memory.max"),
         };
-        let group = std::path::Path::new(&root).join(format!("test-{}", std::process::id()));
+        // Tests run as processes side by side, or as threads of one.
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test-{}-{number}", std::process::id());
+        let group = std::path::Path::new(&root).join(name);
         std::fs::create_dir(&group)?;
         let group = Self(group);
         std::fs::write(group.0.join(limit), bytes)?;
