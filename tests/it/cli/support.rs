@@ -260,7 +260,7 @@ pub(super) fn example(name: &str) -> String {
 }
 
 /// Waits until something is so.
-pub(super) fn wait_until(what: &str, so: impl Fn() -> bool) {
+pub(super) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
