@@ -159,7 +159,8 @@ fn rust(line: &str) -> Option<Tell> {
 /// `WARNING: DATA RACE in main.load and main.store`.
 fn race(line: &str) -> Option<Tell> {
     let functions = line.strip_prefix(DATA_RACE)?;
-    Some(GO_RACE.tell(normalise(functions.trim_start_matches(" in "))))
+    // The numbers of functions without a name tell them apart.
+    Some(GO_RACE.tell(functions.trim_start_matches(" in ")))
 }
 
 /// `panic: runtime error: …`, `fatal error: all goroutines are asleep - deadlock!`.

@@ -591,6 +591,8 @@ fn a_data_race_of_go_is_named_by_both_sides() {
              Goroutine 7 (running) created at:\n  main.main()\n==================\nFound 1 data race(s)\nexit status 66\n"
         )
     };
+    let numbered = report("main.main.func2", "main.main.func1");
+    assert_eq!(named_in(&numbered).1, "main.main.func1 and main.main.func2");
     let name = ("go race".to_owned(), "main.load and main.store".to_owned());
     assert_eq!(named_in(&report("main.load", "main.store")), name);
     assert_eq!(named_in(&report("main.store", "main.load")), name);
