@@ -75,5 +75,5 @@ pub mod victim;
 
 #[cfg(test)]
 #[path = "../tests/needs.rs"]
-#[expect(dead_code, reason = "these tests need less than those of the program")]
+#[expect(dead_code, reason = "unit tests need less than integration tests")]
 mod needs;

@@ -150,7 +150,7 @@ impl Symbols {
         let mut found = Vec::new();
         for file in &self.files {
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
-                // What is executed may be data, by mistake.
+                // A program may jump into data by mistake.
                 let kinds = [SymbolKind::Text, SymbolKind::Unknown, SymbolKind::Data];
                 let code = kinds.contains(&symbol.kind());
                 let Ok(name) = symbol.name_bytes() else {

@@ -14,10 +14,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Of a file of a trial that is not a core, so many bytes are shared.
+/// The most bytes that are shared of a file that is not a core.
 const LARGEST: u64 = 64 << 20;
 
-/// What is written as it is read elsewhere: by a person, by a program.
+/// The reports in a bundle: for people, and for programs.
 const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
 
 type Archive = tar::Builder<GzEncoder<File>>;
@@ -127,7 +127,7 @@ fn add_trial(
     Ok(())
 }
 
-/// What is kept of a trial. Its own folder is never shared: nobody knows what is in there.
+/// A kind of kept file. The trial's own folder is never shared: it may hold anything.
 #[derive(Clone, Copy)]
 enum Sort {
     Output,
@@ -181,7 +181,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Returns what is in a folder, in order; nothing where there is no folder.
+/// Returns the entries of a folder in order; none if there is no folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, anyhow::Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -65,7 +65,7 @@ fn limitable(plan: &Plan) -> Result<(), CliError> {
         anyhow::anyhow!("cannot limit the memory of a trial: no memory group can be made here");
     let way_out = match cgroup::version() {
         Some(Version::Two) => {
-            "run provoke in a group of its own: systemd-run --user --scope -p Delegate=yes provoke ..."
+            "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
         }
         Some(Version::One) => "run provoke as root",
         None => "mount a control group file system with the memory controller",

@@ -44,7 +44,7 @@ pub(super) struct Make {
     md: Option<PathBuf>,
 }
 
-/// What a bundle holds only if it is asked for.
+/// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Extra {
     Environment,

@@ -31,7 +31,7 @@ impl Again {
     }
 }
 
-/// Runs so many failing and passing trials of a run again, and says what that shows.
+/// Replays this many failing and passing trials of a run, and reports whether the seed decides.
 pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
     let (state, mut failing, mut passing) = trials(folder, most)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {

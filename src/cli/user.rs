@@ -1,4 +1,4 @@
-//! `--user`: whose processes those of trials are.
+//! `--user`: run the processes of trials as another user.
 
 use super::error::CliError;
 use crate::model::{Plan, Text};

@@ -11,7 +11,7 @@ use std::path::Path;
 const SIGNATURES: usize = 20;
 /// Bytes of all cores of a run.
 const BYTES: u64 = 8 << 30;
-/// They take up one part in so many of the space that is free without them.
+/// The divisor of the free disk space that the cores of a run may use.
 const SHARE: u64 = 4;
 
 /// The cores that were kept so far.
@@ -22,7 +22,7 @@ pub struct KeptCores {
 }
 
 impl KeptCores {
-    /// Returns those that an interrupted run kept: below `trials`, each trial has a folder.
+    /// Returns the cores that an interrupted run kept: below `trials`, each trial has a folder.
     pub fn of(trials: &Path) -> Self {
         let folders = fs::read_dir(trials).into_iter().flatten().flatten();
         let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
@@ -85,7 +85,7 @@ pub fn remove_cores(seen: &mut Observation) -> bool {
     let mut any = false;
     for core in cores(seen) {
         let file = std::mem::take(&mut core.file);
-        // What is not there need not be removed, and for the rest there is nobody to tell.
+        // A missing file need not be removed, and other errors change nothing here.
         let _ = fs::remove_file(file.as_os_str());
         any = true;
     }

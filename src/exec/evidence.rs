@@ -324,7 +324,7 @@ fn thread_name(seen: &[KernelLine], tid: i32) -> Option<String> {
     names.next()
 }
 
-/// Bytes of the name of a thread, of which each that is no text was made three.
+/// Bytes of the name of a thread; each byte that is not UTF-8 became three.
 const LONGEST_NAME: usize = 15 * 3;
 
 /// Frames of a hung thread that the journal keeps.

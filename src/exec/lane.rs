@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// How often a slot that says nothing is looked at.
+/// How often a silent slot is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// A slot kills and removes what is left within this time.
 const CLOSE_WITHIN: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(super) struct Slot {
     knows: BTreeSet<VariantId>,
     /// The slot must answer until then.
     answer_until: Option<Instant>,
-    /// When it is looked at next, if it says nothing until then.
+    /// When it is looked at next, if it stays silent until then.
     look_at: tokio::time::Instant,
     /// It was stopped by a signal, and continued, since this was last asked.
     was_stopped: bool,

@@ -31,7 +31,7 @@ use tokio::sync::{Mutex, watch};
 /// What a lost slot left is killed for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So long a slot may take for everything but what has a time of its own: to look into a hang, to kill
+/// Time for everything that has no limit elsewhere: to look into a hang, to kill
 /// what is left, to ask an engine of containers.
 const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 

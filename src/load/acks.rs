@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long the rest of such an answer takes, in nanoseconds: Linux delays an acknowledgement by 40 ms.
 const DELAYED: std::ops::Range<u64> = 37_000_000..60_000_000;
-/// After so many such answers, acknowledgements are sent at once.
+/// After this many such answers, acknowledgements are sent at once.
 const ENOUGH: u64 = 3;
 
 /// What one service run shows of them.

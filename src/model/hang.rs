@@ -1,10 +1,10 @@
-//! What the processes of a trial were doing when it did not end in time.
+//! The state of the processes of a trial that did not end in time.
 
 use super::{CoreSeen, Frame, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A thread is busy from this part of the CPU time on that it could get: one in so many.
+/// A thread is busy if it used at least this fraction (one in N) of the CPU time that it could get.
 const BUSY_PART: u32 = 4;
 /// CPU time from which on a thread is busy where it is not known how much it could get.
 const BUSY_TIME: Duration = Duration::from_millis(50);
@@ -68,14 +68,14 @@ pub struct HungThread {
     /// It was running or ready to run at both looks, and did not sleep in between.
     #[serde(skip_serializing_if = "is_default")]
     pub never_slept: bool,
-    /// What it waits for, where the system call or the lock tells.
+    /// The thing it waits for, if the system call or the lock tells.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_on: Option<WaitsOn>,
     /// The thread or process that must act first: the owner of the lock, the thread that is
-    /// joined, the child. A thread that waits for a lock of its own waits for itself.
+    /// joined, the child. A thread that waits for a lock that it holds waits for itself.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_for: Option<i32>,
-    /// The owner of the lock, where that is no thread of this process.
+    /// The owner of the lock, if it is not a thread of this process.
     #[serde(skip_serializing_if = "is_default")]
     pub absent_owner: Option<AbsentOwner>,
     /// Its calls, innermost first, where its stack could be read.
@@ -86,7 +86,7 @@ pub struct HungThread {
     pub python: Vec<Frame>,
 }
 
-/// What a thread waits for.
+/// The thing a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsOn {
@@ -107,7 +107,7 @@ pub enum WaitsOn {
     Vfork,
 }
 
-/// The owner of a lock, which is no thread of the process that waits for it.
+/// The owner of a lock that is not a thread of the process that waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AbsentOwner {
@@ -119,7 +119,7 @@ pub struct AbsentOwner {
     pub of_parent: Option<i32>,
 }
 
-/// What a thread was doing, in one word.
+/// The activity of a thread, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It cannot be interrupted in the kernel.
@@ -151,7 +151,7 @@ impl HungThread {
     }
 
     /// True where it used the CPU as far as others let it: a busy loop on a crowded machine or
-    /// below a CPU quota gets little time, and is no less busy for that.
+    /// below a CPU quota gets little time, and is still busy.
     fn is_busy(&self) -> bool {
         if self.never_slept {
             return true;

@@ -130,7 +130,7 @@ pub struct Measured {
     pub conditions: Option<Conditions>,
 }
 
-/// How trials are run, as far as that may change how often they fail, and is no part of a fix.
+/// Conditions of the trials that may change the failure rate and are not part of a fix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
@@ -143,7 +143,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Returns those of a plan.
+    /// Returns the conditions of a plan.
     pub fn of(plan: &Plan) -> Self {
         let wrapped = plan.wrapped as usize;
         let actors = plan.variants.iter().flat_map(|variant| &variant.actors);

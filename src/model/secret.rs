@@ -1,6 +1,6 @@
 //! Which variables and request headers are secret, by their names.
 
-/// What the names of secret variables and headers contain.
+/// Parts of the names of secret variables and headers.
 const SECRET_NAMES: [&str; 11] = [
     "TOKEN",
     "SECRET",

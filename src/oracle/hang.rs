@@ -2,7 +2,7 @@
 
 use crate::model::{Activity, Hang, HungThread};
 
-/// What a hang comes down to.
+/// The diagnosis of a hang.
 #[derive(Debug)]
 pub struct Diagnosis<'a> {
     /// The main thread, the one that it waits for, and so on; the last one is the culprit unless

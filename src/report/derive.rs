@@ -418,7 +418,7 @@ fn families(variant: &Variant) -> impl Iterator<Item = String> {
     // Of each family which signatures it has, and in how many trials.
     let mut found: BTreeMap<FamilySeen, (BTreeSet<&str>, u64)> = BTreeMap::new();
     for seen in &variant.signatures {
-        // What was caught later of the same failure says more of it.
+        // A later capture of the same failure knows more.
         let best = match seen.same_as.as_slice() {
             [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
             _ => seen,

@@ -504,7 +504,7 @@ pub fn assumed(state: &State) -> Vec<String> {
 /// A run that takes longer is announced.
 const LONG: f64 = 30.0;
 
-/// What was measured of service runs so far.
+/// Measurements of the service runs so far.
 #[derive(Clone, Copy, Debug)]
 pub enum Speed {
     /// How long the first one took.

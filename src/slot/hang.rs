@@ -184,7 +184,7 @@ fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
     (Some(on), target)
 }
 
-/// Finds the locks whose owner is no thread of the process that waits: it has ended, or it is
+/// Finds the locks whose owner is not a thread of the waiting process: it has ended, or it is
 /// one of a process that this one was forked from.
 fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
     for thread in threads {
@@ -274,7 +274,7 @@ fn is_forked_from_threads(pid: i32) -> bool {
     let Some((parent, born)) = process::parent(pid).zip(threads::started(pid, pid)) else {
         return false;
     };
-    // Times are in ticks; of a thread that was started in the same one nobody knows.
+    // Times are in ticks; the order within one tick is unknown.
     let older = threads::of(parent)
         .into_iter()
         .filter(|tid| threads::started(parent, *tid).is_some_and(|started| started < born));
@@ -458,7 +458,7 @@ mod tests {
         let mut with_another = threads.clone();
         find_readers(&mut threads);
         assert_eq!(cycle(&threads), [2, 3]);
-        // One more that waits for nobody may be the reader.
+        // Another thread that does not wait for a lock may be the reader.
         with_another.push(HungThread {
             pid: 1,
             tid: 4,

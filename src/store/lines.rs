@@ -80,7 +80,7 @@ pub(super) struct Lines<R> {
     has_sums: bool,
 }
 
-/// Why there is no further line.
+/// The reason why reading ended early.
 #[derive(Debug)]
 pub(super) enum LineError {
     Io(io::Error),

@@ -79,7 +79,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The damage.
         damage: Damage,
     },
     /// The journal does not begin as one.
@@ -124,7 +124,7 @@ impl StoreError {
     }
 }
 
-/// What is wrong with a line of a journal.
+/// The damage that a line of a journal shows.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
     /// The line is not an event.
@@ -138,7 +138,7 @@ pub enum Damage {
     /// The checksum is missing.
     #[error("this line has no checksum, and lines before it have one")]
     NoChecksum,
-    /// No event is so long.
+    /// The line is longer than any event.
     #[error("this line is longer than {} MiB", lines::LONGEST_LINE >> 20)]
     TooLong,
     /// The first line is there again.

@@ -1,4 +1,4 @@
-//! Values that do not leave this machine with a report: those of variables and of request headers
+//! Values that must not leave this machine with a report: of variables and of request headers
 //! whose names say that they are secret.
 
 use crate::model::{Event, Plan, is_secret};

@@ -1,8 +1,8 @@
 //! Whether what a run's journal names may be executed.
 //!
 //! A journal holds commands, hooks and variables. `replay`, `resume` and a baseline execute them,
-//! so a journal that somebody else wrote is a program that somebody else wrote: in a folder that
-//! many can write to, in an archive, among the artifacts of a CI server. To read one is harmless.
+//! so a journal of unknown origin is a program of unknown origin: it may come from a folder that
+//! other users can write to, from an archive, or from a CI server. Reading one is harmless.
 
 use super::journal::first_event;
 use super::{Folder, StoreError};
@@ -13,13 +13,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The file's clock and that of the first event may differ by so many seconds.
+/// The creation time of the file and the time of the first event may differ by this many seconds.
 const TOLERANCE: u64 = 10;
 
 /// Why a run is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
-    /// Its folder or its journal belongs to somebody else.
+    /// Its folder or its journal belongs to another user.
     #[error("it belongs to {0}")]
     Owner(String),
     /// Others can write to its folder or its journal.
@@ -32,7 +32,7 @@ pub enum Distrust {
 
 impl Folder {
     /// Returns the folder if its commands may be executed: it and its journal were written here,
-    /// by this user or by root, and nobody else can change them. `anyway` skips the check.
+    /// by this user or by root, and no other user can change them. `anyway` skips the check.
     pub fn trusted(self, anyway: bool) -> Result<Self, StoreError> {
         if anyway {
             return Ok(self);
@@ -73,7 +73,7 @@ fn owner(path: &Path) -> Option<Distrust> {
     (about.mode() & 0o002 != 0).then_some(Distrust::Writable)
 }
 
-/// Tells a copy by the time at which its file came into being, which nobody can set. Where the
+/// Recognizes a copy by the creation time of its file, which cannot be set. Where the
 /// file system does not know it, nothing is found.
 fn copied(journal: &Path) -> Option<Distrust> {
     let about = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME).ok()?;

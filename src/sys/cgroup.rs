@@ -1,5 +1,5 @@
 //! A memory group for each slot, where one can be made: it counts OOM kills, and
-//! holds every process of a trial, also those that survive provoke.
+//! holds every process of a trial, also processes that survive provoke.
 //!
 //! The slot itself lives in the group, so its trials are born there: joining
 //! costs nothing per trial. Under cgroup v1 that needs root; under v2 it needs a
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What the names of the groups of slots begin with.
+/// Prefix of the names of the groups of slots.
 const PREFIX: &str = "provoke-run-";
 /// Another run may look at a new group just before it is locked.
 const ATTEMPTS: u32 = 20;
-/// Killing goes on for so long.
+/// Time limit for killing.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 
 /// A memory group that this process made for a slot.

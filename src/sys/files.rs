@@ -14,15 +14,15 @@ type State = (u64, u64, u64, i64, i64);
 
 static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
 
-/// How often a name is drawn for a new folder: the next is free, unless somebody takes them all.
+/// Attempts to find a free name for a new folder.
 const DRAWS: u32 = 100;
 
-/// A new folder for temporary files, which nobody else can look into; it is removed in the end.
+/// A new folder for temporary files that only this user can enter; it is removed when dropped.
 #[derive(Debug)]
 pub struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    /// Makes it where temporary files belong. What is there already, a link included, is never
+    /// Makes it where temporary files belong. An existing entry, a link included, is never
     /// taken for it.
     pub fn new(purpose: &str) -> io::Result<Self> {
         Self::below(&std::env::temp_dir(), purpose)

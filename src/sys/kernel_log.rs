@@ -143,10 +143,10 @@ fn crashed(text: &str) -> Option<Line> {
     })
 }
 
-/// What the kernel says of a process right after its name and number.
+/// The words of the kernel right after the name and number of a process.
 const AFTER_NAME: [&str; 3] = [": ", " trap ", " general protection "];
 
-/// Bytes of a name; of each that is no text, three were made.
+/// Bytes of a name; each byte that is not UTF-8 became three.
 const MOST_NAME: usize = 15 * 3;
 
 /// `oom-kill:constraint=…,task=NAME,pid=N,uid=0`, `Out of memory: Killed process N (NAME) …`

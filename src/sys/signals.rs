@@ -63,7 +63,7 @@ pub fn survive_file_size_limit() {
 /// process starts would inherit that. Only for a process with a single thread, as the library uses
 /// these signals between threads.
 pub fn restore_internal() {
-    // What the kernel takes for an action: handler, flags, restorer and mask, all zero here.
+    // The kernel's structure of an action: handler, flags, restorer and mask, all zero here.
     let default = [0_u64; 4];
     for signal in [32, 33] {
         // SAFETY: the kernel reads the action, which is ours and large enough, and the size of a mask.

@@ -12,7 +12,7 @@ const OWNER: u32 = 0x3fff_ffff;
 const CONTENDED: u32 = 2;
 /// The kernel has no higher numbers.
 const MOST_TID: i32 = 1 << 22;
-/// A number of threads that use a mutex, those that wait for a condition included, is below this.
+/// More threads than this never use one mutex, waiters for a condition included.
 const MOST_USERS: u32 = 1 << 16;
 /// Kinds of mutexes are sums of flags below this.
 const MUTEX_KINDS: u32 = 1 << 10;
@@ -36,7 +36,7 @@ pub struct Glance {
     pub sleeps: Option<u64>,
 }
 
-/// What a thread waits for.
+/// The thing a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// A mutex that a thread owns.
@@ -171,7 +171,7 @@ fn call(text: &str) -> Option<Call> {
 
 /// Returns what a thread in this system call waits for, where the call or the lock tells.
 ///
-/// Of locks it knows those that tell their owner: mutexes and read-write locks of glibc,
+/// It knows locks that record their owner: mutexes and read-write locks of glibc,
 /// mutexes of musl, and the end of a thread that is to be joined. `threads` are the living
 /// ones of the process.
 pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
@@ -205,7 +205,7 @@ pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
 }
 
-/// What `clone` is told by `vfork`, and by `posix_spawn`.
+/// The flags that `vfork` and `posix_spawn` pass to `clone`.
 const VFORK: u64 = libc::CLONE_VFORK as u64;
 
 /// Returns what a thread waits for in the call `futex`.
@@ -230,7 +230,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
             .map(|tid| inside(pid, *tid).unwrap_or(0))
             .collect();
     }
-    // Where that is another number, the thread has one out here, or there is none any more.
+    // In another namespace, the thread has another number here, or it has ended.
     let outside = |owner: i32| match known.iter().position(|tid| *tid == owner) {
         Some(at) => threads[at],
         None => owner,
@@ -258,7 +258,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
     let owner = i32::try_from(head[0] & OWNER).ok()?;
     let living = outside(Some(owner).filter(|owner| known.contains(owner))?);
-    // A thread that is joined has its bare number there; locks mark that somebody waits.
+    // A thread that is joined has its bare number there; locks have a mark for waiters.
     if head[0] & !OWNER == 0 {
         (living != tid).then_some(Wait::Join(living))
     } else {
@@ -309,7 +309,7 @@ const RWLOCK_WRITERS: usize = 3;
 fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>, u32)> {
     const WRITE_PHASE: u32 = 1;
     const WRITE_LOCKED: u32 = 2;
-    /// What a thread waits for while the phase is reading, and while it is writing.
+    /// The words that a thread waits on in the reading phase, and in the writing phase.
     const READING: u64 = 2;
     const WRITING: u64 = 3;
     // Where processes share it, the writer may be a thread of any of them.

@@ -18,18 +18,18 @@ pub struct User {
     pub name: OsString,
     /// The number.
     pub uid: u32,
-    /// The number of the group of its own.
+    /// The number of its primary group.
     pub gid: u32,
     /// The home directory.
     pub home: OsString,
 }
 
-/// What a process is allowed to do: the numbers of a user and of its groups.
+/// The credentials of a process: the numbers of a user and of its groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The user.
     pub uid: u32,
-    /// The group of its own.
+    /// The primary group.
     pub gid: u32,
     /// All groups.
     pub groups: Vec<u32>,

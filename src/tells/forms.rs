@@ -18,7 +18,7 @@ pub(super) const PYTHON_SIGNALS: [&str; 5] = [
 /// What the Java virtual machine begins its last words with.
 pub(super) const JAVA_CRASH: &str = "A fatal error has been detected by the Java Runtime";
 
-/// What a report of Go's race detector begins with.
+/// The first line of a report of Go's race detector.
 pub(super) const DATA_RACE: &str = "WARNING: DATA RACE";
 
 /// Every form, the surer ones first.

@@ -1,4 +1,4 @@
-//! Lines at the end of an output that say nothing about why the program failed.
+//! Lines at the end of an output that do not tell why the program failed.
 
 /// True for a line that runtimes print after the one that matters.
 pub fn is_trailer(line: &str) -> bool {

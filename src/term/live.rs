@@ -83,7 +83,7 @@ impl Live {
         self
     }
 
-    /// Says how long it will take, once so many answers a second are known.
+    /// Says how long the run will take, once the answers per second are known.
     #[must_use]
     pub fn forecasting(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
         self.rate = rate;
@@ -93,7 +93,7 @@ impl Live {
     /// Prints how long the run will take, if that is long; once.
     fn forecast(&mut self, state: &State, speed: Speed) {
         self.rate = None;
-        // What the plan alone tells was printed before the start.
+        // A forecast from the plan alone was printed before the start.
         if load_forecast(state, None).is_none()
             && let Some(text) = load_forecast(state, Some(speed))
         {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Nothing takes so long unless it hangs.
+/// Only a hang takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end and returns what it wrote, as `Command::output` does; kills it and

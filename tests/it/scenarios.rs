@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// No story takes so long.
+/// Only a hang takes longer.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What a scenario must come to.

@@ -8,7 +8,7 @@ use crate::tells::bare_name;
 
 /// A hang in words that stay the same from trial to trial, and in words for people.
 pub(super) struct Named {
-    /// What the id is made of; further ones are names from less of the same evidence.
+    /// The text that the id is made of; further texts are names from less of the same evidence.
     pub(super) texts: Vec<String>,
     pub(super) title: String,
 }
@@ -192,7 +192,7 @@ fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> P
     }
     let mut calls = python::blocked(&thread.python);
     if !calls.is_empty() {
-        // The call of an extension is below those of Python, where its name is known.
+        // The call of an extension comes before the calls of Python, if its name is known.
         let native = without_waits(thread);
         let extension = native.first().filter(|step| step.is_of_extension());
         calls.truncate(COUNT - usize::from(extension.is_some()));
@@ -220,7 +220,7 @@ fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
     texts
 }
 
-/// Returns the name of the program that a thread runs: threads may have names of their own.
+/// Returns the name of the program that a thread runs; the thread may have another name.
 fn program<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
     let leader = || hang.thread(thread.pid).map(|leader| leader.name.as_str());
     let known = hang.program(thread.pid).or_else(leader);
@@ -266,7 +266,7 @@ fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
     }
 }
 
-/// Returns the calls that count, without those that only wait; where nothing else is left, the
+/// Returns the calls that count, without calls that only wait; where nothing else is left, the
 /// outermost of those.
 fn native(thread: &HungThread) -> Vec<Step> {
     let mut counted = without_waits(thread);

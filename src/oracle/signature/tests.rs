@@ -253,7 +253,7 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
             &with_core(crash),
         )
     };
-    // What the command runs may be called otherwise in the next build.
+    // The program may have another name in the next build.
     let named = |command: &str| {
         let mut variant = variant();
         variant.actors[0].command = vec![command.into()];

@@ -184,7 +184,7 @@ fn capital(text: &str) -> String {
     first.into_iter().chain(rest).collect()
 }
 
-/// What a thread was doing, and in further lines its calls.
+/// The activity of a thread, and its calls in further lines.
 fn line(thread: &HungThread) -> String {
     let mut parts = vec![state(thread).to_owned()];
     if !thread.call.is_empty() {

@@ -1,4 +1,4 @@
-//! What a hang is called: each bug has a name of its own, and the same one in every trial.
+//! The names of hangs: each bug has its own name, and the same name in every trial.
 
 use super::evidence::compile;
 use super::support::{PROVOKE, Sandbox};

@@ -225,7 +225,7 @@ impl Group {
             ),
             None => ("/sys/fs/cgroup".to_owned(), "memory.max"),
         };
-        // Tests run as processes side by side, or as threads of one.
+        // Tests run as parallel processes, or as threads of one process.
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test-{}-{number}", std::process::id());
         let group = std::path::Path::new(&root).join(name);

@@ -1,4 +1,4 @@
-//! What is handed on holds no secrets.
+//! Exports and bundles hold no secrets.
 
 use super::support::{Said, Sandbox};
 use std::fs;
@@ -61,7 +61,7 @@ fn a_secret_is_masked_in_every_export() {
         let said = sandbox.provoke(&["report", "last", &format!("--{format}")]);
         assert_clean(format, said.stdout.as_bytes());
     }
-    // What is kept here is as it was, so that a trial can be run again.
+    // Local evidence is unchanged, so that a trial can be run again.
     let stderr = sandbox.read("provoke-out/last/trials/1/stderr");
     assert_eq!(stderr, format!("token {CANARY}\n"));
 }
