@@ -35,7 +35,7 @@
 //! | `load` | puts HTTP load on a service, and records what became of it | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
-//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde_json, regex, rustix, jiff, thiserror |
+//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, shlex, thiserror |
 //! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey, untrusted | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
 //! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, shlex |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |

@@ -130,7 +130,7 @@ pub(super) struct Flags {
     /// A further option for containers: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
     #[arg(long, value_name = "NAME=VALUE", help_heading = TRIAL)]
     container: Vec<String>,
-    /// Run the processes of trials as this user; provoke itself and hooks stay root
+    /// Run the processes of trials as this user; provoke and hooks run as root
     #[arg(long, value_name = "NAME", help_heading = TRIAL)]
     user: Option<String>,
     /// Put this before the command: 'rr record -o {dir}/trace'
@@ -170,8 +170,8 @@ pub(super) struct Flags {
     #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT)]
     cores: Option<CoreSize>,
 
-    /// Take commands from a run of another user, or from a copy of a run
-    #[arg(long, help_heading = RESULT)]
+    /// Run commands from a run that belongs to another user, or that was copied
+    #[arg(long, help_heading = TRIAL)]
     trust: bool,
 
     #[expect(

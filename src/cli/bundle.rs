@@ -35,11 +35,19 @@ pub(super) fn write(
         CliError::could_not(error.context(what))
     };
     let secrets = Secrets::of_run(&folder.journal())?;
-    let to = File::create(file).map_err(|error| cannot_write(error.into()))?;
+    // Written beside it first: half a bundle helps nobody, and a link is not written through.
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = PathBuf::from(beside);
+    let to = files::create_private(&beside).map_err(|error| cannot_write(error.into()))?;
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
     let written = fill(&mut archive, folder, report, shared, &secrets);
     let finished = written.and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?));
-    finished.map_err(cannot_write)?;
+    let finished = finished.and_then(|()| Ok(fs::rename(&beside, file)?));
+    if let Err(error) = finished {
+        let _ = fs::remove_file(&beside);
+        return Err(cannot_write(error));
+    }
     let about = fs::metadata(file).map_or(0, |about| about.len());
     let size = crate::report::words::bytes(about);
     term::say(&format!("wrote {} ({size})", file.safe()));
@@ -103,11 +111,13 @@ fn add_trial(
         match Sort::of(name) {
             Some(Sort::Output) => add_text(archive, &path, &inside, secrets)?,
             Some(Sort::Story) => {
-                if let Some(json) = read(&path) {
-                    add(archive, &inside, &secrets.masked_json(&json))?;
+                // One that is cut short is not JSON any longer.
+                if let Some(json) = read(&path).filter(|json| json.len() as u64 <= LARGEST) {
+                    let story: serde_json::Value = secrets.parse_masked(&json)?;
+                    add(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }
-            Some(Sort::Request) if shared.requests && path.is_dir() => {
+            Some(Sort::Request) if shared.requests && is_folder(&path) => {
                 for file in entries(&path)? {
                     let name = file.file_name().unwrap_or_default();
                     add_text(archive, &file, &inside.join(name), secrets)?;
@@ -117,7 +127,7 @@ fn add_trial(
                 add_text(archive, &path, &inside, secrets)?;
             }
             Some(Sort::Core) if shared.cores => {
-                if let Ok(mut core) = files::regular(&path) {
+                if let Ok(mut core) = files::regular_itself(&path) {
                     archive.append_file(&inside, &mut core)?;
                 }
             }
@@ -160,7 +170,13 @@ fn add_text(
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
     match read(path) {
-        Some(text) => add(archive, inside, &secrets.masked(&text)),
+        Some(mut text) => {
+            if text.len() as u64 > LARGEST {
+                text.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
+                text.extend_from_slice(b"\n[provoke: further bytes are not kept here]\n");
+            }
+            add(archive, inside, &secrets.masked(&text))
+        }
         None => Ok(()),
     }
 }
@@ -172,13 +188,17 @@ fn add(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::
     Ok(archive.append_data(&mut header, inside, text)?)
 }
 
-/// Reads a regular file: the program under test could have made others.
+/// Reads a regular file, up to one byte more than is shared.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    let is_file = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
-    let file = is_file.then(|| files::regular(path).ok()).flatten()?;
-    file.take(LARGEST).read_to_end(&mut text).ok()?;
+    let file = files::regular_itself(path).ok()?;
+    file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
     Some(text)
+}
+
+/// True for a folder that is not behind a link.
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
 }
 
 /// Returns the entries of a folder in order; none if there is no folder.

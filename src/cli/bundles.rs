@@ -6,9 +6,11 @@ use crate::model::{
 };
 use crate::scenario::under_load;
 use crate::state::{Sink, State};
+use crate::sys::files::create_private;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The file's name in the folder of a trial.
@@ -49,7 +51,8 @@ impl Sink for Bundles {
                     );
                     let text = replay(&state.plan, variant, seen, &folder, &about);
                     // The evidence itself is there in any case.
-                    let _ = text.map(|text| fs::write(folder.join(REPLAY), text));
+                    let path = folder.join(REPLAY);
+                    let _ = text.map(|text| create_private(&path)?.write_all(text.as_bytes()));
                 }
             }
             _ => {}

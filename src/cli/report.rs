@@ -32,7 +32,7 @@ pub(super) struct Make {
     /// JUnit XML, for CI servers
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     junit: Option<PathBuf>,
-    /// Write all that others need to read the run into FILE (.tar.gz), with secrets masked and
+    /// Write everything needed to read the result to FILE (.tar.gz), with secrets masked and
     /// without environment values, cores and requests
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     bundle: Option<PathBuf>,

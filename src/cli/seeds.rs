@@ -150,7 +150,7 @@ fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
             Exit::Undecided,
         ),
         (false, false) => (
-            format!("the seed is not seen to determine the outcome: {counts} (p = {p_text})"),
+            format!("no evidence that the seed determines the outcome: {counts} (p = {p_text})"),
             Exit::OtherWay,
         ),
     }

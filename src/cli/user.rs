@@ -1,7 +1,7 @@
 //! `--user`: run the processes of trials as another user.
 
 use super::error::CliError;
-use crate::model::{Plan, Text};
+use crate::model::{Plan, Text, is_secret};
 use crate::sys::user;
 use crate::untrusted::Untrusted as _;
 
@@ -34,6 +34,9 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
             "name the user within the container: --container user=NAME",
         );
     }
+    // The secrets of root are not for the user, unless they are set for the trials.
+    plan.environment
+        .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
     let variables = [
         ("HOME", &user.home),
         ("USER", &user.name),

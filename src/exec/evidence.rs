@@ -13,10 +13,10 @@ use crate::model::{
 use crate::oracle;
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::emulator::Emulator;
-use crate::sys::{host, spawn, tool};
+use crate::sys::{files, host, spawn, tool};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
@@ -211,7 +211,8 @@ impl Collector {
             && let Ok(text) = serde_json::to_vec_pretty(&stories)
         {
             // What the journal holds is enough to go on with.
-            let _ = fs::write(self.trials.join(trial.to_string()).join(STORY), text);
+            let story = self.trials.join(trial.to_string()).join(STORY);
+            let _ = files::create_private(&story).and_then(|mut file| file.write_all(&text));
         }
     }
 
@@ -399,16 +400,14 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
 /// True for a regular file that is empty, or begins with an ELF header as far as it goes.
 fn begins_as_core(path: &Path) -> bool {
     const CORE: [u8; 2] = 4_u16.to_ne_bytes();
-    let Ok(about) = fs::symlink_metadata(path) else {
+    let Ok(mut file) = files::regular_itself(path) else {
         return false;
     };
     let mut start = [0; 18];
-    let read = fs::File::open(path).and_then(|mut file| file.read(&mut start));
-    about.is_file()
-        && match read.unwrap_or(0) {
-            18 => start.starts_with(b"\x7fELF") && start[16..] == CORE,
-            few => b"\x7fELF".starts_with(&start[..few.min(4)]),
-        }
+    match file.read(&mut start).unwrap_or(0) {
+        18 => start.starts_with(b"\x7fELF") && start[16..] == CORE,
+        few => b"\x7fELF".starts_with(&start[..few.min(4)]),
+    }
 }
 
 /// Returns the cores that processes of this trial left, with whose they are and the number that
@@ -534,7 +533,7 @@ fn candidates(
 
 /// True for a file that is there, and not for us.
 fn is_of_another(path: &Path) -> bool {
-    fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    files::regular_itself(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// QEMU's user mode writes a core of the program that it runs, besides the kernel's core

@@ -8,10 +8,11 @@ use super::phase::Phase;
 use super::record::AROUND_DEATH;
 use super::request::{Choice, Requests};
 use crate::model::Load;
+use crate::sys::files::create_private;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ impl Bundle<'_> {
     /// Writes `in-flight.jsonl`, `window.jsonl` and `requests/` into a folder.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let mut kept = Kept::new(folder.join("requests"))?;
-        let mut lines = BufWriter::new(File::create(folder.join("in-flight.jsonl"))?);
+        let mut lines = BufWriter::new(create_private(&folder.join("in-flight.jsonl"))?);
         for event in self.in_flight {
             let choice = self.choice(event);
             let files = kept.keep(self.requests, &choice)?;
@@ -132,7 +133,7 @@ impl Bundle<'_> {
             writeln!(lines, "{line}")?;
         }
         lines.flush()?;
-        let mut lines = BufWriter::new(File::create(folder.join("window.jsonl"))?);
+        let mut lines = BufWriter::new(create_private(&folder.join("window.jsonl"))?);
         let flew: BTreeSet<(u32, u64)> = self
             .in_flight
             .iter()
@@ -236,6 +237,8 @@ impl Files {
 
 impl Kept {
     fn new(folder: PathBuf) -> io::Result<Self> {
+        // The program under test may have planted a link.
+        let _ = fs::remove_file(&folder);
         fs::create_dir_all(&folder)?;
         Ok(Self {
             folder,
@@ -293,7 +296,7 @@ impl Kept {
 
     fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         if self.written.insert(name.to_owned()) {
-            fs::write(self.folder.join(name), bytes)?;
+            create_private(&self.folder.join(name))?.write_all(bytes)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::bundle::Blow;
 use super::event::{Event, WORDS, code};
 use super::request::Choice;
 use crate::model::{Ended, Latencies, Part};
+use crate::sys::files::create_private;
 use crate::sys::mapped::Mapped;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -132,7 +133,7 @@ impl Record {
 
     /// Writes every request to a file from now on.
     pub(super) fn log_to(&mut self, path: &Path) -> io::Result<()> {
-        let mut log = BufWriter::new(File::create(path)?);
+        let mut log = BufWriter::new(create_private(path)?);
         writeln!(
             log,
             "client,n,kind,file,due_us,sent_us,done_us,end,part,status,bytes"

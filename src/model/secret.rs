@@ -1,7 +1,7 @@
 //! Which variables and request headers are secret, by their names.
 
 /// Parts of the names of secret variables and headers.
-const SECRET_NAMES: [&str; 11] = [
+const SECRET_NAMES: [&str; 15] = [
     "TOKEN",
     "SECRET",
     "PASSW",
@@ -13,11 +13,17 @@ const SECRET_NAMES: [&str; 11] = [
     "COOKIE",
     "SESSION_ID",
     "PRIVATE",
+    "PASSPHRASE",
+    "_PWD",
+    "_DSN",
+    "CONNECTION_STRING",
 ];
 
 /// True when the value of a variable or of a request header may be a secret.
 pub fn is_secret(name: &str) -> bool {
+    // Who wrote a commit is not a secret.
     let name = name.to_ascii_uppercase();
+    let name = name.replace("AUTHORIZATION", "AUTH").replace("AUTHOR", "");
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
@@ -37,7 +43,15 @@ mod tests {
         ] {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["PATH", "HOME", "MONKEY", "KEYBOARD", "LANG"] {
+        for name in [
+            "PATH",
+            "HOME",
+            "MONKEY",
+            "KEYBOARD",
+            "LANG",
+            "OLDPWD",
+            "GIT_AUTHOR_NAME",
+        ] {
             assert!(!is_secret(name), "{name}");
         }
     }

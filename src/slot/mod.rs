@@ -34,6 +34,7 @@ use crate::model::{
     VariantId,
 };
 use crate::sys::cgroup::MemoryGroup;
+use crate::sys::files::create_private;
 use crate::sys::process::Identity;
 use crate::sys::spawn::Spawner;
 use crate::sys::{child, host, limits, signals};
@@ -44,7 +45,7 @@ use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use snapshots::Snapshots;
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::chown;
@@ -563,11 +564,11 @@ impl Slot {
             process
                 .out
                 .capture
-                .write_to(File::create(folder.join(format!("{prefix}stdout")))?)?;
+                .write_to(create_private(&folder.join(format!("{prefix}stdout")))?)?;
             process
                 .err
                 .capture
-                .write_to(File::create(folder.join(format!("{prefix}stderr")))?)?;
+                .write_to(create_private(&folder.join(format!("{prefix}stderr")))?)?;
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use super::StoreError;
 use jiff::tz::TimeZone;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -184,11 +184,13 @@ pub fn let_through(folder: &Path) -> io::Result<()> {
 
 /// Lets git pass over the runs that are kept in a work tree.
 fn ignore(root: &Path) {
-    let file = root.join(".gitignore");
-    if !file.exists() {
-        // A convenience that may fail.
-        let _ = fs::write(file, "*\n");
-    }
+    // Never through a link that is there. A convenience that may fail.
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create_new(true)
+        .open(root.join(".gitignore"));
+    let _ = file.and_then(|mut file| file.write_all(b"*\n"));
 }
 
 /// A name that sorts by time and can be told apart by its last four letters.

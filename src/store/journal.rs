@@ -147,12 +147,13 @@ fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> 
         match lines.next() {
             Ok(Some(_)) => {}
             Ok(None) => return Ok((lines.end, lines.checksum)),
-            Err(error) => return Err(at_line(path, lines.number, error)),
+            Err(error) => return Err(at_line(path, (lines.number, lines.start), error)),
         }
     }
 }
 
-fn at_line(path: &Path, line: u64, error: LineError) -> StoreError {
+/// Says what is wrong with the line of this number, which begins there.
+fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreError {
     let path = path.to_owned();
     match error {
         LineError::Io(source) => StoreError::Io {
@@ -160,7 +161,12 @@ fn at_line(path: &Path, line: u64, error: LineError) -> StoreError {
             path,
             source,
         },
-        LineError::Damage(damage) => StoreError::Damaged { path, line, damage },
+        LineError::Damage(damage) => StoreError::Damaged {
+            path,
+            line,
+            start,
+            damage,
+        },
     }
 }
 
@@ -186,21 +192,18 @@ fn read_events<E: From<StoreError>>(
     secrets: &Secrets,
     mut each: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
-    let file = File::open(path).map_err(|error| at_line(path, 0, LineError::Io(error)))?;
+    let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
     let mut sequence = Sequence::default();
     loop {
         let (parsed, is_first) = match lines.next() {
-            Ok(Some(json)) => {
-                let json = secrets.masked_json(json);
-                (serde_json::from_slice(&json), json.starts_with(FIRST_LINE))
-            }
+            Ok(Some(json)) => (secrets.parse_masked(json), json.starts_with(FIRST_LINE)),
             Ok(None) => return Ok(()),
-            Err(error) => return Err(E::from(at_line(path, lines.number, error))),
+            Err(error) => return Err(E::from(at_line(path, (lines.number, lines.start), error))),
         };
         let damaged = |damage| {
             let error = LineError::Damage(damage);
-            E::from(at_line(path, lines.number, error))
+            E::from(at_line(path, (lines.number, lines.start), error))
         };
         let event = match (lines.number, parsed) {
             (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {

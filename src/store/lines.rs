@@ -73,6 +73,8 @@ pub(super) struct Lines<R> {
     longest: usize,
     /// The number of the last line that was read, from 1.
     pub(super) number: u64,
+    /// Where the last line begins.
+    pub(super) start: u64,
     /// Where the last whole line ends.
     pub(super) end: u64,
     pub(super) checksum: Checksum,
@@ -94,6 +96,7 @@ impl<R: BufRead> Lines<R> {
             line: Vec::new(),
             longest: LONGEST_LINE,
             number: 0,
+            start: 0,
             end: 0,
             checksum: Checksum::default(),
             has_sums: false,
@@ -104,6 +107,7 @@ impl<R: BufRead> Lines<R> {
     /// was being written when provoke was killed, and is left out.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.number += 1;
+        self.start = self.end;
         if !self.read_line()? {
             return Ok(None);
         }

@@ -26,8 +26,8 @@ pub use secrets::{Secrets, Shared};
 pub use trust::Distrust;
 
 use crate::model::TrialId;
-use crate::untrusted::Untrusted as _;
-use std::path::PathBuf;
+use crate::untrusted::{SafeText, Untrusted as _};
+use std::path::{Path, PathBuf};
 
 /// What can go wrong with what is stored.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,8 @@ pub enum StoreError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
+        /// Where that line begins, in bytes.
+        start: u64,
         /// The damage.
         damage: Damage,
     },
@@ -108,20 +110,28 @@ impl StoreError {
             Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
             Self::Untrusted { path, .. } => format!(
                 "look at it first: provoke report {}\n      if you trust what it runs, add --trust",
-                path.safe()
+                typed(path)
             ),
             Self::Ambiguous { .. } => "type more of its name".to_owned(),
             Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
-            Self::Damaged { path, line, .. } => format!(
-                "restore the file from a copy; to resume the run from the {} lines before this one instead, keep a copy and run:\n  head -n {} {path} > {path}.cut && mv {path}.cut {path}",
+            Self::Damaged {
+                path, line, start, ..
+            } => format!(
+                "restore the file from a copy; to resume the run from the {} lines before this one instead, keep a copy and run:\n  truncate -s {start} {}",
                 line - 1,
-                line - 1,
-                path = path.safe(),
+                typed(path),
             ),
             Self::NotAJournal(_) => "name a run's folder, its name, or `last`".to_owned(),
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
         })
     }
+}
+
+/// Returns a path as it can be typed into a shell.
+fn typed(path: &Path) -> SafeText {
+    let path = path.to_string_lossy();
+    let quoted = shlex::try_quote(&path);
+    quoted.as_deref().unwrap_or(&path).safe()
 }
 
 /// The damage that a line of a journal shows.

@@ -1,12 +1,16 @@
 //! Values that must not leave this machine with a report: of variables and of request headers
 //! whose names say that they are secret.
 
-use crate::model::{Event, Plan, is_secret};
-use regex::bytes::{NoExpand, Regex};
+use crate::model::{Body, Event, Plan, RequestPlan, is_secret};
+use regex::bytes::{NoExpand, Regex, RegexBuilder};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// A shorter value is also a word that means something else.
 const SHORTEST: usize = 8;
+/// A part of a value at a cut that is shorter says little.
+const SHORTEST_PART: usize = 4;
 /// Room for the pattern that finds them all.
 const PATTERN_LIMIT: usize = 64 << 20;
 
@@ -16,14 +20,16 @@ pub(super) const MASK: &str = "***";
 /// The secret values of a run, to be masked in whatever is handed on.
 #[derive(Debug, Default)]
 pub struct Secrets {
-    in_text: Option<Regex>,
+    /// Longer values first, so that of two that begin alike the longer one is masked whole.
+    values: Vec<Vec<u8>>,
+    whole: Option<Regex>,
+    /// How the values, and parts of them at a cut, begin or end in the text of JSON.
     in_json: Option<Regex>,
 }
 
 impl Secrets {
     /// Finds the secrets of a plan.
     pub fn of(plan: &Plan) -> Self {
-        let mut values: Vec<String> = Vec::new();
         let template = plan.space.iter().map(|space| &space.template);
         let actors = plan.variants.iter().chain(template);
         let own = actors
@@ -31,69 +37,207 @@ impl Secrets {
             .flat_map(|actor| &actor.env)
             .filter_map(|(name, value)| Some((name, value.as_ref()?)));
         let all = plan.environment.iter().map(|(name, value)| (name, value));
+        let mut values: Vec<Vec<u8>> = Vec::new();
         for (name, value) in all.chain(own) {
             if is_secret(&name.as_os_str().to_string_lossy()) {
-                values.extend(parts(&value.as_os_str().to_string_lossy()));
+                values.extend(parts(value.as_bytes()));
+            } else {
+                values.extend(password_of_url(value.as_bytes()));
             }
         }
         let requests = plan.load.iter().flat_map(|load| &load.requests);
         for (name, value) in requests.flat_map(|request| &request.headers) {
             if is_secret(name) {
-                values.extend(parts(value));
+                values.extend(parts(value.as_bytes()));
             }
         }
-        // Of two values that begin alike, the longer one is masked whole.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self::new(values)
+    }
+
+    fn new(mut values: Vec<Vec<u8>>) -> Self {
+        // As text, bytes that are not UTF-8 are replaced.
+        let lossy = values.iter().map(|value| String::from_utf8_lossy(value));
+        let lossy: Vec<Vec<u8>> = lossy.map(|text| text.into_owned().into_bytes()).collect();
+        values.extend(lossy);
+        values.retain(|value| value.len() >= SHORTEST);
+        values.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
         values.dedup();
-        let quoted = |value: &String| {
-            let json = serde_json::to_string(value).unwrap_or_default();
-            json.trim_matches('"').to_owned()
-        };
+        let forms = values.iter().flat_map(|value| [quoted(value), hex(value)]);
+        let in_json = forms.flat_map(|form| {
+            let length = SHORTEST_PART.min(form.len());
+            [
+                form[..length].to_vec(),
+                form[form.len() - length..].to_vec(),
+            ]
+        });
         Self {
-            in_text: any_of(values.iter().cloned()),
-            in_json: any_of(values.iter().map(quoted)),
+            whole: any_of(values.iter().cloned()),
+            in_json: any_of(in_json),
+            values,
         }
     }
 
     /// True when there is nothing to mask.
     pub fn is_empty(&self) -> bool {
-        self.in_text.is_none()
+        self.values.is_empty()
     }
 
-    /// Masks them in text.
+    /// Masks them in text. Where the text was cut, a part of a secret may be left at its end or at
+    /// its beginning.
     pub fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        replaced(self.in_text.as_ref(), text)
+        let Some(whole) = &self.whole else {
+            return Cow::Borrowed(text);
+        };
+        let mut pieces = text.split_inclusive(|byte| *byte == b'\n').peekable();
+        let (mut segment, mut out) = (Vec::new(), Vec::with_capacity(text.len()));
+        while let Some(line) = pieces.next() {
+            let is_cut = line.starts_with(b"[provoke: ") && line.ends_with(b" not kept here]\n");
+            if !is_cut {
+                segment.extend_from_slice(line);
+            }
+            if is_cut || pieces.peek().is_none() {
+                out.extend(self.masked_segment(whole, &segment));
+                segment.clear();
+            }
+            if is_cut {
+                out.extend_from_slice(line);
+            }
+        }
+        Cow::Owned(out)
     }
 
-    /// Masks them in JSON.
-    pub fn masked_json<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        replaced(self.in_json.as_ref(), json)
+    fn masked_segment(&self, whole: &Regex, text: &[u8]) -> Vec<u8> {
+        let mut text = whole
+            .replace_all(text, NoExpand(MASK.as_bytes()))
+            .into_owned();
+        let line_end = text.len() - text.trim_ascii_end().len();
+        let ellipsis = if text.ends_with("\u{2026}".as_bytes()) {
+            3
+        } else {
+            0
+        };
+        let end = text.len() - line_end.max(ellipsis);
+        let left = self.values.iter().filter_map(|value| {
+            let most = value.len().saturating_sub(1).min(end);
+            let mut lengths = (SHORTEST_PART..=most).rev();
+            lengths.find(|length| text[..end].ends_with(&value[..*length]))
+        });
+        if let Some(length) = left.max() {
+            text.splice(end - length..end, MASK.bytes());
+        }
+        let begun = self.values.iter().filter_map(|value| {
+            let most = value.len().saturating_sub(1).min(text.len());
+            let mut lengths = (SHORTEST_PART..=most).rev();
+            lengths.find(|length| text.starts_with(&value[value.len() - length..]))
+        });
+        if let Some(length) = begun.max() {
+            text.splice(..length, MASK.bytes());
+        }
+        text
+    }
+
+    /// Reads JSON with the secrets in its strings masked.
+    pub fn parse_masked<T: DeserializeOwned>(&self, json: &[u8]) -> serde_json::Result<T> {
+        if !self.is_in_json(json) {
+            return serde_json::from_slice(json);
+        }
+        let value: Value = serde_json::from_slice(json)?;
+        let masked = serde_json::from_value(self.masked_value(value.clone(), true));
+        // A secret may be a word that has a meaning here, such as the name of a state.
+        masked.or_else(|_| serde_json::from_value(self.masked_value(value, false)))
+    }
+
+    /// Masks them in the strings of JSON; in all of them, or in those that are not one plain word.
+    fn masked_value(&self, value: Value, words_too: bool) -> Value {
+        let is_word = |text: &str| {
+            let mut letters = text.chars();
+            letters.all(|c| c.is_ascii_lowercase() || c == '_')
+        };
+        match value {
+            Value::String(text) if !words_too && is_word(&text) => Value::String(text),
+            Value::String(text) if text.starts_with('\0') && self.is_in_json(text.as_bytes()) => {
+                Value::String(MASK.to_owned())
+            }
+            Value::String(text) => {
+                let masked = self.masked(text.as_bytes());
+                Value::String(String::from_utf8_lossy(&masked).into_owned())
+            }
+            Value::Array(values) => {
+                let values = values.into_iter();
+                values
+                    .map(|value| self.masked_value(value, words_too))
+                    .collect()
+            }
+            Value::Object(fields) => {
+                let fields = fields.into_iter();
+                let masked =
+                    fields.map(|(name, value)| (name, self.masked_value(value, words_too)));
+                Value::Object(masked.collect())
+            }
+            other => other,
+        }
+    }
+
+    fn is_in_json(&self, json: &[u8]) -> bool {
+        let pattern = self.in_json.as_ref();
+        pattern.is_some_and(|pattern| pattern.is_match(json))
     }
 }
 
 /// Returns a value, and what programs print of it: its lines, and what follows `Bearer`.
-fn parts(value: &str) -> Vec<String> {
-    let words = value.split_whitespace();
-    let all = [value.trim()].into_iter().chain(value.lines()).chain(words);
+fn parts(value: &[u8]) -> Vec<Vec<u8>> {
+    let words = value.split(u8::is_ascii_whitespace);
+    let lines = value.split(|byte| *byte == b'\n');
+    let all = [value].into_iter().chain(lines).chain(words);
+    let all = all.map(<[u8]>::trim_ascii);
     let long = all.filter(|part| part.len() >= SHORTEST);
-    long.map(str::to_owned).collect()
+    long.map(<[u8]>::to_vec).collect()
 }
 
-fn any_of(values: impl Iterator<Item = String>) -> Option<Regex> {
-    let all: Vec<String> = values.map(|value| regex::escape(&value)).collect();
+/// Returns the password in `scheme://user:password@host`.
+fn password_of_url(value: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (_, rest) = text.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = host.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (password.len() >= SHORTEST).then(|| password.as_bytes().to_vec())
+}
+
+/// Returns how a value stands in a string of JSON.
+fn quoted(value: &[u8]) -> Vec<u8> {
+    let json = serde_json::to_string(&String::from_utf8_lossy(value)).unwrap_or_default();
+    let inside = json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inside.unwrap_or_default().as_bytes().to_vec()
+}
+
+/// Returns how the journal writes bytes that are not UTF-8.
+fn hex(value: &[u8]) -> Vec<u8> {
+    value
+        .iter()
+        .flat_map(|byte| format!("{byte:02x}").into_bytes())
+        .collect()
+}
+
+fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
+    let escaped = |value: Vec<u8>| -> String {
+        value
+            .iter()
+            .map(|byte| format!("\\x{byte:02x}"))
+            .collect::<Vec<_>>()
+            .concat()
+    };
+    let all: Vec<String> = values.map(escaped).collect();
     if all.is_empty() {
         return None;
     }
-    let mut pattern = regex::bytes::RegexBuilder::new(&all.join("|"));
+    let pattern = format!("(?-u){}", all.join("|"));
+    let mut pattern = RegexBuilder::new(&pattern);
     let pattern = pattern.size_limit(PATTERN_LIMIT).build();
     // Rather everything than a secret.
     Some(pattern.unwrap_or_else(|_| Regex::new(".+").expect("a pattern")))
-}
-
-fn replaced<'a>(pattern: Option<&Regex>, text: &'a [u8]) -> Cow<'a, [u8]> {
-    pattern.map_or(Cow::Borrowed(text), |pattern| {
-        pattern.replace_all(text, NoExpand(MASK.as_bytes()))
-    })
 }
 
 /// What of a run is shared besides what reports show.
@@ -114,14 +258,33 @@ impl Shared {
             if !self.environment {
                 strip_environment(plan);
             }
-            if !self.requests {
-                let requests = plan.load.iter_mut().flat_map(|load| &mut load.requests);
-                for (_, value) in requests.flat_map(|request| &mut request.headers) {
-                    MASK.clone_into(value);
+            if !self.requests
+                && let Some(load) = &mut plan.load
+            {
+                strip_query(&mut load.target.base);
+                for request in &mut load.requests {
+                    strip_request(request);
                 }
             }
         }
         event
+    }
+}
+
+fn strip_request(request: &mut RequestPlan) {
+    for (_, value) in &mut request.headers {
+        MASK.clone_into(value);
+    }
+    if let Body::Text(text) = &mut request.body {
+        MASK.clone_into(text);
+    }
+    strip_query(&mut request.path);
+}
+
+/// Masks what follows the path of a URL.
+fn strip_query(url: &mut String) {
+    if let Some((path, _)) = url.split_once('?') {
+        *url = format!("{path}?{MASK}");
     }
 }
 
@@ -143,37 +306,76 @@ fn strip_environment(plan: &mut Plan) {
 mod tests {
     use super::*;
 
-    fn secrets(values: &[&str]) -> Secrets {
-        let values = values.iter().map(|value| (*value).to_owned());
-        Secrets {
-            in_text: any_of(values.clone()),
-            in_json: any_of(values.map(|value| {
-                let json = serde_json::to_string(&value).unwrap();
-                json.trim_matches('"').to_owned()
-            })),
-        }
+    fn masked(values: &[&[u8]], text: &[u8]) -> String {
+        let secrets = Secrets::new(values.iter().map(|value| value.to_vec()).collect());
+        String::from_utf8_lossy(&secrets.masked(text)).into_owned()
     }
 
     #[test]
     fn a_value_is_masked_wherever_it_stands() {
-        let secrets = secrets(&["hunter2hunter2", "a\"b\\c\nd12"]);
-        let masked = |text: &str| String::from_utf8(secrets.masked(text.as_bytes()).into_owned());
-        assert_eq!(masked("xhunter2hunter2y").unwrap(), "x***y");
-        assert_eq!(masked("hunter2").unwrap(), "hunter2");
-        let json = serde_json::to_string("=a\"b\\c\nd12=").unwrap();
-        assert_eq!(&*secrets.masked_json(json.as_bytes()), b"\"=***=\"");
+        assert_eq!(masked(&[b"hunter2hunter2"], b"xhunter2hunter2y"), "x***y");
+        assert_eq!(masked(&[b"hunter2hunter2"], b"a hunt b"), "a hunt b");
+        assert_eq!(masked(&[b"\xffcanary-1234"], b"=\xffcanary-1234="), "=***=");
+        assert_eq!(
+            masked(&[b"\xffcanary-1234"], "=\u{fffd}canary-1234=".as_bytes()),
+            "=***="
+        );
+        assert_eq!(masked(&[b"abcdefgh", b"abcdefghij"], b"abcdefghij"), "***");
+    }
+
+    #[test]
+    fn a_part_at_a_cut_is_masked() {
+        assert_eq!(
+            masked(&[b"hunter2hunter2"], b"token hunter2hu"),
+            "token ***"
+        );
+        assert_eq!(
+            masked(&[b"hunter2hunter2"], "token hunter\u{2026}".as_bytes()),
+            "token ***\u{2026}"
+        );
+        assert_eq!(
+            masked(&[b"hunter2hunter2"], b"hunter2 rest\n"),
+            "*** rest\n"
+        );
+        let cut = b"a hunter2h\n[provoke: 9 bytes are not kept here]\nunter2 b\n";
+        assert_eq!(
+            masked(&[b"hunter2hunter2"], cut),
+            "a ***\n[provoke: 9 bytes are not kept here]\n*** b\n"
+        );
+    }
+
+    #[test]
+    fn json_keeps_its_form() {
+        #[derive(serde::Deserialize, PartialEq, Debug)]
+        #[serde(rename_all = "snake_case")]
+        enum State {
+            Interrupted,
+        }
+        let secrets = Secrets::new(vec![b"environment".to_vec(), b"60000000".to_vec()]);
+        let json = br#"{"environment": 60000000, "kind": "an environment", "hex": "\u0000hex:656e7669726f6e6d656e74"}"#;
+        let value: Value = secrets.parse_masked(json).unwrap();
+        assert_eq!(value["environment"], 60_000_000);
+        assert_eq!(value["kind"], "an ***");
+        assert_eq!(value["hex"], "***");
+        let secrets = Secrets::new(vec![b"interrupted".to_vec()]);
+        let state: State = secrets.parse_masked(b"\"interrupted\"").unwrap();
+        assert_eq!(state, State::Interrupted);
     }
 
     #[test]
     fn programs_print_a_secret_in_parts() {
-        assert_eq!(
-            parts("Bearer abcdefgh"),
-            ["Bearer abcdefgh", "Bearer abcdefgh", "abcdefgh"]
-        );
-        assert_eq!(
-            parts("line one\nline two"),
-            ["line one\nline two", "line one", "line two"]
-        );
+        let parts = |text: &str| -> Vec<String> {
+            let parts = parts(text.as_bytes()).into_iter();
+            parts.map(|part| String::from_utf8(part).unwrap()).collect()
+        };
+        assert!(parts("Bearer abcdefgh").contains(&"abcdefgh".to_owned()));
+        assert!(parts("line one\nline two").contains(&"line two".to_owned()));
         assert!(parts("short").is_empty());
+        let url = |text: &str| password_of_url(text.as_bytes());
+        assert_eq!(
+            url("postgres://u:hunter2hunter2@h/db").unwrap(),
+            b"hunter2hunter2"
+        );
+        assert_eq!(url("http://host:8080/a@b"), None);
     }
 }

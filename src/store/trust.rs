@@ -22,6 +22,9 @@ pub enum Distrust {
     /// Its folder or its journal belongs to another user.
     #[error("it belongs to {0}")]
     Owner(String),
+    /// It cannot be told whose it is.
+    #[error("its owner cannot be told")]
+    Unknown,
     /// Others can write to its folder or its journal.
     #[error("other users can write to it")]
     Writable,
@@ -55,8 +58,9 @@ impl Folder {
 
 /// Returns what is wrong with the owner or the mode of a file.
 fn owner(path: &Path) -> Option<Distrust> {
-    // What cannot be looked at cannot be read either, and that is said then.
-    let about = fs::metadata(path).ok()?;
+    let Ok(about) = fs::metadata(path) else {
+        return Some(Distrust::Unknown);
+    };
     let me = rustix::process::geteuid().as_raw();
     let caller = std::env::var("SUDO_UID")
         .ok()
@@ -70,7 +74,10 @@ fn owner(path: &Path) -> Option<Distrust> {
             None => format!("the user with the number {uid}"),
         }));
     }
-    (about.mode() & 0o002 != 0).then_some(Distrust::Writable)
+    // Where every user has a group, it is the user's own.
+    let own_group = about.gid() == rustix::process::getegid().as_raw();
+    let others = if own_group { 0o002 } else { 0o022 };
+    (about.mode() & others != 0).then_some(Distrust::Writable)
 }
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. Where the

@@ -53,12 +53,33 @@ impl Drop for PrivateFolder {
     }
 }
 
+/// Makes a new file that only this user can read. An entry that is there is removed: the program
+/// under test may have planted a link, or a pipe that nobody reads.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Opens a regular file that is not behind a link: the program under test may have planted one.
+pub fn regular_itself(path: &Path) -> io::Result<File> {
+    open_regular(path, libc::O_NOFOLLOW)
+}
+
 /// Opens a regular file. Anything else is refused: a named pipe would keep us waiting for
 /// its other end, and a device never ends.
 pub fn regular(path: &Path) -> io::Result<File> {
+    open_regular(path, 0)
+}
+
+fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | flags)
         .open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
@@ -140,6 +161,21 @@ mod tests {
         fs::write(path.join("file"), "").unwrap();
         drop(first);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_planted_link_is_neither_written_nor_read_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(regular_itself(&link).is_err());
+        assert!(regular_itself(&target).is_ok());
+        drop(create_private(&link).unwrap());
+        assert_eq!(fs::read(&target).unwrap(), b"kept");
+        let about = fs::symlink_metadata(&link).unwrap();
+        assert!(about.is_file());
+        assert_eq!(about.mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Exports and bundles hold no secrets.
 
 use super::support::{Said, Sandbox};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -183,4 +186,78 @@ headers = { Authorization = "Bearer 0123456789abcdef", X-Other = "private header
     let with = journal(&["--with", "requests"]);
     assert!(with.contains("private header"), "{with}");
     assert_clean("requests", with.as_bytes());
+}
+
+#[test]
+fn a_secret_that_is_a_word_of_the_journal_changes_nothing_else() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "-t",
+        "60s",
+        "--export-json",
+        "live.json",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ];
+    let mut command = sandbox.command(&args);
+    command.env("SECRET_BACKEND", "environment");
+    command
+        .env("AUTH_LIMIT", "60000000")
+        .env("KIND_TOKEN", "trial_finished");
+    let said: Said = command.output().unwrap().into();
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(sandbox.read("live.json").contains("\"failures\": 1"));
+    unpacked(&sandbox, &[]);
+}
+
+#[test]
+fn a_secret_of_any_bytes_is_masked() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        "echo \"$MY_TOKEN $DB_URL\" >&2; exit 3",
+    ];
+    let mut command = sandbox.command(&args);
+    command.env("MY_TOKEN", OsStr::from_bytes(b"\xffcanary-0123456789"));
+    command.env("DB_URL", "postgres://me:pw0123456789@host/db");
+    assert_eq!(command.output().unwrap().status.code(), Some(1));
+    let (files, _) = unpacked(&sandbox, &["--with", "environment"]);
+    for file in files {
+        let text = fs::read(&file).unwrap();
+        assert_clean(&file.display().to_string(), &text);
+        assert!(
+            !String::from_utf8_lossy(&text).contains("30313233343536373839"),
+            "{file:?}"
+        );
+    }
+}
+
+#[test]
+fn a_bundle_holds_nothing_behind_a_link() {
+    let sandbox = Sandbox::new();
+    sandbox.write("outside", "outside-0123456789");
+    let script =
+        "cd \"$0/..\" && ln -s ../../../../outside core.1 && ln -s ../../../.. requests; exit 3";
+    sandbox.provoke(&["run", "-n", "1", "-q", "--", "sh", "-c", script, "{dir}"]);
+    let (files, _) = unpacked(&sandbox, &["--with", "cores,requests"]);
+    for file in files {
+        assert_clean(&file.display().to_string(), &fs::read(&file).unwrap());
+    }
+    let mode = fs::metadata(sandbox.path("b.tar.gz"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

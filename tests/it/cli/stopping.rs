@@ -152,7 +152,7 @@ fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
     sandbox.provoke(&["run", "-q", "-n", "20", "--shell", by_turn]);
     let said = sandbox.provoke(&["replay", "last", "--seeds=8"]);
     assert_eq!(said.code, Some(1), "{said}");
-    let open = "the seed is not seen to determine the outcome: 4 of 8 seeds that had failed";
+    let open = "no evidence that the seed determines the outcome: 4 of 8 seeds that had failed";
     assert!(said.stdout.contains(open), "{said}");
 
     sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);

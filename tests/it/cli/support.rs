@@ -226,6 +226,7 @@ impl fmt::Display for Said {
             (r"\d+ KiB", "N KiB"),
             (r"/\S*/provoke victim", "provoke victim"),
             (r"/tmp/\.tmp\w+", "SANDBOX"),
+            (r"truncate -s \d+", "truncate -s BYTES"),
         ];
         let mut text = all;
         for (pattern, name) in filters {

@@ -245,3 +245,100 @@ fn an_unknown_user_is_refused() {
     [exit status: Some(2)]
     ");
 }
+
+#[test]
+fn a_link_in_the_place_of_output_is_not_written_through() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.write("target", "kept");
+    let script = "cd \"$0/..\" && ln -s \"$1\" stdout && mkfifo stderr; echo written; exit 3";
+    let target_name = target.to_str().unwrap();
+    let args = [
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "{dir}",
+        target_name,
+    ];
+    let said = sandbox.provoke(&args);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(sandbox.read("target"), "kept");
+    assert_eq!(
+        sandbox.read("provoke-out/last/trials/1/stdout"),
+        "written\n"
+    );
+    // Neither is a link that waits where runs are kept.
+    let ignore = sandbox.path("provoke-out/.gitignore");
+    let planted = sandbox.path("planted");
+    fs::remove_file(&ignore).unwrap();
+    symlink(&planted, &ignore).unwrap();
+    sandbox.provoke(&["run", "-n", "1", "-q", "--", "true"]);
+    assert!(!planted.exists());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_core_is_not_opened() {
+    let sandbox = Sandbox::new();
+    let script = "mkfifo core core.$$; kill -SEGV $$";
+    let args = [
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--capture",
+        "on",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let said = sandbox.provoke(&args);
+    assert_eq!(said.code, Some(1), "{said}");
+}
+
+#[test]
+fn the_user_of_a_trial_gets_no_secret_of_root() {
+    needs!(root());
+    let sandbox = Sandbox::new();
+    fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let line = "echo \"[$ROOT_TOKEN][$GIVEN_TOKEN]\"; ls /proc/self/fd; exit 3";
+    let args = [
+        "run",
+        "-n",
+        "1",
+        "-q",
+        "--user",
+        "nobody",
+        "-e",
+        "GIVEN_TOKEN=given",
+        "--",
+        "sh",
+        "-c",
+        line,
+    ];
+    let said: Said = sandbox
+        .command(&args)
+        .env("ROOT_TOKEN", "only for root")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(said.code, Some(1), "{said}");
+    let kept = sandbox.path("provoke-out/last/trials/1/stdout");
+    let out = fs::read_to_string(&kept).unwrap();
+    assert!(out.starts_with("[][given]\n0\n1\n2\n"), "{out}");
+    assert_eq!(fs::metadata(kept).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_run_that_a_group_can_change_is_not_executed() {
+    needs!(root());
+    let sandbox = with_a_run();
+    let journal = sandbox.path("provoke-out/last/events.jsonl");
+    chown(&journal, None, Some(NOBODY)).unwrap();
+    fs::set_permissions(journal, fs::Permissions::from_mode(0o660)).unwrap();
+    assert_refused(&sandbox, "other users can write to it");
+}
