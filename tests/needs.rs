@@ -106,6 +106,16 @@ pub(crate) fn kernel_log() -> Option<String> {
     Some(format!("`/dev/kmsg` cannot be read: {error}"))
 }
 
+/// Returns why a copy of a file cannot be told from the file here.
+pub(crate) fn creation_times() -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let created = fs::metadata(folder.path()).and_then(|about| about.created());
+    let error = created.err()?;
+    Some(format!(
+        "the file system records no creation times: {error}"
+    ))
+}
+
 /// Returns why this is not root.
 pub(crate) fn root() -> Option<String> {
     (!rustix::process::geteuid().is_root()).then(|| "only root may do this".to_owned())

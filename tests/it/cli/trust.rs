@@ -1,7 +1,7 @@
 //! Whose commands are run, and as whom.
 
 use super::support::{Said, Sandbox, wait_until};
-use crate::needs::{needs, root};
+use crate::needs::{creation_times, needs, root};
 use regex::Regex;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -89,6 +89,7 @@ fn a_run_that_others_can_change_is_not_executed() {
 
 #[test]
 fn a_run_from_an_archive_is_not_executed() {
+    needs!(creation_times());
     let sandbox = with_a_run();
     let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
     let journal = run.join("events.jsonl");
