@@ -138,7 +138,7 @@ pub(super) struct Flags {
     wrap: Option<String>,
     /// Limit the memory that the processes of a trial use together: 500M, 2G; beyond it, the kernel
     /// kills one of them (outcome `oom`)
-    #[arg(long, value_name = "SIZE", help_heading = TRIAL)]
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = TRIAL)]
     memory: Option<Amount>,
     /// Limit a resource of every process: as=4G, nofile=64; core=4G also turns capturing on
     #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL)]
@@ -370,6 +370,12 @@ fn variable(text: &str) -> Result<(String, EnvValue), String> {
         return Err("write NAME=VALUE, or NAME to remove the variable".to_owned());
     }
     Ok((name.to_owned(), EnvValue(value)))
+}
+
+fn memory(text: &str) -> Result<Amount, String> {
+    let amount = text.parse().ok();
+    let limit = amount.filter(|amount: &Amount| amount.0.is_some());
+    limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
 }
 
 fn limit(text: &str) -> Result<(ResourceName, Amount), String> {

@@ -37,7 +37,7 @@ pub(super) struct Make {
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     bundle: Option<PathBuf>,
     /// What else goes into the bundle
-    #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', requires = "bundle", help_heading = RESULT)]
+    #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<Extra>,
     /// Markdown, for an issue
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
