@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,10 +85,21 @@ pub fn clean_up_after_dead_runs() -> usize {
     });
     groups
         .map(|entry| match lock(&entry.path()) {
-            Some(_lock) => kill_and_remove(&entry.path()),
-            None => 0,
+            Some(_lock) if !has_slot(&entry.path()) => kill_and_remove(&entry.path()),
+            Some(_) | None => 0,
         })
         .sum()
+}
+
+/// True if the slot of a group lives: it is cleaning up what its run left, in an engine of containers
+/// too, and ends then.
+fn has_slot(group: &Path) -> bool {
+    let argument = [group.as_os_str().as_bytes(), b"\0"].concat();
+    let is_slot = |pid: &i32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline"));
+        command.is_ok_and(|command| command.ends_with(&argument))
+    };
+    members(group).iter().any(is_slot)
 }
 
 /// Locks the folder of a group; nothing if its run is alive, or the group is gone.

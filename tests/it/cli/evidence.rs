@@ -722,7 +722,7 @@ fn an_address_in_the_kernels_log_is_named_by_the_function() {
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     // The kernel logs ten crashes in five seconds, of all tests together.
     let logged = || {
-        let args = ["-n", "1", "--capture", "off", "--", &program];
+        let args = ["-n", "4", "--capture", "off", "--", &program];
         let (report, said) = sandbox.report(&args);
         let seen = &report["variants"][0]["signatures"][0];
         sleep(Duration::from_millis(300));

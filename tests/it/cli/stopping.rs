@@ -116,6 +116,7 @@ fn ticks_and_crosses_come_in_order() {
         2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
         one failure in TIME of trial time: N an hour (INTERVAL)
+      note: no crash was caught after the measurement: --capture on dumps cores in every trial
       evidence: provoke-out/RUN/trials/
       a fix will need 12 clean trials: provoke confirm --baseline RUN
       one again: provoke replay RUN#2
