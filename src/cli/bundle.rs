@@ -35,7 +35,7 @@ pub(super) fn write(
         CliError::could_not(error.context(what))
     };
     let secrets = Secrets::of_run(&folder.journal())?;
-    // Written beside it first: half a bundle helps nobody, and a link is not written through.
+    // Write to a temporary file first: no half bundle stays, and no link is followed.
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);

@@ -62,7 +62,7 @@ impl ExportError {
     }
 }
 
-/// Writes a report in which the secrets of the run are masked. What is not in it is read from the
+/// Writes a report in which the secrets of the run are masked. Everything else is read from the
 /// run's folder: the trials, and the output that was kept.
 pub fn export(
     format: Format,

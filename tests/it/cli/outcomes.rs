@@ -437,6 +437,7 @@ fn titles(sandbox: &Sandbox, commands: &[&[&str]]) -> Vec<String> {
 
 #[test]
 fn a_failure_of_a_test_suite_is_named_by_the_tests_that_failed() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write(
         "suite.py",
