@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Answers each poke, and keeps what its first argument says. A trial ends when the answer is
 /// closed, so the service rests while it is looked at.
 const SERVICE: &str = r#"
-import os, sys
+import mmap, os, sys
 poke = os.open("poke", os.O_RDWR)
 kept = []
 while os.read(poke, 1):
@@ -15,6 +15,10 @@ while os.read(poke, 1):
         kept.append(open("/dev/null"))
     elif sys.argv[1] == "memory":
         kept.append(b"x" * (1 << 20))
+        # The kernel counts memory in steps of 128 KiB and more, and one step among equal values
+        # would look like values that depend on each other.
+        varying = mmap.mmap(-1, (1 + len(kept) * 5 % 8) << 17)
+        varying.write(b"x" * len(varying))
     elif sys.argv[1] == "warming" and len(kept) < 8:
         kept.append(open("/dev/null"))
     with open("answer", "w") as answer:
