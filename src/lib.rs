@@ -16,7 +16,7 @@
 //!
 //! | module | charter | may use | crates |
 //! | --- | --- | --- | --- |
-//! | `untrusted` | text from outside, made safe to show | | |
+//! | `untrusted` | text from outside, made safe to show | | shlex |
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
 //! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
@@ -35,9 +35,9 @@
 //! | `load` | puts HTTP load on a service, and records what became of it | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
-//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, shlex, thiserror |
-//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey, untrusted | serde, serde_json, schemars, csv, quick_junit, jiff, shlex, thiserror |
-//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, shlex |
+//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
+//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey, untrusted | serde, serde_json, schemars, csv, quick_junit, jiff, thiserror |
+//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, serde, serde_json, tar, tokio, jiff, shlex |
 //!

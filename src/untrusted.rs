@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Text that does nothing but being read, wherever it is shown.
@@ -83,6 +84,51 @@ impl Untrusted for Path {
     fn safe(&self) -> SafeText {
         self.as_os_str().safe()
     }
+}
+
+/// Quotes a word of a command, in one line, so that a shell reads the same bytes.
+///
+/// A word that cannot be shown as it is gets escapes, as in `$'a\033'`, which bash, zsh, ksh and
+/// busybox read.
+pub fn shell_word(word: &OsStr) -> SafeText {
+    quote(word, SafeText::line)
+}
+
+/// The same, but line ends and tabs stay, so that any shell reads a word of several lines.
+pub fn shell_lines(word: &OsStr) -> SafeText {
+    quote(word, SafeText::lines)
+}
+
+fn quote(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
+    let quoted = word.to_str().and_then(|word| shlex::try_quote(word).ok());
+    if let Some(quoted) = quoted
+        && *quoted == *show(&quoted)
+    {
+        return SafeText(quoted.into_owned());
+    }
+    let mut quoted = String::from("$'");
+    let escape_bytes = |quoted: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            let _ = write!(quoted, "\\{byte:03o}");
+        }
+    };
+    for chunk in word.as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => quoted.push_str("\\n"),
+                '\t' => quoted.push_str("\\t"),
+                '\'' | '\\' => quoted.extend(['\\', c]),
+                '#' | ':' => escape_bytes(&mut quoted, &[c as u8]),
+                _ if misleads(c) => {
+                    escape_bytes(&mut quoted, c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                _ => quoted.push(c),
+            }
+        }
+        escape_bytes(&mut quoted, chunk.invalid());
+    }
+    quoted.push('\'');
+    SafeText(quoted)
 }
 
 /// Returns JSON that means the same, and can be shown: what would be escaped elsewhere is written
@@ -195,6 +241,34 @@ mod tests {
             &*SafeText::lines("a\n\t::stop-commands::x"),
             "a\n\t\\x3a:stop-commands::x"
         );
+    }
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_as_it_was() {
+        let invalid = OsStr::from_bytes(b"\xff1\xfe'");
+        let words = [
+            "plain",
+            "",
+            "it's",
+            "a b",
+            HOSTILE,
+            "\\ \\n",
+            "x ##[error]",
+            "::error",
+        ];
+        for word in words.map(OsStr::new).into_iter().chain([invalid]) {
+            for quoted in [shell_word(word), shell_lines(word)] {
+                assert_eq!(SafeText::lines(&quoted), quoted);
+                let mut shell = std::process::Command::new("bash");
+                let read = shell.args(["-c", &format!("printf %s {}", &*quoted)]);
+                let read = read.output().unwrap();
+                assert_eq!(OsStr::from_bytes(&read.stdout), word, "{quoted}");
+            }
+            assert_eq!(SafeText::line(&shell_word(word)), shell_word(word));
+        }
+        assert_eq!(&*shell_word(OsStr::new("a b")), "'a b'");
+        assert_eq!(&*shell_word(OsStr::new("a\u{1b}'\n")), r"$'a\033\'\n'");
+        assert_eq!(&*shell_lines(OsStr::new("a\n\tb")), "'a\n\tb'");
     }
 
     #[test]

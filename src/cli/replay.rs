@@ -12,7 +12,7 @@ use crate::slot::{CommandLine, Numbers, words_by_hand};
 use crate::store::{self, Folder, default_root, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
-use crate::untrusted::Untrusted as _;
+use crate::untrusted::{Untrusted as _, shell_lines};
 use clap::Args;
 use std::ffi::OsStr;
 use std::fs;
@@ -211,10 +211,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let (numbers, actor) = main_actor(plan, trial, scratch);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
     let contained = words_by_hand(actor, &numbers, &plan.limits, plan.memory);
-    let quoted = |word: &OsStr| {
-        let word = word.to_string_lossy();
-        shlex::try_quote(&word).map_or_else(|_| word.to_string(), Into::into)
-    };
+    let quoted = |word: &OsStr| shell_lines(word).into_string();
     let set = |name: &OsStr| actor.env.iter().any(|(own, _)| own.as_os_str() == name);
     let ours = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
     let mut words = vec!["env".to_owned()];

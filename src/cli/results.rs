@@ -8,7 +8,7 @@ use crate::report::{self, Report, words};
 use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::Folder;
-use crate::untrusted::Untrusted as _;
+use crate::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::Path;
 
@@ -36,7 +36,10 @@ pub(super) fn write(
         if let Ok(text) = text {
             let path = folder.path().join(report::answer::SMALLEST);
             fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
-            lines.push(format!("  again: provoke load {}", path.safe()));
+            lines.push(format!(
+                "  again: provoke load {}",
+                shell_word(path.as_os_str())
+            ));
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
@@ -57,7 +60,7 @@ pub(super) fn write(
             fs::write(&path, patch).map_err(|error| cannot_write(&path, error))?;
             lines.push(format!(
                 "  what is not needed leaves with: patch -p1 < {}",
-                path.safe()
+                shell_word(path.as_os_str())
             ));
         }
     }

@@ -8,6 +8,7 @@ use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, Tri
 use crate::policy::{self, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats::{self, real};
+use crate::untrusted::shell_word;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Report {
@@ -455,9 +456,9 @@ pub fn command_line(plan: &Plan, variant: VariantId) -> String {
         .iter()
         .find(|actor| actor.role.decides());
     main.map_or_else(String::new, |main| {
-        let words = main.command.iter().map(ToString::to_string);
+        let words = main.command.iter();
         words
-            .map(|word| shlex::try_quote(&word).map_or(word.clone(), Into::into))
+            .map(|word| shell_word(word.as_os_str()).into_string())
             .collect::<Vec<_>>()
             .join(" ")
     })

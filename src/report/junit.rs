@@ -9,6 +9,7 @@ use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words
 use crate::model::Depth;
 use crate::policy::Verdict;
 use crate::store::{Folder, Secrets};
+use crate::untrusted::shell_word;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -181,7 +182,7 @@ impl Suite {
         }
         lines.push(format!(
             "one again: provoke replay {}#{}",
-            words::sanitize(&self.run),
+            shell_word(self.run.as_ref()),
             row.trial
         ));
         lines.join("\n")

@@ -128,15 +128,17 @@ impl Folder {
         Ok(all)
     }
 
-    /// Returns by what the run is found from here: its name, or else its path.
+    /// Returns by what the run is found from here: its name, or else its path. It does not begin
+    /// with `-`, as an option does.
     pub fn reference(&self, root: &Path) -> String {
         let name = self.name();
         if Self::find(&name, root).is_ok_and(|found| found.path == self.path) {
-            return name;
+            return not_an_option(name);
         }
         let here = std::env::current_dir().ok();
         let near = here.and_then(|here| self.path.strip_prefix(here).ok());
-        near.unwrap_or(&self.path).to_string_lossy().into_owned()
+        let path = near.unwrap_or(&self.path).to_string_lossy();
+        not_an_option(path.into_owned())
     }
 
     /// Returns the path of the folder.
@@ -175,6 +177,14 @@ impl Folder {
     pub fn trials(&self) -> PathBuf {
         self.path.join("trials")
     }
+}
+
+/// Returns another spelling of a relative path that would be taken for an option, or is empty.
+fn not_an_option(path: String) -> String {
+    if path.is_empty() || path.starts_with('-') {
+        return format!("./{path}");
+    }
+    path
 }
 
 /// Lets every user through a folder, without a look into it.

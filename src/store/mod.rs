@@ -26,8 +26,8 @@ pub use secrets::{Secrets, Shared};
 pub use trust::Distrust;
 
 use crate::model::TrialId;
-use crate::untrusted::{SafeText, Untrusted as _};
-use std::path::{Path, PathBuf};
+use crate::untrusted::{Untrusted as _, shell_word};
+use std::path::PathBuf;
 
 /// What can go wrong with what is stored.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ impl StoreError {
             Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
             Self::Untrusted { path, .. } => format!(
                 "look at it first: provoke report {}\n      if you trust what it runs, add --trust",
-                typed(path)
+                shell_word(path.as_os_str())
             ),
             Self::Ambiguous { .. } => "type more of its name".to_owned(),
             Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
@@ -119,19 +119,12 @@ impl StoreError {
             } => format!(
                 "restore the file from a copy; to resume the run from the {} lines before this one instead, keep a copy and run:\n  truncate -s {start} {}",
                 line - 1,
-                typed(path),
+                shell_word(path.as_os_str()),
             ),
             Self::NotAJournal(_) => "name a run's folder, its name, or `last`".to_owned(),
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
         })
     }
-}
-
-/// Returns a path as it can be typed into a shell.
-fn typed(path: &Path) -> SafeText {
-    let path = path.to_string_lossy();
-    let quoted = shlex::try_quote(&path);
-    quoted.as_deref().unwrap_or(&path).safe()
 }
 
 /// The damage that a line of a journal shows.

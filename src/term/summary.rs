@@ -5,7 +5,7 @@ use super::table;
 use crate::model::Depth;
 use crate::policy::Verdict;
 use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, bars, words};
-use crate::untrusted::Untrusted as _;
+use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -309,10 +309,8 @@ fn place(report: &Report, evidence: &Path) -> String {
 }
 
 /// Returns the run as it is typed in a command.
-fn typed(report: &Report) -> String {
-    let name = &report.reference;
-    let quoted = shlex::try_quote(name).map_or_else(|_| name.clone(), Into::into);
-    words::sanitize(&quoted)
+fn typed(report: &Report) -> SafeText {
+    shell_word(report.reference.as_ref())
 }
 
 /// Returns what to type next.
@@ -347,8 +345,13 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
     let clean = variant.clean_runs_to_confirm?;
     let mut again = format!("provoke confirm --baseline {}", typed(report));
     if !variant.name.is_empty() {
-        let name = shlex::try_quote(&variant.name);
-        let _ = write!(again, " --of {}", name.as_deref().unwrap_or(&variant.name));
+        let between = if variant.name.starts_with('-') {
+            '='
+        } else {
+            ' '
+        };
+        let name = shell_word(variant.name.as_ref());
+        let _ = write!(again, " --of{between}{name}");
     }
     Some(format!(
         "a fix will need {}: {}",
@@ -356,6 +359,6 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
             Some(_) => words::plural_of(clean, "clean life", "clean lives"),
             None => words::plural(clean, "clean trial"),
         },
-        style(words::sanitize(&again)).bold(),
+        style(again).bold(),
     ))
 }

@@ -88,7 +88,7 @@ fn a_trial_is_replayed_with_everything_it_had() {
 fn what_is_shown_of_a_trial_can_be_pasted_into_a_shell() {
     let sandbox = Sandbox::new();
     let input = sandbox.write("in.txt", "input\n");
-    let line = "cat; echo \"$A [${HOME-none}] $PROVOKE_TRIAL $PROVOKE_SEED $0\"";
+    let line = "cat\n\techo \"$A [${HOME-none}] $PROVOKE_TRIAL $PROVOKE_SEED $0\"";
     let flags = ["-n", "2", "-e", "A=b c", "-e", "HOME", "--keep", "all"];
     let stdin = ["--stdin", input.to_str().unwrap()];
     sandbox.report(&[&flags[..], &stdin, &["--", "sh", "-c", line, "{trial}"]].concat());
@@ -362,4 +362,37 @@ fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
     );
     let moved = "one again: provoke replay 'old runs/first'#1";
     assert_eq!(next("old runs/first").last().unwrap(), moved);
+}
+
+#[test]
+fn commands_that_are_suggested_can_be_typed_for_any_folder_and_variant() {
+    let sandbox = Sandbox::new();
+    for folder in ["-q", "a\u{1b}[2J\n'b", "##[error]", "provoke-out/-x"] {
+        let out = format!("--out=./{folder}");
+        let said = sandbox.provoke(&["run", "-q", "-n", "2", &out, "--", "false"]);
+        assert_eq!(said.code, Some(1), "{said}");
+        for (name, end) in [("replay", " --show"), ("confirm", " -q -- true")] {
+            assert_typed(&sandbox, &said, name, end);
+        }
+    }
+    sandbox.write(
+        "scenario.toml",
+        "command = ['false']\nruns = 2\n[[variant]]\nname = '-q'\n[[variant]]\nname = 'a b'\n",
+    );
+    let said = sandbox.provoke(&["scenario", "scenario.toml", "-q"]);
+    assert!(said.stdout.contains(" --of=-q"), "{said}");
+    assert_typed(&sandbox, &said, "confirm", " -q -- true");
+}
+
+/// Runs a suggested command in a shell, with `end` appended.
+fn assert_typed(sandbox: &Sandbox, said: &Said, command: &str, end: &str) {
+    let begin = format!("provoke {command} ");
+    let mut rest = said
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once(&begin));
+    let (_, rest) = rest.next().unwrap_or_else(|| panic!("{command}: {said}"));
+    let line = format!("{PROVOKE} {command} {rest}{end}");
+    let typed: Said = sandbox.any("bash", &["-c", &line]).output().unwrap().into();
+    assert_eq!(typed.code, Some(0), "{line}: {typed}");
 }
