@@ -42,10 +42,10 @@ impl Folder {
         }
         let journal = self.journal();
         let parts = [self.path(), journal.as_path()];
-        let distrust = parts
-            .into_iter()
-            .find_map(owner)
-            .or_else(|| copied(&journal));
+        let distrust = match parts.into_iter().find_map(owner) {
+            None => copied(&journal)?,
+            found => found,
+        };
         match distrust {
             None => Ok(self),
             Some(why) => Err(StoreError::Untrusted {
@@ -82,12 +82,35 @@ fn owner(path: &Path) -> Option<Distrust> {
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. Where the
 /// file system does not know it, nothing is found.
-fn copied(journal: &Path) -> Option<Distrust> {
-    let about = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME).ok()?;
-    let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let Ok(Event::RunStarted { at: written, .. }) = first_event(journal) else {
-        return None;
+fn copied(journal: &Path) -> Result<Option<Distrust>, StoreError> {
+    let Event::RunStarted { at: written, .. } = first_event(journal)? else {
+        return Err(StoreError::NotAJournal(journal.to_owned()));
     };
+    let Ok(about) = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME) else {
+        return Ok(None);
+    };
+    let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
     let apart = about.stx_btime.tv_sec.abs_diff(written);
-    (known && apart > TOLERANCE).then_some(Distrust::Copied)
+    Ok((known && apart > TOLERANCE).then_some(Distrust::Copied))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_readable_beginning_is_not_trusted() {
+        for beginning in ["", "{\"run_started\":{", "garbage\n"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let folder = Folder::create(Some(&temporary.path().join("run")), temporary.path());
+            let folder = folder.unwrap();
+            fs::write(folder.journal(), beginning).unwrap();
+            let refused = folder.trusted(false).unwrap_err();
+            let expected = matches!(
+                refused,
+                StoreError::NotAJournal(_) | StoreError::Damaged { .. }
+            );
+            assert!(expected, "{beginning:?}: {refused}");
+        }
+    }
 }
