@@ -41,7 +41,7 @@ pub(super) struct Flags {
     /// Between asking a hanging trial to end and killing it [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = STOP)]
     grace: Option<Span>,
-    /// Time for all trials together; those that run then may end [default: 10m for a plain run without -n]
+    /// Time for all trials together; running trials may finish, a service run is stopped [default: 10m for a plain run without -n]
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     duration: Option<Span>,
     /// Stop at the first failure

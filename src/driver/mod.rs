@@ -172,7 +172,7 @@ impl Run<'_, '_> {
                     self.launch();
                 }
             }
-            if self.driver.state.decided || broken_off.is_some() {
+            if self.driver.state.decided || broken_off.is_some() || self.stops_service_runs() {
                 self.raise(Halt::Gently);
             }
             if self.driver.state.budget_spent || *self.halt.borrow() != Halt::No {
@@ -180,6 +180,7 @@ impl Run<'_, '_> {
             }
             self.settle();
             if self.tasks.is_empty() {
+                self.name_stopped_service_run();
                 return broken_off;
             }
             tokio::select! {
@@ -219,6 +220,27 @@ impl Run<'_, '_> {
                 }
                 _ = tick.tick() => self.tick(),
             }
+        }
+    }
+
+    /// True if the time budget is spent and stops running trials. Other trials may finish, but a
+    /// service run can take long.
+    fn stops_service_runs(&self) -> bool {
+        let state = &*self.driver.state;
+        state.budget_spent && !state.capturing && state.plan.load.is_some()
+    }
+
+    /// Names the first service run that the time budget stopped. It stays open, so that later
+    /// service runs do not count: which of them finish in time depends on how they end.
+    fn name_stopped_service_run(&mut self) {
+        if !self.stops_service_runs() {
+            return;
+        }
+        let open = self.driver.state.to_repeat().map(|trial| trial.id);
+        if let Some(id) = open {
+            self.warn(format!(
+                "the time budget stopped {id}, which does not count"
+            ));
         }
     }
 
@@ -292,7 +314,9 @@ impl Run<'_, '_> {
         loop {
             let state = &*self.driver.state;
             let timeout = timeout(state);
-            if let Some(trial) = state.to_repeat() {
+            if let Some(trial) = state.to_repeat()
+                && !self.stops_service_runs()
+            {
                 let trial = Trial {
                     lane,
                     timeout,

@@ -290,7 +290,8 @@ impl State {
             }
             Event::CaptureBegun { at } => {
                 self.worked = *at;
-                self.after_decision += self.open.len() as u64;
+                let finished = |open: &&Open| matches!(open, Open::Finished(..));
+                self.after_decision += self.open.values().filter(finished).count() as u64;
                 self.open.clear();
                 self.again.clear();
                 (self.capturing, self.decided) = (true, false);

@@ -328,6 +328,24 @@ fn a_time_budget_awaits_what_it_launched() {
 }
 
 #[test]
+fn a_time_budget_stops_service_runs_and_counts_none_after_them() {
+    let script = |trial: &Trial| match trial.id.0 {
+        7 => (Duration::from_secs(30), exited(1)),
+        _ => (Duration::from_secs(1), exited(0)),
+    };
+    let (_, mut state) = begin(plan("duration = '10s'\njobs = 2\ntimeout = '60s'"));
+    state.plan.load = plan("[load]\nurl = 'http://127.0.0.1:1'\nclients = 1").load;
+    let events = run(&mut state, script, None);
+    let (_, trials, failures, _, void, rule) = answer(&state);
+    assert_eq!((trials, failures, void, rule), (6, 0, 0, StopRule::Time));
+    assert!(state.finished);
+    let started = |event: &&Event| matches!(event, Event::TrialStarted(trial) if trial.id.0 == 7);
+    assert_eq!(events.iter().filter(started).count(), 1);
+    let note = "the time budget stopped #7, which does not count";
+    assert_eq!(state.notes, [(note.to_owned(), 1)]);
+}
+
+#[test]
 fn a_wave_starts_when_the_one_before_is_over() {
     let running = Arc::new(Mutex::new((0_u64, Vec::new())));
     let (_, mut state) = begin(plan("runs = 12\nwave = 4"));

@@ -92,6 +92,27 @@ fn a_death_is_told_from_what_its_clients_see() {
 }
 
 #[test]
+fn the_time_budget_stops_a_service_run() {
+    let sandbox = Sandbox::new();
+    // Without an end it would take years.
+    let (report, said) = dies(
+        &sandbox,
+        &["-d", "2s", "-c", "1", "--requests", "1000000000"],
+        &["--at", "2000000000"],
+    );
+    let variant = only(&report);
+    assert_eq!(variant["trials"], 0, "{said}");
+    assert_eq!(variant["stop_rule"], "time", "{said}");
+    assert_eq!(
+        report["notes"],
+        serde_json::json!(["the time budget stopped #1, which does not count"]),
+        "{said}"
+    );
+    assert_eq!(said.code, Some(125), "{said}");
+    assert_eq!(report["finished"], true, "{said}");
+}
+
+#[test]
 fn every_end_has_its_own_name() {
     for (end, outcome) in [
         (&["--exit", "3"][..], "exit 3"),
