@@ -5,7 +5,7 @@ use crate::model::{HookSeen, Observation, Trial, VariantId};
 use crate::slot;
 use crate::slot::wire::{Hook, Order, Recipe, Reply};
 use crate::sys::cgroup::SlotGroup;
-use crate::sys::{process, signals};
+use crate::sys::{process, signals, tool};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::io;
@@ -49,12 +49,16 @@ impl Slot {
         ours.set_nonblocking(true)?;
         let (input, output) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
         let group = SlotGroup::create();
-        let child = Command::new(binary)
+        let mut command = Command::new(binary);
+        command
             .arg(slot::COMMAND)
             .args(group.as_ref().map(SlotGroup::path))
             .stdin(Stdio::from(input))
-            .stdout(Stdio::from(output))
-            .spawn()?;
+            .stdout(Stdio::from(output));
+        // If the slot is stopped when provoke dies, it goes on, sees the closed line and cleans up.
+        // Before `exec` it also shares the locks of provoke.
+        tool::signal_when_parent_ends(&mut command, Signal::CONT);
+        let child = command.spawn()?;
         Ok(Self {
             child,
             line: BufReader::new(UnixStream::from_std(ours)?),

@@ -104,8 +104,6 @@ enum Hooked {
 pub fn main(group: Option<&Path>) -> io::Result<()> {
     // A session of its own: neither Ctrl-C nor a kill of provoke's group hits it.
     let _ = rustix::process::setsid();
-    // If the slot is stopped when provoke dies, it goes on, sees the closed line and cleans up.
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
     child::become_subreaper()?;
     limits::no_core_dumps();
     signals::restore_internal();

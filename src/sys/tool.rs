@@ -1,5 +1,6 @@
 //! Running a helper program to its end, for what it says.
 
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -60,12 +61,17 @@ fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String>
 }
 
 /// Has the kernel kill it when the thread that starts it, and waits for it, is gone.
-#[expect(unsafe_code, reason = "a call between fork and exec")]
 pub(super) fn dies_with_us(command: &mut Command) {
+    signal_when_parent_ends(command, Signal::KILL);
+}
+
+/// Has the kernel send this signal to a child, from before its `exec` on, when the thread that
+/// starts the child ends.
+#[expect(unsafe_code, reason = "a call between fork and exec")]
+pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) {
     // SAFETY: one system call, which allocates nothing and takes no lock.
     unsafe {
-        command.pre_exec(|| {
-            let signal = rustix::process::Signal::KILL;
+        command.pre_exec(move || {
             Ok(rustix::process::set_parent_process_death_signal(Some(
                 signal,
             ))?)

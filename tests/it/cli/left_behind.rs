@@ -247,6 +247,38 @@ fn nothing_survives_the_kill_of_provoke_whose_slots_are_stopped() {
 }
 
 #[test]
+fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
+    for attempt in 0..5 {
+        let sandbox = Sandbox::new();
+        let out = format!("run{attempt}");
+        let child = sandbox.start(&["run", "-q", "-n", "1", "-o", &out, "--", "true"]);
+        let is_slot = |pid: i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"slot")
+        };
+        let mut slots = Vec::new();
+        let until = Instant::now() + limited::PATIENCE;
+        while slots.is_empty() && Instant::now() < until {
+            slots = child.children();
+            slots.retain(|pid| is_slot(*pid));
+        }
+        for slot in &slots {
+            send(*slot, Signal::STOP);
+        }
+        child.signal(Signal::KILL);
+        child.end();
+        for slot in slots {
+            wait_until("the slot is gone", || {
+                let stat = std::fs::read_to_string(format!("/proc/{slot}/stat"));
+                stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
+            });
+        }
+        let said = sandbox.provoke(&["resume", "-q", &out]);
+        assert_eq!(said.code, Some(0), "{said}");
+    }
+}
+
+#[test]
 fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
     if provoke::sys::cgroup::SlotGroup::create().is_none() {
         skip!("no memory group can be made here");
