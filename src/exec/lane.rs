@@ -58,7 +58,7 @@ impl Slot {
         // If the slot is stopped when provoke dies, it goes on, sees the closed line and cleans up.
         // Before `exec` it also shares the locks of provoke.
         tool::signal_when_parent_ends(&mut command, Signal::CONT);
-        let child = command.spawn()?;
+        let child = tool::spawn_and_continue(&mut command)?;
         Ok(Self {
             child,
             line: BufReader::new(UnixStream::from_std(ours)?),

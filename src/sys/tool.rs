@@ -1,16 +1,21 @@
 //! Running a helper program to its end, for what it says.
 
+use super::{process, signals};
 use rustix::process::Signal;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 /// Between two looks whether it has ended.
 const PAUSE: Duration = Duration::from_millis(2);
+/// A child that was stopped before its `exec` goes on after this time.
+const STOPPED_AT_MOST: Duration = Duration::from_millis(500);
 
 /// Runs a program and returns what it wrote to its standard output, at most so many
 /// bytes of it. Nothing when it fails, or takes too long, and is killed.
@@ -79,6 +84,34 @@ pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) {
     }
 }
 
+/// Starts a child, and continues it if it is stopped before its `exec`: `spawn` waits for that, and the
+/// caller does not know the process id before.
+pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
+    let spawner = rustix::thread::gettid().as_raw_nonzero().get();
+    let (started, is_started) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while is_started.recv_timeout(STOPPED_AT_MOST) == Err(RecvTimeoutError::Timeout) {
+                continue_before_exec(spawner);
+            }
+        });
+        let child = command.spawn();
+        drop(started);
+        child
+    })
+}
+
+/// Continues the stopped children of a thread of this process that still run its own program.
+fn continue_before_exec(spawner: i32) {
+    let own = fs::read("/proc/self/cmdline").ok();
+    for pid in process::children_of_thread(std::process::id().cast_signed(), spawner) {
+        let is_stopped = process::state(pid).is_some_and(|(state, _)| state == 'T');
+        if is_stopped && fs::read(format!("/proc/{pid}/cmdline")).ok() == own {
+            let _ = signals::send(pid, Signal::CONT);
+        }
+    }
+}
+
 fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> {
     let Some(mut out) = child.stdout.take() else {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -133,6 +166,21 @@ mod tests {
     fn its_words_are_kept_up_to_a_limit() {
         assert_eq!(sh("echo one; echo two >&2", LONG, 100).unwrap(), "one\n");
         assert_eq!(sh("yes | head -n 100000", LONG, 3).unwrap(), "y\ny");
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "a call between fork and exec")]
+    fn a_child_that_is_stopped_before_its_exec_goes_on() {
+        let mut command = Command::new("true");
+        // SAFETY: two system calls, which allocate nothing and take no lock.
+        unsafe {
+            command.pre_exec(|| {
+                let own = rustix::process::getpid();
+                Ok(rustix::process::kill_process(own, Signal::STOP)?)
+            });
+        }
+        let mut child = spawn_and_continue(&mut command).unwrap();
+        assert!(child.wait().unwrap().success());
     }
 
     #[test]
