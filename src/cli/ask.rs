@@ -27,8 +27,9 @@ pub(super) struct Confirm {
 
 /// Which variants fail, and do they differ? Trials of all of them take turns
 ///
-/// Two variants are compared by their failure rates. Of several, each is found to fail, or to be
-/// clean. Variants are made with -L, or stand in a scenario file.
+/// Two variants are compared by their failure rates. Of three or more, each is run until it fails, or
+/// until it is known to fail less often than the variant that fails; with --floor, until it is known
+/// to fail in fewer than that share of its trials. Make variants with -L, or in a scenario file.
 #[derive(Args)]
 pub(super) struct Compare {
     #[command(flatten)]
@@ -222,19 +223,24 @@ pub(super) struct ConfirmFlags {
 /// What is compared with what.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct CompareFlags {
-    /// `failing`: which fail and which do not; `different`: do they fail at different rates
+    /// `failing`: which variants fail; `different`: do they fail at different rates
     /// [default: different for two variants, failing for more]
     #[arg(long, value_name = "failing|different", value_parser = find, help_heading = ASKED)]
     find: Option<Find>,
     /// The variant that the others are compared with [default: the first]
     #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
     reference: Option<String>,
-    /// How often those fail that do: a run, or counts such as 3/30 [default: found out on the way]
+    /// The rate that variants without a failure are compared with: a run, or counts such as 3/30
+    /// [default: the rate of the first variant that fails]
     #[arg(long, value_name = "RUN|K/N", help_heading = ASKED)]
     baseline: Option<String>,
     /// Of a baseline with several variants, which one
     #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
     of: Option<String>,
+    /// Call a variant clean only if it fails in fewer than this share of its trials; 5% takes about
+    /// 60 to 100 trials of each clean variant
+    #[arg(long, value_name = "RATE", help_heading = ASKED)]
+    floor: Option<Rate>,
 }
 
 impl Confirm {
@@ -389,6 +395,7 @@ impl CompareFlags {
         baseline(scenario, self.baseline, self.of);
         scenario.find = self.find.or(scenario.find);
         scenario.reference = self.reference.or(scenario.reference.take());
+        scenario.floor = self.floor.or(scenario.floor);
     }
 }
 

@@ -106,7 +106,7 @@ impl Prospect {
             (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
             (None, base) => {
                 let trials = base.as_ref().map_or(0, |base| base.trials);
-                let bound = words::percent_bound(stats::upper_one_sided(0, trials, alpha));
+                let bound = words::percent_bound(stats::clopper_pearson(0, trials, alpha).hi);
                 let error = anyhow::anyhow!(
                     "no failure in {trials} trials: the rate is below {bound} %, and nothing more is known"
                 );

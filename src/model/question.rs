@@ -184,13 +184,16 @@ pub struct Compare {
     /// How often those fail that do, where that is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub baseline: Option<Measured>,
+    /// A clean variant fails in fewer of its trials, in millionths.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub floor: Option<u32>,
 }
 
 /// What is looked for among variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Find {
-    /// Which of them fail, and which do not.
+    /// Which of them fail, and which fail less often or not at all.
     Failing,
     /// Which of them fail at another rate than the reference.
     Different,

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`Repeat`] | how often does it fail? |
 //! | [`Confirm`] | is it fixed? |
-//! | [`Race`] | which variants fail, and which do not? |
+//! | [`Race`] | which variants fail, and which fail less often or not at all? |
 //! | [`Rates`] | do variants fail at different rates? |
 //! | [`Bisect`] | which place of an ordered list is the first that fails? |
 //! | [`Reduce`] | which smallest set of things keeps the failure? |
@@ -135,7 +135,7 @@ pub enum Verdict {
     Fixed,
     /// The bug was seen again.
     NotFixed,
-    /// Some variants fail and others do not, or they fail at different rates.
+    /// Some variants fail more often than others.
     Different,
     /// No difference was found where one of the stated size would have been.
     NoDifference,

@@ -1,21 +1,28 @@
 //! `compare`, where some variants may not fail at all: which fail, and which do not?
 //!
-//! Variants go round in shuffled blocks. One that fails is known to fail, and out. One that has
-//! passed as often as a rate asks for is clean, and out. The rate is a baseline that was given;
-//! or that of the variant that failed first: it goes on alone of all that failed, until it has
-//! failed often enough *again*. What happened until it was chosen counts on neither side: it was
-//! chosen because it had failed while the others had not.
+//! Variants take turns in shuffled blocks. A variant that fails is known to fail, and leaves. What a
+//! variant needs to leave without a failure depends on the question:
+//!
+//! * With a floor, it is clean after so many passes that a variant which fails at the floor, or more
+//!   often, would hardly have had them. That holds whatever the rates of the variants are.
+//! * Without one, it fails less often than a reference, if at all. That is all that few passes can
+//!   show: a variant that fails at 3 % passes four times as a clean one does. The reference is a
+//!   baseline that was given, or the variant that failed first: that one continues until it has
+//!   failed often enough *again*. Earlier trials count on neither side, because it was
+//!   chosen for having failed while the others had not.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
 use crate::model::{Measured, Question, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{cheapest_baseline, clean_runs_needed_effective, race_alpha};
+use crate::stats::{
+    cheapest_baseline, clean_runs_at_known_rate, clean_runs_needed_effective, race_alpha,
+};
 
 /// So many trials may fail otherwise in any case, before a variant is given up.
 const FEW_OTHERS: u64 = 20;
 
-/// Runs every variant until it has failed or is known to be clean.
+/// Runs every variant until it has failed, or has passed often enough.
 pub struct Race;
 
 /// What is known of a variant.
@@ -24,7 +31,9 @@ pub struct Race;
 pub enum Standing {
     /// It failed.
     Fails,
-    /// It passed so often that it does not fail as the others do.
+    /// It fails less often than the reference, if it fails at all.
+    FailsLess,
+    /// It passed so often that it does not fail at the floor, or more often.
     Clean,
     /// Neither is known.
     Open,
@@ -32,9 +41,18 @@ pub enum Standing {
     Untestable,
 }
 
+impl Standing {
+    /// True when a variant passed often enough to leave.
+    pub fn passed(self) -> bool {
+        matches!(self, Self::FailsLess | Self::Clean)
+    }
+}
+
 /// What a race rests on.
 struct Course<'a> {
     state: &'a State,
+    /// The rate, in millionths, from which on a variant is said to fail.
+    floor: Option<u32>,
     /// The failures and trials that clean variants are held against, as far as they are known.
     baseline: Option<Measured>,
     /// Whose these are, where they were not given.
@@ -47,10 +65,31 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn of(state: &'a State) -> Self {
-        let given = match &state.plan.question {
-            Question::Compare(compare) => compare.baseline.clone(),
+        let asked = match &state.plan.question {
+            Question::Compare(compare) => Some(compare),
             _ => None,
         };
+        match asked.and_then(|asked| asked.floor) {
+            Some(floor) => Self::with_floor(state, floor),
+            None => Self::with_reference(state, asked.and_then(|asked| asked.baseline.clone())),
+        }
+    }
+
+    /// Each variant is judged alone, and each may be wrongly called clean.
+    fn with_floor(state: &'a State, floor: u32) -> Self {
+        let variants = state.plan.variants.len() as u64;
+        let level = race_alpha(variants + 1, state.plan.alpha.value());
+        Self {
+            state,
+            floor: Some(floor),
+            baseline: None,
+            reference: None,
+            passed_before: &[],
+            needed: clean_runs_at_known_rate(f64::from(floor) / 1e6, level),
+        }
+    }
+
+    fn with_reference(state: &'a State, given: Option<Measured>) -> Self {
         let variants = state.plan.variants.len() as u64;
         // Measured on the way, the baseline is that of one of them, which is not judged by it.
         let judged_by = if given.is_some() {
@@ -75,6 +114,7 @@ impl<'a> Course<'a> {
         });
         Self {
             state,
+            floor: None,
             baseline,
             reference,
             passed_before: first.map_or(&[], |first| &first.passes),
@@ -100,7 +140,7 @@ impl<'a> Course<'a> {
             .is_some_and(|needed| self.clean(variant) >= needed)
     }
 
-    /// True when no variant can be known to be clean: what the others would be held against can
+    /// True when nothing more can be known of the variants that pass: the reference can
     /// no longer be tried.
     fn is_lost(&self) -> bool {
         let tried = |id| self.state.is_testable(id);
@@ -114,7 +154,10 @@ impl<'a> Course<'a> {
             Standing::Fails
         // Each trial of which it is not known may have been a failure.
         } else if enough && tally.untold() == 0 {
-            Standing::Clean
+            match self.floor {
+                Some(_) => Standing::Clean,
+                None => Standing::FailsLess,
+            }
         } else if enough || self.state.is_testable(variant) {
             Standing::Open
         } else {
@@ -165,14 +208,14 @@ impl Race {
         all.map(|(id, _)| course.standing(id)).collect()
     }
 
-    /// Returns the failures and trials that clean variants are held against, and whose these
-    /// are, where they were not given.
+    /// Returns the failures and trials of the reference, and the variant that it is, where they were
+    /// not given.
     pub fn baseline(state: &State) -> Option<(Measured, Option<VariantId>)> {
         let course = Course::of(state);
         Some((course.baseline?, course.reference))
     }
 
-    /// Returns the clean trials that are enough, once that is known.
+    /// Returns how many passes are enough, once that is known.
     pub fn needed(state: &State) -> Option<u64> {
         Course::of(state).needed
     }
@@ -184,7 +227,7 @@ impl Policy for Race {
         let ids = || state.tallies().map(|(id, _)| id);
         let open = |id: &VariantId| !course.is_closed(*id);
         let candidate = |id: &VariantId| state.tally(*id).failures == 0 && open(id);
-        // A reference is of use only to those that may still turn out clean.
+        // A reference is of use only to variants that have not failed.
         if !ids().any(|id| candidate(&id)) {
             return Step::Done;
         }
@@ -210,8 +253,9 @@ impl Policy for Race {
         let standings: Vec<Standing> = standings.collect();
         let needed = course.needed.is_some();
         let any = |wanted| standings.contains(&wanted);
+        let any_passed = standings.iter().any(|standing| standing.passed());
         match () {
-            () if any(Standing::Fails) && any(Standing::Clean) => Verdict::Different,
+            () if any(Standing::Fails) && any_passed => Verdict::Different,
             () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
             () if any(Standing::Fails) => Verdict::Failing,
             () if !state.finished || untold(state) > 0 => Verdict::Undecided,
@@ -228,7 +272,7 @@ impl Policy for Race {
         let ran = state.tally(variant).ran();
         match Course::of(state).standing(variant) {
             Standing::Fails => StopRule::KthFailure,
-            Standing::Clean => StopRule::PlannedN,
+            Standing::FailsLess | Standing::Clean => StopRule::PlannedN,
             _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
             _ => StopRule::from_outside(state),
         }

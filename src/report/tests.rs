@@ -9,6 +9,7 @@ use crate::model::{
 use crate::needs::{needs, program};
 use crate::policy;
 use crate::scenario::{Scenario, Surroundings};
+use crate::stats;
 use crate::store::{self, Folder, Journal};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -390,7 +391,7 @@ fn rows_of_a_class_are_as_many_as_the_report_counts() {
 #[test]
 fn markdown_says_what_a_reader_of_an_issue_needs() {
     insta::assert_snapshot!(zoo().export(Format::Md), @r"
-    **Failures seen.** 6/8 failed: 75 % (95 % interval 34.9 .. 96.8 %).
+    **Failures seen.** 6/8 failed: 75 % (95 % interval 34.9 .. 96.9 %).
 
     ```sh
     ./neighbors.py '--all of it'
@@ -398,7 +399,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
 
     | trials | passed | failed | failed otherwise | void | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 8 | 2 | 6 | 1 | 3 | 75 % | 34.9 .. 96.8 % |
+    | 8 | 2 | 6 | 1 | 3 | 75 % | 34.9 .. 96.9 % |
 
     | outcome | how it is known | count | trials |
     | --- | --- | ---: | --- |
@@ -434,7 +435,7 @@ fn junit_has_a_case_for_every_trial() {
                 <property name="command" value="./neighbors.py &apos;--all of it&apos;"/>
                 <property name="verdict" value="Failures seen"/>
                 <property name="stop_rule" value="the planned number of trials is reached"/>
-                <property name="rate" value="6/8 failed: 75 % (95 % interval 34.9 .. 96.8 %)"/>
+                <property name="rate" value="6/8 failed: 75 % (95 % interval 34.9 .. 96.9 %)"/>
                 <property name="rate.low" value="0.349144205587174"/>
                 <property name="rate.high" value="0.9681459737500561"/>
                 <property name="rate.upper_one_sided" value="0.9536107360203893"/>
@@ -541,9 +542,9 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     run.finish();
     let report = run.report();
     let headline = super::words::headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"0/427 failed: rate below 0.70 % (95 %)");
+    insta::assert_snapshot!(headline, @"0/427 failed: rate below 0.87 % (95 %)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
-    **No failure seen.** 0/427 failed: rate below 0.70 % (95 %).
+    **No failure seen.** 0/427 failed: rate below 0.87 % (95 %).
 
     ```sh
     ./neighbors.py '--all of it'
@@ -551,13 +552,78 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
 
     | trials | passed | failed | void | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 427 | 427 | 0 | 0 | – | 0 .. 0.86 % |
+    | 427 | 427 | 0 | 0 | – | 0 .. 0.87 % |
 
     - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
     - Why the trials ended: the planned number of trials is reached
 
     provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 7m 07s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
     ");
+}
+
+/// Runs so many trials, of which so many fail at regular distances, the last one among them; returns
+/// the ends of the interval that the headline states.
+fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
+    plan.jobs = 1;
+    let mut run = Made::new(plan);
+    for id in 1..=trials {
+        let fails = id * failures / trials > (id - 1) * failures / trials;
+        run.trial(id, if fails { crashed("") } else { passed() });
+    }
+    run.finish();
+    let headline = super::words::headline(&run.report().variants[0], 95.0);
+    let ends = match headline.split_once("rate below ") {
+        Some((_, bound)) => format!("0 .. {bound}"),
+        None => headline.split_once("interval ").unwrap().1.to_owned(),
+    };
+    let (lo, hi) = ends.split_once(" .. ").unwrap();
+    let hi = hi.split_once(" %").unwrap().0;
+    [lo, hi].map(|end| end.parse::<f64>().unwrap() / 100.0)
+}
+
+/// Returns the probability of so many failures in so many trials.
+fn binomial(failures: u64, trials: u64, p: f64) -> f64 {
+    let power = |p: f64, count: u64| p.powi(i32::try_from(count).unwrap());
+    let ways = (1..=failures).map(|i| stats::real(trials + 1 - i) / stats::real(i));
+    ways.product::<f64>() * power(p, failures) * power(1.0 - p, trials - failures)
+}
+
+/// The probability of an end of a run, by the failure rate.
+type ChanceAtRate = Box<dyn Fn(f64) -> f64>;
+
+#[test]
+fn what_the_headline_states_is_true_with_95_per_cent_at_every_rate() {
+    for (trials, stop) in [
+        (10, None),
+        (30, None),
+        (60, None),
+        (30, Some(3)),
+        (60, Some(5)),
+    ] {
+        let mut plan = plan(trials);
+        plan.stop.failures = stop;
+        // Every end of the run, with its probability: all trials, or the last failure that is allowed.
+        let mut ends: Vec<([f64; 2], ChanceAtRate)> = Vec::new();
+        for failures in 0..stop.unwrap_or(trials + 1) {
+            let chance = move |p| binomial(failures, trials, p);
+            ends.push((stated(plan.clone(), failures, trials), Box::new(chance)));
+        }
+        for (last, most) in stop
+            .into_iter()
+            .flat_map(|most| (most..=trials).map(move |n| (n, most)))
+        {
+            let chance = move |p| p * binomial(most - 1, last - 1, p);
+            ends.push((stated(plan.clone(), most, last), Box::new(chance)));
+        }
+        for step in 1..1000 {
+            let p = f64::from(step) / 1000.0;
+            let all: f64 = ends.iter().map(|(_, chance)| chance(p)).sum();
+            assert!((all - 1.0).abs() < 1e-9, "{trials}, {stop:?}, {p}: {all}");
+            let true_ends = ends.iter().filter(|([lo, hi], _)| (*lo..=*hi).contains(&p));
+            let covered: f64 = true_ends.map(|(_, chance)| chance(p)).sum();
+            assert!(covered >= 0.95, "{trials}, {stop:?}, {p}: {covered}");
+        }
+    }
 }
 
 #[test]
@@ -584,7 +650,7 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
     0/20 failed: rate below 22.5 % (95 % any-time)
-    1/21 failed: 4.8 % (95 % any-time interval 0.015 .. 31.8 %)
+    1/21 failed: 4.8 % (95 % any-time interval 0.014 .. 31.9 %)
     ");
     assert_eq!(
         super::words::headline(&Made::new(plan(1)).report().variants[0], 95.0),
@@ -613,8 +679,8 @@ fn several_variants_are_told_apart() {
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **Failures seen.**
 
-    - `plain`: 0/2 failed: rate below 77.7 % (95 %)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: 1/2 failed: 50 % (95 % interval 1.3 .. 98.7 %)
+    - `plain`: 0/2 failed: rate below 84.2 % (95 %)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: 1/2 failed: 50 % (95 % interval 1.2 .. 98.8 %)
 
     ```sh
     ./neighbors.py '--all of it'
@@ -623,7 +689,7 @@ fn several_variants_are_told_apart() {
     | variant | trials | passed | failed | void | rate | 95 % interval |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
     | `plain` | 2 | 2 | 0 | 0 | – | 0 .. 84.2 % |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.3 .. 98.7 % |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.2 .. 98.8 % |
 
     | variant | outcome | how it is known | count | trials |
     | --- | --- | --- | ---: | --- |

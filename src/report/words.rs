@@ -21,9 +21,11 @@ pub fn percent_bound(share: f64) -> String {
     rounded(share.max(SMALLEST / 100.0), 1, |x| (x - 1e-9).ceil())
 }
 
-/// Returns an interval of shares: `2.1 .. 26.5 %`, `9.94 .. 10.06 %`.
+/// Returns an interval of shares, rounded outwards: `2.1 .. 26.6 %`, `9.94 .. 10.06 %`.
 pub fn interval(ends: [f64; 2]) -> String {
-    let [lo, hi] = ends.map(|end| rounded(end, digits(ends), f64::round));
+    let digits = digits(ends);
+    let lo = rounded(ends[0], digits, |x| (x + 1e-9).floor());
+    let hi = rounded(ends[1], digits, |x| (x - 1e-9).ceil());
     format!("{lo} .. {hi} %")
 }
 
@@ -260,11 +262,7 @@ fn rate(variant: &Variant, confidence: f64) -> String {
     let within = interval(rate.interval());
     match rate.point {
         None if k == 0 => {
-            let bound = match rate.basis {
-                Basis::Cp => rate.upper_one_sided,
-                Basis::Cs => rate.cs[1],
-            };
-            let bound = percent_bound(bound);
+            let bound = percent_bound(rate.interval()[1]);
             format!("0/{n} failed: rate below {bound} % ({confidence} %{any_time})")
         }
         None => {
@@ -300,6 +298,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 pub fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Fails => "fails",
+        Standing::FailsLess => "fails less",
         Standing::Clean => "clean",
         Standing::Open => "not known",
         Standing::Untestable => "not tried",
@@ -371,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_narrow_interval_has_more_digits() {
-        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.5 %");
+        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.6 %");
         assert_eq!(interval([0.099_42, 0.100_59]), "9.94 .. 10.06 %");
         assert_eq!(interval([0.0, 0.007]), "0 .. 0.70 %");
         assert_eq!(interval([0.3, 1.0]), "30 .. 100 %");

@@ -68,10 +68,12 @@ pub struct Scenario {
     pub any_failure: Option<bool>,
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     pub independent: Option<bool>,
-    /// To compare: which variants are `failing` and which are not, or which fail at `different` rates.
+    /// To compare: which variants are `failing`, or which fail at `different` rates.
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.
     pub reference: Option<String>,
+    /// To compare: call a variant clean only if it fails in fewer of its trials than this.
+    pub floor: Option<Rate>,
     /// To bisect: what `{variant}` stands for, in order; the first is good, the last one bad. `@FILE` is a file with a line for each.
     pub over: Vec<String>,
     /// To bisect: the same as numbers, such as `1..64`.

@@ -1,7 +1,7 @@
 //! What a scenario asks, made into the question of a plan.
 
 use super::plan::{Refusal, refuse};
-use super::{Ask, Scenario};
+use super::{Ask, Rate, Scenario};
 use crate::model::{
     Baseline, Compare, Confirm, Find, Measured, Only, Question, Ramp, Search, VariantId,
     VariantPlan,
@@ -50,6 +50,7 @@ impl Scenario {
         let compare = [
             ("find", self.find.is_some()),
             ("reference", self.reference.is_some()),
+            ("floor", self.floor.is_some()),
         ];
         let bisect = [
             ("requirements", self.requirements.is_some()),
@@ -255,12 +256,14 @@ impl Scenario {
                 "give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file",
             ));
         }
-        let default = if variants.len() == 2 && measured.is_none() {
+        let by_rates = variants.len() == 2 && measured.is_none() && self.floor.is_none();
+        let default = if by_rates {
             Find::Different
         } else {
             Find::Failing
         };
         let find = self.find.unwrap_or(default);
+        let floor = self.floor(find)?;
         if find == Find::Different && measured.is_some() {
             return Err(refuse(
                 "rates are compared with each other, and not with a baseline",
@@ -283,7 +286,30 @@ impl Scenario {
             baseline: measured
                 .map(|measured| self.failing(measured))
                 .transpose()?,
+            floor,
         })
+    }
+
+    /// Returns the floor in millionths.
+    fn floor(&self, find: Find) -> Result<Option<u32>, Refusal> {
+        let Some(Rate(floor)) = self.floor else {
+            return Ok(None);
+        };
+        if find == Find::Different {
+            return Err(refuse(
+                "`floor` says which variants are clean, and this comparison asks whether their rates differ",
+                &["floor"],
+                "leave it out, or ask for `find = \"failing\"`",
+            ));
+        }
+        if self.baseline.is_some() {
+            return Err(refuse(
+                "there are both a floor and a baseline, and a variant without a failure is compared with one of them",
+                &["floor"],
+                "leave one of them out",
+            ));
+        }
+        Ok(Some(floor))
     }
 
     fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, Refusal> {

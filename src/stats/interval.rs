@@ -5,7 +5,7 @@
 //! * the number of runs, or of failures, was fixed before: [`clopper_pearson`];
 //! * anything else (a live number, a user's Ctrl-C, a time budget): [`confidence_sequence`], which
 //!   is true at all moments together and so cannot be spoiled by choosing the moment;
-//! * no failure at all after a fixed number of runs: [`upper_one_sided`], the headline.
+//! * a bound alone, stated before the first run: [`upper_one_sided`].
 //!
 //! `alpha` is one minus the confidence everywhere: 0.05 for 95 %.
 //!
@@ -73,8 +73,9 @@ pub fn clopper_pearson_effective(k: u64, n: u64, design_effect: f64, alpha: f64)
 /// Returns the rate that is not exceeded with confidence 1-alpha, after `k` failures in `n` runs.
 ///
 /// Without a failure this is 1-alpha^(1/n), which is about 3/n at 95 %. It spends all of alpha on
-/// one side, so it is lower than the upper end of [`clopper_pearson`]; say "rate below", not
-/// "interval".
+/// one side, so it is lower than the upper end of [`clopper_pearson`]. A report that states this bound after
+/// no failure and the two-sided interval otherwise is right in only 93 % of cases at some rates, so
+/// only statements that are fixed beforehand may use it.
 pub fn upper_one_sided(k: u64, n: u64, alpha: f64) -> f64 {
     effective_counts(k, n, 1.0).map_or(1.0, |(k, n)| upper_end(k, n, alpha))
 }

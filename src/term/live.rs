@@ -338,11 +338,15 @@ fn progress(state: &State) -> Option<String> {
         Question::Compare(asked) if asked.find == Find::Failing => {
             let standings = Race::standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
-            let (fail, clean) = (count(Standing::Fails), count(Standing::Clean));
-            let open = count(Standing::Open);
+            let (fail, open) = (count(Standing::Fails), count(Standing::Open));
+            let passed = standings.iter().filter(|one| one.passed()).count();
+            let word = match asked.floor {
+                Some(_) => "clean",
+                None => "fail less",
+            };
             let needed = Race::needed(state).map_or(String::new(), |n| format!(" (after {n})"));
             Some(format!(
-                "{fail} fail, {clean} clean{needed}, {open} not known"
+                "{fail} fail, {passed} {word}{needed}, {open} not known"
             ))
         }
         Question::Compare(_) => {

@@ -31,7 +31,7 @@ pub fn partings(parted: &Parted) -> String {
         );
         return out;
     }
-    let _ = writeln!(out, "  {}", style("it fails only where").bold());
+    let _ = writeln!(out, "  {}", style("it failed only where").bold());
     for line in lines(&parted.by, usize::MAX) {
         let _ = writeln!(out, "    {}", line.text);
         if let Some(note) = line.note {

@@ -236,7 +236,7 @@ fn standing(report: &Report, variant: &Variant) -> String {
     let word = style(words::standing(known));
     match known {
         Standing::Fails => word.red().to_string(),
-        Standing::Clean => word.green().to_string(),
+        Standing::FailsLess | Standing::Clean => word.green().to_string(),
         Standing::Untestable => word.yellow().to_string(),
         // Of rates, it is not what was asked.
         Standing::Open if answer.find == Find::Different => String::new(),

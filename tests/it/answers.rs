@@ -13,7 +13,7 @@ use provoke::policy::{
 };
 use provoke::state::State;
 use provoke::stats::ramp::Next;
-use provoke::stats::{clean_runs_needed, race_alpha};
+use provoke::stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -222,7 +222,7 @@ fn compare(find: &str, variants: usize, more: &str) -> Plan {
 }
 
 /// Worlds in each cell.
-const WORLDS: u32 = 1000;
+const WORLDS: u32 = 500;
 
 /// Counts the worlds of which something wrong is so, and asserts that there are not more than
 /// promised, but for two standard errors.
@@ -443,20 +443,20 @@ fn a_difference_is_found_as_soon_as_was_promised() {
     }
 }
 
-/// Fails, or not, of so many variants, all that fail at one rate; asserts that one which fails is
-/// rarely called clean.
+/// Races so many variants, of which the bad ones fail at one rate; asserts that a bad one is
+/// rarely said to fail less often than another.
 fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
     let plan = compare("failing", bad + clean, "duration = '1h'");
     let rates: Vec<f64> = [vec![p; bad], vec![0.0; clean]].concat();
     assert_rare(
-        &format!("one of {bad} bad and {clean} clean is called clean at {p}, {setting:?}"),
+        &format!("one of {bad} bad and {clean} clean is said to fail less at {p}, {setting:?}"),
         |seed| {
             let state = World::new(seed, &rates, setting).of(&plan);
             let standings = Race::standings(&state);
             let (of_bad, of_clean) = standings.split_at(bad);
-            assert!(of_clean.iter().all(|one| *one == Standing::Clean));
+            assert!(of_clean.iter().all(|one| *one == Standing::FailsLess));
             assert!(!of_bad.contains(&Standing::Open));
-            let wronged = of_bad.contains(&Standing::Clean);
+            let wronged = of_bad.contains(&Standing::FailsLess);
             let different = clean > 0 || wronged;
             assert_eq!(verdict(&state) == Verdict::Different, different);
             wronged
@@ -464,8 +464,80 @@ fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
     );
 }
 
+/// Rates of variants that do not all fail alike.
+const UNEQUAL: [&[f64]; 6] = [
+    &[0.5, 0.03],
+    &[0.3, 0.1],
+    &[0.5, 0.1, 0.1, 0.0],
+    &[0.1, 0.06, 0.03],
+    &[1.0, 0.5, 0.02, 0.02],
+    &[0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.0, 0.0],
+];
+
 #[test]
-fn of_two_that_fail_alike_rarely_one_is_called_clean() {
+fn where_rates_differ_rarely_one_is_said_to_fail_less_often_than_a_rarer_one() {
+    for (rates, setting) in UNEQUAL.into_iter().zip(SETTINGS.into_iter().cycle()) {
+        let plan = compare("failing", rates.len(), "duration = '1h'");
+        assert_rare(
+            &format!("said to fail less: {rates:?}, {setting:?}"),
+            |seed| {
+                let state = World::new(seed, rates, setting).of(&plan);
+                let (_, reference) = Race::baseline(&state).unwrap();
+                let reference = rates[reference.unwrap().index()];
+                let standings = Race::standings(&state);
+                assert!(!standings.contains(&Standing::Clean));
+                let mut each = standings.iter().zip(rates);
+                each.any(|(standing, rate)| *standing == Standing::FailsLess && *rate >= reference)
+            },
+        );
+    }
+}
+
+#[test]
+fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_clean() {
+    let at_the_floor: [&[f64]; 6] = [
+        &[0.05, 0.05],
+        &[0.05, 0.05, 0.05],
+        &[0.05, 0.05, 0.0, 0.0],
+        &[0.05; 8],
+        &[0.08, 0.06, 0.05],
+        &[1.0, 0.05, 0.05],
+    ];
+    let cells = UNEQUAL.map(|rates| (rates, 0.1)).into_iter();
+    let cells = cells.chain(UNEQUAL.map(|rates| (rates, 0.03)));
+    let cells = cells.chain(at_the_floor.map(|rates| (rates, 0.05)));
+    for ((rates, floor), setting) in cells.zip(SETTINGS.into_iter().cycle()) {
+        let more = format!("duration = '1h'\nfloor = {floor}");
+        let plan = compare("failing", rates.len(), &more);
+        let what = format!("called clean: {rates:?}, floor {floor}, {setting:?}");
+        assert_rare(&what, |seed| {
+            let state = World::new(seed, rates, setting).of(&plan);
+            let standings = Race::standings(&state);
+            let settled = [Standing::Fails, Standing::Clean];
+            assert!(standings.iter().all(|one| settled.contains(one)));
+            let mut each = standings.iter().zip(rates);
+            each.any(|(standing, rate)| *standing == Standing::Clean && *rate >= floor)
+        });
+    }
+}
+
+#[test]
+fn a_clean_variant_passes_as_often_as_the_floor_asks_for() {
+    for (floor, level) in [(0.05, race_alpha(4, ALPHA)), (0.01, race_alpha(4, ALPHA))] {
+        let plan = compare("failing", 3, &format!("duration = '1h'\nfloor = {floor}"));
+        let needed = clean_runs_at_known_rate(floor, level).unwrap();
+        for setting in SETTINGS {
+            let state = World::new(5, &[0.0, 1.0, 0.0], setting).of(&plan);
+            let standings = [Standing::Clean, Standing::Fails, Standing::Clean];
+            assert_eq!(Race::standings(&state), standings);
+            assert_eq!([0, 2].map(|id| passes(&state, id)), [needed; 2]);
+            assert_eq!(verdict(&state), Verdict::Different);
+        }
+    }
+}
+
+#[test]
+fn of_two_that_fail_alike_rarely_one_is_said_to_fail_less() {
     for p in RATES {
         for setting in SETTINGS {
             race(2, 0, p, setting);
@@ -474,7 +546,7 @@ fn of_two_that_fail_alike_rarely_one_is_called_clean() {
 }
 
 #[test]
-fn of_four_that_fail_alike_rarely_any_is_called_clean() {
+fn of_four_that_fail_alike_rarely_any_is_said_to_fail_less() {
     for p in RATES {
         for setting in SETTINGS {
             race(4, 0, p, setting);

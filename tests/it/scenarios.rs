@@ -47,7 +47,7 @@ const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
     &[
         r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
         r"SIGILL: vpsubd needs AVX2; this CPU lacks it",
-        r"it fails only where processor: .*\bavx2 .*are absent",
+        r"it failed only where processor: .*\bavx2 .*are absent",
         r"chance alone gives a fact that 2 variants have to just those in 10 % of cases",
     ],
 )];
@@ -135,7 +135,7 @@ const LEAKED_DAEMONS: &[Scene] = &[scene(
     "leaked-daemons/scenario.toml",
     &[],
     1,
-    &[r"it fails where data=stream and run=driver and schema=wrong, in 2 of 16"],
+    &[r"it failed only where data=stream and run=driver and schema=wrong, in 2 of 16"],
 )];
 
 const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
@@ -146,7 +146,7 @@ const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
         &[
             r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
             r"SIGILL: vinserti128 needs AVX2; this CPU lacks it, in _swigfaiss\.so",
-            r"it fails only where processor: .*\bavx2 .*are absent",
+            r"it failed only where processor: .*\bavx2 .*are absent",
         ],
     ),
     scene(
@@ -183,7 +183,7 @@ const LEAKED_DAEMONS_POOL: &[Scene] = &[scene(
     "leaked-daemons-pool/scenario.toml",
     &[],
     1,
-    &[r"it fails where helpers=executor or manager"],
+    &[r"it failed only where helpers=executor or manager"],
 )];
 
 const TWO_ENVIRONMENTS: &[Scene] = &[scene(

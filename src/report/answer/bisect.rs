@@ -175,7 +175,7 @@ impl Bisection {
             }
             (Verdict::NotThere, _) if tried.failures == 0 => {
                 let trials = tried.trials();
-                let bound = stats::upper_one_sided(0, trials, state.plan.alpha.value());
+                let bound = stats::clopper_pearson(0, trials, state.plan.alpha.value()).hi;
                 let rate = words::percent_bound(bound);
                 let trials = words::plural(trials, "trial");
                 let ends = format!(

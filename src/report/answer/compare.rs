@@ -18,6 +18,8 @@ const PARTINGS: usize = 2;
 const NAMED: usize = 8;
 /// Rates of which it is said beforehand what could be told from them.
 const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
+/// The floor that is suggested, and how it is written on the command line.
+const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 
 /// Which variants fail, and whether they differ, and what that rests on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -28,8 +30,11 @@ pub struct Comparison {
     pub find: Find,
     /// What is known of each variant.
     pub variants: Vec<VariantStanding>,
-    /// What clean variants were held against; null where rates were compared, or nothing failed.
+    /// The reference that variants without a failure were compared with; null where there is a
+    /// floor, where rates were compared, or where nothing failed.
     pub baseline: Option<BaselineSeen>,
+    /// A clean variant fails in fewer of its trials than this; null where no floor was given.
+    pub floor: Option<f64>,
     /// Clean trials that were enough; null until that is known.
     pub clean_needed: Option<u64>,
     /// What was set against what, where rates were compared.
@@ -38,16 +43,18 @@ pub struct Comparison {
     pub could_see: Option<Seeable>,
     /// The variants by what they are made of, where they are combinations.
     pub factors: Vec<FactorSeen>,
-    /// The settings that all failing combinations share and no clean one has; null where that is
-    /// not known, or no such settings exist.
+    /// The settings that all failing combinations share and no other combination has; null where that
+    /// is not known, or no such settings exist. Without a floor, the others may fail as well, less
+    /// often.
     pub fails_where: Option<String>,
     /// The facts about programs, libraries, packages and processors in which variants differ, the
     /// most suspicious first. What was varied on purpose is not among them.
     pub facts: Vec<Differing>,
-    /// What parts the variants that fail from those that are clean, the most suspicious first.
+    /// The facts that distinguish the variants that failed from those that fail less often or not at
+    /// all, the most suspicious first.
     pub parted_by: Vec<Parting>,
-    /// How often chance alone gives a fact that so many variants have to just those that fail; null
-    /// where none fails, or none is clean.
+    /// How often chance alone gives a fact that so many variants have to just those that failed; null
+    /// where all failed, or none did.
     pub chance: Option<f64>,
     /// The chance that anything of this is wrong.
     pub error_rate: f64,
@@ -62,6 +69,8 @@ pub struct VariantStanding {
     pub name: String,
     /// Whether it fails.
     pub standing: Standing,
+    /// The upper end of the interval for its failure rate, where it passed often enough.
+    pub rate_below: Option<f64>,
     /// Why it could not be tried.
     pub why: Option<String>,
 }
@@ -142,6 +151,7 @@ impl Comparison {
             sentence: String::new(),
             find: asked.find,
             variants: standings,
+            floor: asked.floor.map(|floor| f64::from(floor) / 1e6),
             baseline: baseline.map(|(measured, whose)| {
                 let name = whose.map(|id| plan.variant(id).name.clone());
                 BaselineSeen::new(&measured, name)
@@ -170,87 +180,109 @@ impl Comparison {
         Some(new)
     }
 
-    /// Holds those that fail against those that are clean.
+    /// Finds what distinguishes the variants that failed from those that passed often enough.
     fn part(&mut self, state: &State) {
-        let (failing, clean) = self.fail_and_are_clean();
-        if failing == 0 || clean == 0 {
+        let (failing, passing) = self.failed_and_passed();
+        if failing == 0 || passing == 0 {
             return;
         }
         let known = (0..).map(VariantId).zip(&self.variants);
         let known = known.filter_map(|(id, one)| match one.standing {
             Standing::Fails => Some((id, true)),
-            Standing::Clean => Some((id, false)),
+            Standing::FailsLess | Standing::Clean => Some((id, false)),
             Standing::Open | Standing::Untestable => None,
         });
         let known: Vec<(VariantId, bool)> = known.collect();
         self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
-        self.chance = Some(partings::chance(failing, clean));
+        self.chance = Some(partings::chance(failing, passing));
     }
 
-    /// Returns how many variants fail, and how many are clean.
-    fn fail_and_are_clean(&self) -> (u64, u64) {
-        let count = |wanted| self.names(wanted).len() as u64;
-        (count(Standing::Fails), count(Standing::Clean))
+    /// Returns how many variants failed, and how many passed often enough.
+    fn failed_and_passed(&self) -> (u64, u64) {
+        let failed = self.names(|standing| standing == Standing::Fails);
+        let passed = self.names(Standing::passed);
+        (failed.len() as u64, passed.len() as u64)
     }
 
-    fn names(&self, wanted: Standing) -> Vec<&str> {
-        let those = self.variants.iter().filter(|one| one.standing == wanted);
+    fn names(&self, wanted: impl Fn(Standing) -> bool) -> Vec<&str> {
+        let those = self.variants.iter().filter(|one| wanted(one.standing));
         those.map(|one| one.name.as_str()).collect()
     }
 
     fn of_race(&self, state: &State) -> String {
-        let (fails, clean) = (self.names(Standing::Fails), self.names(Standing::Clean));
-        let open = self.names(Standing::Open);
-        let certain = confidence(&state.plan);
-        let against = self.baseline.as_ref().map_or(String::new(), |base| {
-            format!("{}/{}", base.failures, base.trials)
-        });
-        let known = match (fails.as_slice(), clean.as_slice()) {
+        let fails = self.names(|standing| standing == Standing::Fails);
+        let open = self.names(|standing| standing == Standing::Open);
+        let untestable = self.names(|standing| standing == Standing::Untestable);
+        let passed = self.names(Standing::passed);
+        let answer = match (fails.as_slice(), passed.as_slice()) {
             ([], []) => "no variant failed".to_owned(),
-            ([], clean) => format!(
-                "none failed: {} at {certain}",
-                verb(clean, "is clean", "are clean")
-            ),
+            ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
             (fails, []) if open.is_empty() => match fails {
                 [one] => format!("{one} fails"),
-                _ => format!("all of them fail: {}", list(fails)),
+                _ => format!("all variants fail: {}", list(fails)),
             },
             (fails, []) => verb(fails, "fails", "fail"),
-            (fails, clean) => match &self.fails_where {
-                Some(rule) => format!(
-                    "it fails where {rule}, in {} of {} variants; the others do not at {certain}",
-                    fails.len(),
-                    fails.len() + clean.len(),
-                ),
-                None => format!(
-                    "{}; {} at {certain}",
-                    verb(fails, "fails", "fail"),
-                    are_clean(clean)
-                ),
-            },
-        };
-        let needed = self.clean_needed.map_or(String::new(), |needed| {
-            format!(
-                " ({} against {against})",
-                words::plural(needed, "clean trial")
-            )
-        });
-        let needed = if clean.is_empty() {
-            String::new()
-        } else {
-            needed
-        };
-        let tried = self.names(Standing::Untestable);
-        let untested = match tried.as_slice() {
-            [] => String::new(),
-            names => format!("; could not be tried: {}", list(names)),
+            (fails, passed) => {
+                let failed = match &self.fails_where {
+                    Some(rule) => format!(
+                        "it failed only where {rule}, in {} of {} variants",
+                        fails.len(),
+                        fails.len() + passed.len(),
+                    ),
+                    None => verb(fails, "fails", "fail"),
+                };
+                format!("{failed}; {}", self.say_passed(state, passed))
+            }
         };
         let unknown = match open.as_slice() {
             [] => String::new(),
-            _ if fails.is_empty() && clean.is_empty() => String::new(),
+            _ if fails.is_empty() && passed.is_empty() => String::new(),
             open => format!("; not known yet: {}", list(open)),
         };
-        format!("{known}{needed}{unknown}{untested}")
+        let untested = match untestable.as_slice() {
+            [] => String::new(),
+            names => format!("; could not be tried: {}", list(names)),
+        };
+        format!("{answer}{unknown}{untested}")
+    }
+
+    /// Says what is known of the variants that passed often enough.
+    fn say_passed(&self, state: &State, passed: &[&str]) -> String {
+        let at = format!("at {}", confidence(&state.plan));
+        let (one, names) = match passed {
+            [one] => (true, words::sanitize(one)),
+            _ if self.fails_where.is_some() => (false, "the other variants".to_owned()),
+            _ => (false, list(passed)),
+        };
+        let all = (0..).map(VariantId).zip(&self.variants);
+        let trials = all
+            .filter(|(_, one)| one.standing.passed())
+            .map(|(id, one)| (state.tally(id).trials(), one.rate_below.unwrap_or(1.0)));
+        let trials: Vec<(u64, f64)> = trials.collect();
+        let fewest = trials.iter().min_by_key(|(trials, _)| *trials);
+        let (fewest, bound) = fewest.copied().unwrap_or((0, 1.0));
+        let passed = match one {
+            true => format!("0 of {fewest} failed"),
+            false if trials.iter().all(|(trials, _)| *trials == fewest) => {
+                format!("0 of {fewest} failed in each")
+            }
+            false => format!("0 of at least {fewest} failed in each"),
+        };
+        if let Some(floor) = self.floor {
+            let be = if one { "is" } else { "are" };
+            let floor = words::percent(floor);
+            return format!("{names} {be} clean {at} ({passed}: rate below {floor} %)");
+        }
+        let reference = self.baseline.as_ref().map(|base| match &base.variant {
+            Some(variant) => words::sanitize(variant),
+            None => format!("the baseline ({}/{})", base.failures, base.trials),
+        });
+        let reference = reference.unwrap_or_default();
+        let fail = if one { "fails" } else { "fail" };
+        format!(
+            "{names} {fail} less often than {reference} or not at all, {at} ({passed}: rate below {} %)",
+            words::percent_bound(bound),
+        )
     }
 
     fn of_rates(&self, state: &State) -> String {
@@ -310,10 +342,26 @@ impl Comparison {
             lines.push(format!("{}:  {}", factor.name, levels.join(",  ")));
         }
         lines.extend(self.parted());
+        lines.extend(self.suggest_floor());
         lines
     }
 
-    /// Says what parts those that fail from the others.
+    /// Suggests how to show more of the variants that fail less often, if at all.
+    fn suggest_floor(&self) -> Option<String> {
+        let (rate, written) = SUGGESTED_FLOOR;
+        self.variants
+            .iter()
+            .find(|one| one.standing == Standing::FailsLess)?;
+        let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
+        let trials = stats::clean_runs_at_known_rate(rate, level)?;
+        Some(format!(
+            "to show that a variant fails in fewer than {} % of its trials: --floor {written}, {} of each",
+            words::percent(rate),
+            words::plural(trials, "clean trial"),
+        ))
+    }
+
+    /// Says which facts distinguish the variants that failed.
     fn parted(&self) -> Vec<String> {
         let all = partings::lines(&self.parted_by, NAMED);
         if all.is_empty() {
@@ -321,13 +369,13 @@ impl Comparison {
         }
         let shown = all.iter().take(PARTINGS);
         let mut lines: Vec<String> = shown
-            .map(|line| format!("it fails only where {}", line.text))
+            .map(|line| format!("it failed only where {}", line.text))
             .collect();
         if all.len() > PARTINGS {
             lines.push("and where other facts are so; the JSON report has them all".to_owned());
         }
-        let (failing, clean) = self.fail_and_are_clean();
-        lines.push(partings::odds("variant", failing, clean));
+        let (failing, passing) = self.failed_and_passed();
+        lines.push(partings::odds("variant", failing, passing));
         lines
     }
 }
@@ -415,16 +463,23 @@ fn points(difference: f64) -> String {
 
 /// Returns what is known of each variant: in a comparison of rates, whether it ever failed.
 fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
-    let race = Race::standings(state);
-    let of = |(id, race): (VariantId, Standing)| VariantStanding {
-        name: state.plan.variant(id).name.clone(),
-        standing: match (asked.find, race) {
-            (Find::Different, Standing::Clean) => Standing::Open,
-            (_, standing) => standing,
-        },
-        why: state.untestable.get(&id).cloned(),
+    let alpha = state.plan.alpha.value();
+    let standing = |(id, standing): (VariantId, Standing)| {
+        let standing = match asked.find {
+            Find::Different if standing.passed() => Standing::Open,
+            _ => standing,
+        };
+        let tally = state.tally(id);
+        let rate = stats::clopper_pearson(tally.failures, tally.trials(), alpha);
+        VariantStanding {
+            name: state.plan.variant(id).name.clone(),
+            standing,
+            rate_below: standing.passed().then_some(rate.hi),
+            why: state.untestable.get(&id).cloned(),
+        }
     };
-    (0..).map(VariantId).zip(race).map(of).collect()
+    let standings = (0..).map(VariantId).zip(Race::standings(state));
+    standings.map(standing).collect()
 }
 
 /// Returns what would have been told from the rate that was seen, by the weakest contrast. Of one
@@ -462,17 +517,20 @@ fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {
 /// Says before the start how it goes, and of a comparison of rates what it can see.
 pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
     let variants = state.plan.variants.len();
-    match (asked.find, &asked.baseline) {
-        (Find::Failing, Some(_)) => {
-            let needed = Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
-            vec![format!(
-                "{variants} variants, each until it fails, or is clean after {needed} trials"
-            )]
-        }
-        (Find::Failing, None) => vec![format!(
-            "{variants} variants, each until it fails, or is clean by the rate of the first that fails"
+    let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
+    match (asked.find, asked.floor, &asked.baseline) {
+        (Find::Failing, Some(_), _) => vec![format!(
+            "{variants} variants, each until it fails, or is clean after {} trials",
+            needed()
         )],
-        (Find::Different, _) => vec![told(state)],
+        (Find::Failing, None, Some(_)) => vec![format!(
+            "{variants} variants, each until it fails, or fails less often than the baseline after {} trials",
+            needed()
+        )],
+        (Find::Failing, None, None) => vec![format!(
+            "{variants} variants, each until it fails, or is known to fail less often than the first that fails"
+        )],
+        (Find::Different, ..) => vec![told(state)],
     }
 }
 
@@ -533,7 +591,7 @@ fn factors(state: &State) -> Vec<FactorSeen> {
     factors.collect()
 }
 
-/// Finds the settings that all failing combinations share and no clean one has.
+/// Finds the settings that all failing combinations share and no other combination has.
 ///
 /// Of every factor, the levels that occur among the failing; where all combinations of these
 /// fail, that is the rule.
@@ -543,10 +601,11 @@ fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
         all.filter(move |(_, known)| known.standing == wanted)
             .map(|(variant, _)| &variant.levels)
     };
-    let undecided = standing(Standing::Open).next().is_some();
-    if plan.factors.is_empty() || undecided || standing(Standing::Clean).next().is_none() {
+    if plan.factors.is_empty() || standing(Standing::Open).next().is_some() {
         return None;
     }
+    let passing = || standing(Standing::FailsLess).chain(standing(Standing::Clean));
+    standing(Standing::Fails).next().and(passing().next())?;
     let levels = |factor: usize| -> BTreeSet<u32> {
         standing(Standing::Fails)
             .map(|levels| levels[factor])
@@ -557,7 +616,7 @@ fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
         let mut each = levels.iter().zip(&failing);
         each.all(|(level, failing)| failing.contains(level))
     };
-    if standing(Standing::Clean).any(|levels| fits(&levels)) {
+    if passing().any(|levels| fits(&levels)) {
         return None;
     }
     let parts = plan.factors.iter().zip(&failing);
@@ -576,13 +635,6 @@ fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
 fn verb(names: &[&str], one: &str, many: &str) -> String {
     let verb = if names.len() == 1 { one } else { many };
     format!("{} {verb}", list(names))
-}
-
-fn are_clean(names: &[&str]) -> String {
-    match names {
-        [one] => format!("{one} does not"),
-        many => format!("{} do not", list(many)),
-    }
 }
 
 /// Returns names as people list them, the first many of them.

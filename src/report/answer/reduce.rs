@@ -129,7 +129,7 @@ impl Reduction {
         match Reduce.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
-                let bound = stats::upper_one_sided(0, trials, self.error_rate);
+                let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
                     "everything together did not fail in {}: its rate is below {} %",
                     words::plural(trials, "trial"),

@@ -137,7 +137,7 @@ impl Shrinking {
             End::Over => self.smallest(state),
             End::Lost => {
                 let alpha = state.plan.alpha.value();
-                let bound = stats::upper_one_sided(0, trials, alpha);
+                let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
                     "{failures} of {} crashed again; the rate is below {} %",
                     words::plural_of(trials, "life", "lives"),

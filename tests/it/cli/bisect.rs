@@ -85,7 +85,7 @@ fn what_does_not_fail_at_the_bad_end_is_not_searched() {
     let args = ["--range", "1..9", "--reproduce-limit", "40", "--", "true"];
     let all = sandbox.bisect(&args);
     assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
-    let wanted = "9, the bad end, did not fail in 40 trials: its rate is below 7.3 %";
+    let wanted = "9, the bad end, did not fail in 40 trials: its rate is below 8.9 %";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
 

@@ -90,7 +90,7 @@ fn the_one_of_four_that_is_clean_is_found() {
         let wanted = [
             ("M=a", "fails"),
             ("M=b", "fails"),
-            ("M=c", "clean"),
+            ("M=c", "fails_less"),
             ("M=d", "fails"),
         ];
         assert_eq!(standings(&all.0), wanted, "{}", all.1);
@@ -110,7 +110,7 @@ fn where_all_fail_or_none_does_it_is_said() {
     let (verdict, code, said) = compare(&["--", "false"]);
     assert_eq!((&*verdict, code), ("failing", 1), "{said}");
     assert!(
-        said.stdout.contains("all of them fail: M=a, M=b and M=c"),
+        said.stdout.contains("all variants fail: M=a, M=b and M=c"),
         "{said}"
     );
     let (verdict, code, said) = compare(&["-n", "20", "--", "true"]);
@@ -120,11 +120,63 @@ fn where_all_fail_or_none_does_it_is_said() {
     assert_eq!((&*verdict, code), ("clean", 0), "{said}");
     assert!(
         said.stdout
-            .contains("none failed: M=a, M=b and M=c are clean at 95 %"),
+            .contains("no variant failed: M=a, M=b and M=c fail less often than the baseline (3/3) or not at all, at 95 % (0 of 6 failed in each: rate below 46.0 %)"),
         "{said}"
     );
     let (verdict, code, said) = compare(&["--", "sh", "-c", "exit 125"]);
     assert_eq!((&*verdict, code), ("could_not_test", 125), "{said}");
+}
+
+#[test]
+fn a_variant_is_clean_only_below_a_floor_that_was_given() {
+    let line = "[ $M != b ] || [ $((PROVOKE_SEED / 7 % 3)) != 0 ]";
+    let args = ["-L", "M=a,b,c", "--seed", "3", "--shell", line];
+    let all = Sandbox::new().compare(&[&["--floor", "10%"], &args[..]].concat());
+    assert_eq!(told(&all), ("different", 1), "{}", all.1);
+    let wanted = [("M=a", "clean"), ("M=b", "fails"), ("M=c", "clean")];
+    assert_eq!(standings(&all.0), wanted, "{}", all.1);
+    let answer = &all.0["answer"]["compare"];
+    assert_eq!(
+        [
+            &answer["floor"],
+            &answer["clean_needed"],
+            &answer["baseline"]
+        ],
+        [&json!(0.1), &json!(39), &Value::Null]
+    );
+    let wanted = "it failed only where M=b, in 1 of 3 variants; the other variants are clean at 95 % (0 of 39 failed in each: rate below 10 %)";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+
+    let all = Sandbox::new().compare(&args);
+    let wanted = [
+        ("M=a", "fails_less"),
+        ("M=b", "fails"),
+        ("M=c", "fails_less"),
+    ];
+    assert_eq!(standings(&all.0), wanted, "{}", all.1);
+    let below = &all.0["answer"]["compare"]["variants"][0]["rate_below"];
+    assert!(below.as_f64() > Some(0.1), "{below}");
+    for wanted in [
+        "less often than M=b or not at all, at 95 % (0 of",
+        "--floor 5%, 80 clean trials",
+    ] {
+        assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    }
+}
+
+#[test]
+fn a_floor_is_refused_where_it_answers_nothing() {
+    let refused = |args: &[&str]| {
+        let said = Sandbox::new().provoke(&[&["compare", "-L", "M=a,b"], args].concat());
+        assert_eq!(said.code, Some(2), "{said}");
+        said.stderr
+    };
+    let said = refused(&["--floor", "5%", "--find", "different", "--", "true"]);
+    assert!(said.contains("asks whether their rates differ"), "{said}");
+    let said = refused(&["--floor", "5%", "--baseline", "3/30", "--", "true"]);
+    assert!(said.contains("both a floor and a baseline"), "{said}");
+    let said = refused(&["--floor", "0", "--", "true"]);
+    assert!(said.contains("is not a share between 0 and 1"), "{said}");
 }
 
 #[test]
@@ -138,7 +190,7 @@ fn of_a_matrix_the_combination_that_fails_is_named() {
     assert!(
         all.1
             .stdout
-            .contains("it fails where A=2 and B=y, in 1 of 4"),
+            .contains("it failed only where A=2 and B=y, in 1 of 4"),
         "{}",
         all.1
     );
@@ -183,7 +235,7 @@ fn what_the_processors_lack_on_which_it_fails_is_named() {
         [&json!("processor"), &json!([null]), &json!(["there"])]
     );
     assert!(answer["chance"].as_f64() < Some(0.17), "{answer}");
-    let line = "it fails only where processor: abm avx2 bmi1 bmi2 fma movbe ";
+    let line = "it failed only where processor: abm avx2 bmi1 bmi2 fma movbe ";
     let odds = "2 of 4 variants failed; chance alone gives a fact that 2 variants have to just those in 16.7 % of cases";
     for wanted in [line, odds] {
         assert!(said.stdout.contains(wanted), "{said}");
@@ -198,7 +250,7 @@ fn what_the_processors_lack_on_which_it_fails_is_named() {
         "{page}"
     );
     assert!(
-        page.contains("It fails only where processor: abm avx2"),
+        page.contains("It failed only where processor: abm avx2"),
         "{page}"
     );
 }
@@ -209,7 +261,7 @@ fn where_nothing_but_what_was_varied_differs_nothing_parts_the_variants() {
     let (report, said) = Sandbox::new().compare(&args);
     assert_eq!(parted_by(&report), [""; 0], "{said}");
     assert_eq!(report["answer"]["compare"]["facts"], json!([]));
-    assert!(!said.stdout.contains("only where"), "{said}");
+    assert!(!said.stdout.contains("chance alone"), "{said}");
 }
 
 const UNTESTABLE: &str = r#"
@@ -234,7 +286,7 @@ fn one_that_cannot_be_tried_is_shown_and_the_others_are_answered() {
     let all = sandbox.compare(&["--file", "three.toml"]);
     assert_eq!(told(&all), ("different", 1), "{}", all.1);
     let wanted = [
-        ("good", "clean"),
+        ("good", "fails_less"),
         ("broken", "untestable"),
         ("bad", "fails"),
     ];

@@ -79,7 +79,7 @@ fn many_clean_trials_without_a_baseline_are_a_bound() {
     let said = Sandbox::new().provoke(&["run", "-q", "-n", "427", "--", "true"]);
     assert!(
         said.stdout
-            .contains("0/427 failed: rate below 0.70 % (95 %)"),
+            .contains("0/427 failed: rate below 0.87 % (95 %)"),
         "{said}"
     );
 }
@@ -103,7 +103,7 @@ fn the_whole_screen_of_a_fix() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(said, @"
       190 trials   190 ok   0 hang   0 leak
-      0/190 failed: rate below 1.6 % (95 %)
+      0/190 failed: rate below 2.0 % (95 %)
       FIXED at 95 %: 190 clean trials against 1/10; an unchanged rate would give this in at most 1 of 20 cases
         a fix that only halves the rate would pass in 9.5 % of cases; --exclude-half needs 390 clean trials
         taken for granted: the trials of the baseline were independent (requests to one server are not), and under the same conditions

@@ -121,7 +121,7 @@ fn a_trial_without_a_run() {
 fn nothing_to_plan_with() {
     insta::assert_snapshot!(said(&["plan", "--baseline", "0/30"]), @"
     ------- stderr -------
-    error: no failure in 30 trials: the rate is below 9.6 %, and nothing more is known
+    error: no failure in 30 trials: the rate is below 11.6 %, and nothing more is known
 
     hint: reproduce it first, or plan for an assumed rate: provoke plan --rate 1%
     [exit status: Some(2)]
@@ -159,7 +159,7 @@ fn a_program_in_this_folder_needs_its_dot() {
 fn a_plan_is_a_small_table() {
     let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(said, @"
-      the rate is as measured, 3/30: 10 % (it may be 2.1 .. 26.5 %)
+      the rate is as measured, 3/30: 10 % (it may be 2.1 .. 26.6 %)
 
       see it at least once                                          29 trials   1m 00s
         if the rate is 2.1 % only                                  141 trials   4m 44s

@@ -85,7 +85,7 @@ fn the_whole_first_screen() {
         .provoke(&[&["run", "-n", "10", "--seed", "1"], &failing("3,7")[..]].concat());
     insta::assert_snapshot!(said, @"
       10 trials   8 ok   2 exit 1   0 hang   0 leak
-      2/10 failed: 20 % (95 % interval 2.5 .. 55.6 %)
+      2/10 failed: 20 % (95 % interval 2.5 .. 55.7 %)
         2x exit 1: the program reported failure   #3 #7
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
         one failure in TIME of trial time: N an hour (INTERVAL)
@@ -112,7 +112,7 @@ fn ticks_and_crosses_come_in_order() {
     ✗ 3  SIGSEGV (segmentation fault)
     ✓ 4
       4 trials   2 ok   2 SIGSEGV   0 hang   0 leak
-      2/4 failed: 50 % (95 % interval 6.8 .. 93.2 %)
+      2/4 failed: 50 % (95 % interval 6.7 .. 93.3 %)
         2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
         a pass takes TIME (at most TIME), a failure TIME (at most TIME)
         one failure in TIME of trial time: N an hour (INTERVAL)
@@ -130,7 +130,7 @@ fn every_trial_is_shown_on_request() {
     let said = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
     insta::assert_snapshot!(said, @"
       2 trials   2 ok   0 hang   0 leak
-      0/2 failed: rate below 77.7 % (95 %)
+      0/2 failed: rate below 84.2 % (95 %)
       journal: provoke-out/RUN/events.jsonl
     ------- stderr -------
       #1     ok  TIME

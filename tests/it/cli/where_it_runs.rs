@@ -217,7 +217,7 @@ fn of_many_runs_it_is_said_what_parts_those_that_failed() {
     let said = sandbox.provoke(&["diff", "a", "b", "c", "d"]);
     assert_eq!(said.code, Some(1), "{said}");
     for words in [
-        "it fails only where\n    variables: MODE is on; elsewhere no or off\n",
+        "it failed only where\n    variables: MODE is on; elsewhere no or off\n",
         "2/2  100 %",
         "0/2    0 %",
         "in 16.7 % of cases",

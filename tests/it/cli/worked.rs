@@ -28,7 +28,7 @@ fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
     ]);
     assert!(
         run.stdout
-            .contains("3/34 failed: 8.8 % (95 % interval 1.9 .. 23.7 %)"),
+            .contains("3/34 failed: 8.8 % (95 % interval 1.8 .. 23.7 %)"),
         "{run}"
     );
     let name = std::fs::read_link(sandbox.path("provoke-out/last")).unwrap();
