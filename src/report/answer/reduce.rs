@@ -118,7 +118,7 @@ impl Reduction {
                 .and_then(|rates| rates.times_rarer())
                 .map(|(least, most)| [least, most]),
             error_rate: alpha,
-            assumptions: independence(state),
+            assumptions: assumptions(state),
         };
         new.sentence = new.say(state);
         Some(new)
@@ -251,6 +251,14 @@ impl Needed {
             all => format!("one or more of {}", all.join(", ")),
         }
     }
+}
+
+fn assumptions(state: &State) -> Vec<String> {
+    let mut all = independence(state);
+    if Reduce.verdict(state) == Verdict::Found {
+        all.push("only this set causes the failure: a search finds one set, though another may cause it as well".to_owned());
+    }
+    all
 }
 
 /// Returns a thing as people name it: `import torch` (line 14).
