@@ -34,6 +34,7 @@ fn main() {
         "rivals" => rivals::rivals(trials, only),
         "parallel" => parallel::rounds(trials),
         "priors" => priors::weights(trials),
+        "stacks" => priors::stacks(trials),
         "ramp" => ramp::ramps(trials, only),
         "guard" => slopes::guard(trials),
         "timings" => timings::timings(),

@@ -12,6 +12,43 @@ fn heavy_tailed(n: usize, deviation: f64, chance: &mut Chance) -> Vec<f64> {
     (0..n).map(|_| (deviation * normal()).exp()).collect()
 }
 
+/// Weights by the stacks of an earlier run: a tenth of the commits change a file of the stack. The culprit is one
+/// of these in four of five searches, or in one of ten, as if the stack said nothing.
+pub(crate) fn stacks(trials: u64) {
+    for (n, p, q, clean) in [
+        (64, 0.5, 0.0, true),
+        (64, 0.1, 0.0, true),
+        (64, 0.5, 0.01, false),
+        (1024, 0.1, 0.0, true),
+    ] {
+        let (truth, setup) = (cell(n, p, q), setup(clean, 0.0));
+        let one = |share: Option<f64>| {
+            let [runs, wrong, ..] = means(0, trials, |chance| {
+                let changes: Vec<bool> = (0..n).map(|_| chance.fails(0.1)).collect();
+                let on_the_stack = chance.fails(share.unwrap_or(0.1));
+                let first = loop {
+                    let first = chance.below(n);
+                    let none = changes.iter().all(|change| *change != on_the_stack);
+                    if changes[first] == on_the_stack || none {
+                        break first;
+                    }
+                };
+                let weights = changes.iter().map(|change| if *change { 36.0 } else { 1.0 });
+                let weights = hedged(&weights.collect::<Vec<f64>>());
+                let weights = share.map(|_| weights.as_slice());
+                searched(&truth, &setup, weights, 1 + first, chance)
+            });
+            format!("{runs:>6.1} {wrong:.3}")
+        };
+        println!(
+            "clean {clean:<5} n {n:>4} p {p:<3} q {q:<4}: even weights {}; by the stack, right {}, wrong {} ({trials} trials)",
+            one(None),
+            one(Some(0.8)),
+            one(Some(0.1)),
+        );
+    }
+}
+
 pub(crate) fn weights(trials: u64) {
     for (n, p, q, clean) in [
         (64, 1.0, 0.0, true),

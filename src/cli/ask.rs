@@ -170,8 +170,9 @@ pub(super) struct BisectFlags {
     /// The first is bad, the last one good: search the last that fails, before the fix
     #[arg(long, help_heading = ASKED)]
     fixed: bool,
-    /// How likely each place is it: a file with a place and a weight a line, or `size` of commits [default: all alike]
-    #[arg(long, value_name = "FILE|size", help_heading = ASKED)]
+    /// How likely each candidate is the culprit: a file with a candidate and a weight on each line; of commits, `size`, or a
+    /// run that failed: commits that change a file in its stacks are more likely [default: all alike]
+    #[arg(long, value_name = "FILE|size|RUN", help_heading = ASKED)]
     prior: Option<String>,
     /// What an earlier search found out: its log, as it is or with lines changed
     #[arg(long, value_name = "FILE", help_heading = ASKED)]

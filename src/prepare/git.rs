@@ -48,6 +48,8 @@ pub struct Commit {
     pub subject: String,
     /// Lines that it adds and takes away, where that was asked for: to know it takes time.
     pub lines: u64,
+    /// Files that it changes, from the top of the repository, where that was asked for.
+    pub files: Vec<String>,
     /// It is a merge: what was merged comes as one step.
     pub merges: bool,
 }
@@ -66,7 +68,7 @@ fn refuse(what: impl Into<String>, hint: &str) -> Unready {
 }
 
 /// Returns the commits from a good one to a bad one, `GOOD..BAD`, of the repository around a folder.
-pub fn line(folder: &Path, range: &str, with_sizes: bool) -> Result<Line, Unready> {
+pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unready> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
@@ -97,7 +99,7 @@ pub fn line(folder: &Path, range: &str, with_sizes: bool) -> Result<Line, Unread
     }
     let commits = [
         history(&root, &["-1", good], false)?,
-        history(&root, &[&format!("{good}..{bad}")], with_sizes)?,
+        history(&root, &[&format!("{good}..{bad}")], with_changes)?,
     ];
     let commits = commits.concat();
     if commits.len() < 2 {
@@ -112,7 +114,7 @@ pub fn line(folder: &Path, range: &str, with_sizes: bool) -> Result<Line, Unread
 }
 
 /// Returns commits along first parents, the oldest first.
-fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>, Unready> {
+fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit>, Unready> {
     let read = |args: &[&str]| {
         let log = [
             "log",
@@ -126,28 +128,32 @@ fn history(root: &Path, which: &[&str], with_sizes: bool) -> Result<Vec<Commit>,
         })
     };
     // A commit's line begins with a NUL, as none of the numbers does.
-    let sizes = if with_sizes {
-        read(&["--numstat", "--format=%x00%h"])?
+    let changes = if with_changes {
+        read(&["--numstat", "--no-renames", "--format=%x00%h"])?
     } else {
         String::new()
     };
-    let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut changed: BTreeMap<&str, (u64, Vec<String>)> = BTreeMap::new();
     let mut at = "";
-    for line in sizes.lines() {
+    for line in changes.lines() {
         if let Some(name) = line.strip_prefix('\0') {
             at = name;
         } else {
-            let numbers = line.split('\t').take(2);
-            *lines.entry(at).or_default() +=
-                numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+            let (lines, files) = changed.entry(at).or_default();
+            let mut columns = line.splitn(3, '\t');
+            let numbers = columns.by_ref().take(2);
+            *lines += numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+            files.extend(columns.next().map(str::to_owned));
         }
     }
     let text = read(&["--no-patch", "--format=%h%x09%p%x09%s"])?;
     let commit = |line: &str| {
         let mut parts = line.splitn(3, '\t');
         let (name, parents, subject) = (parts.next()?, parts.next()?, parts.next()?);
+        let (lines, files) = changed.get(name).cloned().unwrap_or_default();
         Some(Commit {
-            lines: lines.get(name).copied().unwrap_or(0),
+            lines,
+            files,
             merges: parents.contains(' '),
             name: name.to_owned(),
             subject: subject.to_owned(),

@@ -100,7 +100,7 @@ pub struct Scenario {
     pub build: Option<String>,
     /// To bisect: the first of the list is bad and the last one good; the last that fails is searched, before the fix. To compare two: the second is a fix of the first, does it hold?
     pub fixed: Option<bool>,
-    /// To bisect: how likely each place is the first that fails: a file with a name and a weight a line, or `size` for the number of lines that a commit changes.
+    /// To bisect: how likely each candidate is the culprit: a file with a name and a weight on each line; of commits also `size`, for the number of lines that each changes, or a run that failed: commits that change a file in its stacks are more likely.
     pub prior: Option<String>,
     /// To bisect: what is known of an earlier search, as its log says it.
     pub log: Option<PathBuf>,

@@ -3,11 +3,12 @@
 mod known;
 mod packages;
 mod pieces;
+mod stacks;
 
 use super::error::refusal;
 use crate::model::Choices;
 use crate::packages::Manager;
-use crate::prepare::{self, Line};
+use crate::prepare::{self, Commit, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
 use crate::source::Grain;
 use crate::term;
@@ -70,7 +71,7 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
     let mut packages = packages
         .into_iter()
         .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
-    let (mut searched, sizes) = match (&scenario.git, packages.next()) {
+    let (mut searched, history) = match (&scenario.git, packages.next()) {
         (Some(range), _) => {
             let line = prepare::line(folder, range, scenario.prior.is_some()).map_err(refusal)?;
             commits(scenario, line, folder)
@@ -104,10 +105,15 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         .collect();
     match scenario.prior.as_deref() {
         None => {}
-        Some("size") if !sizes.is_empty() => searched.weights = sizes,
+        Some("size") if !history.is_empty() => {
+            searched.weights = history.iter().map(|commit| commit.lines + 1).collect();
+        }
         Some("size") => {
             let hint = "name a file with a place and a weight on each line";
             return Err(refuse("prior", "only commits have a size", hint));
+        }
+        Some(run) if !history.is_empty() && !base.join(run).is_file() => {
+            searched.weights = stacks::weights(run, &history)?;
         }
         Some(file) => searched.weights = weights(&base.join(file), &places)?,
     }
@@ -117,8 +123,8 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
     Ok(Some(searched))
 }
 
-/// Returns the commits of a history, and how much each changes.
-fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64>) {
+/// Returns the commits of a history, as what is searched and with what each changes.
+fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::say(if scenario.first_parent == Some(true) {
             "note: a merge is one step here; if one is found, what it merged can be searched next"
@@ -131,8 +137,7 @@ fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64
             "note: submodules are not checked out; --build 'git submodule update --init' does that",
         );
     }
-    let sizes = line.commits.iter().map(|commit| commit.lines + 1).collect();
-    let places = line.commits.into_iter().map(Into::into).collect();
+    let places = line.commits.iter().cloned().map(Into::into).collect();
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let make = prepare::work_tree(&line.root, &cwd, scenario.build.as_deref());
     let searched = Searched {
@@ -141,5 +146,5 @@ fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<u64
         moved: Some((line.root, "{made}".to_owned())),
         ..Searched::from(Choices::Places(places))
     };
-    (searched, sizes)
+    (searched, line.commits)
 }

@@ -444,6 +444,75 @@ fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
     );
 }
 
+/// Two source files, of which every other commit changes one; from the seventh on the program crashes.
+const CRASHES: &str = r#"
+    git init -q -b main repo; cd repo
+    git config user.email a@example.org; git config user.name a
+    echo 'int unused;' > other.c
+    echo 'int main(void) { return 0; }' > main.c; git add -A; git commit -qm begin; git tag v1
+    for i in $(seq 1 12); do
+        if [ $i = 7 ]; then
+            echo 'int main(void) { *(volatile int *)0 = 1; return 0; }' > main.c
+        elif [ $((i % 6)) = 0 ]; then
+            echo "/* $i */" >> main.c
+        else
+            echo "int unused_$i;" >> other.c
+        fi
+        git add -A; git commit -qm "change $i"
+    done
+    cc -g -o ../crashing main.c other.c
+"#;
+
+#[test]
+fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
+    needs!(program("git"), program("cc"));
+    let repository = Repository(Sandbox::new());
+    repository.sh(CRASHES);
+    let run = [
+        "run",
+        "-n",
+        "2",
+        "--capture",
+        "on",
+        "-o",
+        "crashed",
+        "--",
+        "./crashing",
+    ];
+    let crashed = repository.0.provoke(&run);
+    assert_eq!(crashed.code, Some(1), "{crashed}");
+    let flags = [
+        "--git",
+        "v1..main",
+        "--cwd",
+        "repo",
+        "--build",
+        "cc -g -o prog main.c other.c",
+    ];
+    let prior = ["--prior", "crashed", "--seed", "1", "--", "./prog"];
+    let (report, said) = repository.0.ask("bisect", &[&flags[..], &prior].concat());
+    assert_eq!(told(&(report, said)).0, "found");
+    let weights = &repository.0.events()[0]["run_started"]["plan"]["space"]["weights"];
+    let of = |place: usize| if [6, 7, 12].contains(&place) { 36 } else { 1 };
+    let wanted: Vec<u64> = (0..13).map(of).collect();
+    assert_eq!(weights, &json!(wanted));
+
+    let without = repository
+        .0
+        .provoke(&["run", "-n", "1", "-o", "passed", "--", "true"]);
+    assert_eq!(without.code, Some(0), "{without}");
+    let refused = |run: &str| {
+        let prior = ["--prior", run, "--", "./prog"];
+        let said = repository
+            .0
+            .provoke(&[&["bisect"], &flags[..], &prior].concat());
+        assert_eq!(said.code, Some(2), "{said}");
+        said.stderr
+    };
+    assert!(refused("passed").contains("has a stack that names source files"));
+    assert!(refused("nowhere").contains("name a run that failed"));
+}
+
 #[test]
 fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
     needs!(program("git"));
