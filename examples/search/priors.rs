@@ -13,7 +13,7 @@ fn heavy_tailed(n: usize, deviation: f64, chance: &mut Chance) -> Vec<f64> {
 }
 
 /// Weights by the stacks of an earlier run: a tenth of the commits change a file of the stack. The culprit is one
-/// of these in four of five searches, or in one of ten, as if the stack said nothing.
+/// of these in four of five searches, or, if the stack does not point to it, in one of ten.
 pub(crate) fn stacks(trials: u64) {
     for (n, p, q, clean) in [
         (64, 0.5, 0.0, true),
@@ -33,7 +33,9 @@ pub(crate) fn stacks(trials: u64) {
                         break first;
                     }
                 };
-                let weights = changes.iter().map(|change| if *change { 36.0 } else { 1.0 });
+                let weights = changes
+                    .iter()
+                    .map(|change| if *change { 36.0 } else { 1.0 });
                 let weights = hedged(&weights.collect::<Vec<f64>>());
                 let weights = share.map(|_| weights.as_slice());
                 searched(&truth, &setup, weights, 1 + first, chance)

@@ -3,8 +3,8 @@
 //! Variants take turns in shuffled blocks. A variant that fails is known to fail, and leaves. What a
 //! variant needs to leave without a failure depends on the question:
 //!
-//! * With a floor, it is clean after so many passes that a variant which fails at the floor, or more
-//!   often, would hardly have had them. That holds whatever the rates of the variants are.
+//! * With a floor, it is clean after enough passes: a variant that fails at the floor, or more
+//!   often, would rarely pass that many times. That holds for any rates of the variants.
 //! * Without one, it fails less often than a reference, if at all. That is all that few passes can
 //!   show: a variant that fails at 3 % passes four times as a clean one does. The reference is a
 //!   baseline that was given, or the variant that failed first: that one continues until it has

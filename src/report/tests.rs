@@ -561,8 +561,8 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     ");
 }
 
-/// Runs so many trials, of which so many fail at regular distances, the last one among them; returns
-/// the ends of the interval that the headline states.
+/// Runs trials that fail at regular distances, up to the last one; returns the ends of the interval
+/// that the headline states.
 fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
     plan.jobs = 1;
     let mut run = Made::new(plan);
@@ -581,7 +581,7 @@ fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
     [lo, hi].map(|end| end.parse::<f64>().unwrap() / 100.0)
 }
 
-/// Returns the probability of so many failures in so many trials.
+/// Returns the probability of this number of failures.
 fn binomial(failures: u64, trials: u64, p: f64) -> f64 {
     let power = |p: f64, count: u64| p.powi(i32::try_from(count).unwrap());
     let ways = (1..=failures).map(|i| stats::real(trials + 1 - i) / stats::real(i));

@@ -53,7 +53,7 @@ pub struct Comparison {
     /// The facts that distinguish the variants that failed from those that fail less often or not at
     /// all, the most suspicious first.
     pub parted_by: Vec<Parting>,
-    /// How often chance alone gives a fact that so many variants have to just those that failed; null
+    /// How often a fact that this many variants share belongs to exactly the failed ones by chance; null
     /// where all failed, or none did.
     pub chance: Option<f64>,
     /// The chance that anything of this is wrong.
@@ -180,7 +180,7 @@ impl Comparison {
         Some(new)
     }
 
-    /// Finds what distinguishes the variants that failed from those that passed often enough.
+    /// Finds the facts that distinguish failed variants from variants that passed often enough.
     fn part(&mut self, state: &State) {
         let (failing, passing) = self.failed_and_passed();
         if failing == 0 || passing == 0 {

@@ -256,7 +256,7 @@ impl Needed {
 fn assumptions(state: &State) -> Vec<String> {
     let mut all = independence(state);
     if Reduce.verdict(state) == Verdict::Found {
-        all.push("only this set causes the failure: a search finds one set, though another may cause it as well".to_owned());
+        all.push("no other set causes the failure; a search finds only one".to_owned());
     }
     all
 }
