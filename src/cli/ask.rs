@@ -213,6 +213,9 @@ pub(super) struct ConfirmFlags {
     /// Run on until a fix that only halves the rate would have failed too
     #[arg(long, help_heading = ASKED)]
     exclude_half: bool,
+    /// Confirm although conditions such as -j differ from the baseline
+    #[arg(long, help_heading = ASKED)]
+    accept_different_conditions: bool,
     /// Every failure is the bug, not only those that the baseline saw
     #[arg(long, help_heading = ASKED)]
     any_failure: bool,
@@ -387,6 +390,8 @@ impl ConfirmFlags {
         scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
         scenario.exclude_half = self.exclude_half.then_some(true).or(scenario.exclude_half);
         scenario.independent = self.independent.then_some(true).or(scenario.independent);
+        let accepted = self.accept_different_conditions.then_some(true);
+        scenario.accept_different_conditions = accepted.or(scenario.accept_different_conditions);
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
     }
 }

@@ -1,14 +1,15 @@
 //! What was measured before: `3/30`, or a run.
 
+use super::error::CliError;
 use crate::model::{
-    self, Bug, Conditions, Confirm, Depth, Failure, Kind, Measured, Only, Question, Signature,
-    SignatureId, VariantId,
+    self, Bug, Confirm, Depth, Event, Failure, Host, Kind, Measured, Only, Plan, Question,
+    Signature, SignatureId, VariantId,
 };
 use crate::policy;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
-use crate::stats::Dependence;
 use crate::store::{self, Folder, default_root};
+use crate::survey;
 
 /// Which failures of a baseline are the bug.
 enum LookedFor {
@@ -181,18 +182,13 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
     let others = tally.groups.values().chain(captured);
     let others = others.filter(|group| !is_bug(group));
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
-    let effect = tally.batches().dependence().filter(Dependence::warns);
     let pass = tally.pass_times.quantile(0.5);
     Measured {
-        failures,
-        trials: tally.passes + failures,
-        design_effect: effect.map(|found| thousandths(found.design_effect)),
-        jobs: Some(state.plan.jobs),
         one_life: state.shares_a_life(),
         pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
         run: Some(state.run.clone()),
         unfinished: !state.finished,
-        conditions: Some(Conditions::of(&state.plan)),
+        conditions: Some(survey::conditions(&state.plan, &state.host)),
         others: others
             .flat_map(|group| all_names(&group.signature))
             .collect(),
@@ -200,16 +196,66 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
             .iter()
             .map(|group| bug(group, state.captured(variant), &state.plan.rules.only))
             .collect(),
+        ..policy::measured(state, variant, failures)
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of trials that ran side by side, which is far from the limit"
-)]
-fn thousandths(effect: f64) -> u32 {
-    (effect * 1000.0).ceil() as u32
+/// Counts the runs kept here that confirmed a fix against the same baseline.
+fn earlier_attempts(baseline: &Measured) -> u64 {
+    let Some(run) = &baseline.run else {
+        return 0;
+    };
+    let folders = Folder::all(&default_root()).unwrap_or_default();
+    let same = |folder: &Folder| match store::first_event(&folder.journal()) {
+        Ok(Event::RunStarted { plan, .. }) => match &plan.question {
+            Question::Confirm(asked) => {
+                matches!(&asked.baseline, model::Baseline::Measured(base) if base.run.as_ref() == Some(run))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    folders.iter().filter(|folder| same(folder)).count() as u64
+}
+
+/// Completes the question of a plan that confirms a fix, and refuses one whose answer cannot be
+/// known: the failure rate may be another one than that of the baseline for a reason besides the
+/// fix.
+pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
+    let here = survey::conditions(plan, host);
+    let Question::Confirm(asked) = &mut plan.question else {
+        return Ok(());
+    };
+    let model::Baseline::Measured(base) = &asked.baseline else {
+        return Ok(());
+    };
+    asked.earlier_attempts = earlier_attempts(base);
+    if let Some(drift) = base.drift.filter(|drift| drift.failures == 0) {
+        let error = anyhow::anyhow!(
+            "not known: the failure rate changed while the baseline ran, and the {} trials of its {} half have no failure, so that no number of clean trials shows a fix",
+            drift.trials,
+            if drift.late { "first" } else { "second" },
+        );
+        return Err(CliError::undecided(error).hinted(
+            "measure the baseline again; or compare the old and the new program in turns, which a changing rate cannot mislead: provoke compare --find different",
+        ));
+    }
+    let unlike = base
+        .conditions
+        .as_ref()
+        .map(|there| here.differences(there));
+    let mut unlike = unlike.unwrap_or_default();
+    unlike.retain(|difference| difference.can_change_rate);
+    if unlike.is_empty() || asked.accept_conditions {
+        return Ok(());
+    }
+    let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
+    let error = anyhow::anyhow!("{}", lines.join("\n    ")).context(
+        "not known: the conditions differ from the baseline, and the failure rate may differ with them",
+    );
+    Err(CliError::undecided(error).hinted(
+        "confirm under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions",
+    ))
 }
 
 /// Says by which names a failure is known again: by those from the best evidence, where that is

@@ -33,6 +33,15 @@ impl CliError {
         }
     }
 
+    /// The answer cannot be known, whatever the trials show.
+    pub(super) fn undecided(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::Undecided,
+            what: Shown::Chain(error.into()),
+            hint: None,
+        }
+    }
+
     /// The experiment could not be carried out.
     pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
         Self {

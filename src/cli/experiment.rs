@@ -1,6 +1,7 @@
 //! An experiment from its first event to its summary.
 
 use super::args::{Output, Progress, Style, Talk};
+use super::baseline;
 use super::bundles::Bundles;
 use super::engine;
 use super::error::CliError;
@@ -80,6 +81,16 @@ impl<'a> Experiment<'a> {
         find_ourselves(&mut plan);
         let root = default_root();
         prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
+        let facts = host::facts();
+        let host = Host {
+            name: facts.name,
+            kernel: facts.kernel,
+            arch: facts.arch,
+            cpu: facts.cpu,
+            cpus: facts.cpus,
+            memory: facts.memory,
+        };
+        baseline::check(&mut plan, &host)?;
         output.exports.touch()?;
         user::become_user(&mut plan)?;
         let folder = Folder::create(out, &root)?;
@@ -93,7 +104,6 @@ impl<'a> Experiment<'a> {
         // The time of its file and of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open(&folder.journal())?;
-        let facts = host::facts();
         let survey = survey::survey(&plan);
         let started = Event::RunStarted {
             format: FORMAT,
@@ -101,14 +111,7 @@ impl<'a> Experiment<'a> {
             run: out.map_or_else(|| folder.name(), |out| out.to_string_lossy().into_owned()),
             plan: Box::new(plan),
             survey,
-            host: Host {
-                name: facts.name,
-                kernel: facts.kernel,
-                arch: facts.arch,
-                cpu: facts.cpu,
-                cpus: facts.cpus,
-                memory: facts.memory,
-            },
+            host,
             at,
         };
         journal.add(&started)?;

@@ -167,7 +167,7 @@ impl Prospect {
                 stats::clean_runs_at_known_rate(rate / 2.0, alpha),
             ),
             Some(base) => {
-                let (k, n, effect) = (base.failures, base.trials, base.effect());
+                let ((k, n), effect) = (base.counts(), base.effect());
                 (
                     stats::clean_runs_needed_effective(k, n, effect, alpha),
                     stats::clean_runs_to_exclude_half(k, n, effect, alpha),
@@ -193,7 +193,7 @@ impl Prospect {
         let race = match &self.baseline {
             None => stats::race_runs_measured(rate, variants, alpha),
             Some(base) => {
-                let (k, n, effect) = (base.failures, base.trials, base.effect());
+                let ((k, n), effect) = (base.counts(), base.effect());
                 stats::race_runs_against(k, n, effect, variants, alpha)
             }
         };

@@ -6,6 +6,7 @@
 //! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
 
 pub mod class;
+mod conditions;
 mod container;
 mod event;
 mod evidence;
@@ -25,6 +26,7 @@ mod survey;
 mod text;
 mod trial;
 
+pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerSeen};
 pub use event::{Event, FORMAT, Level, StopCause};
 pub use evidence::{
@@ -47,8 +49,7 @@ pub use plan::{
     Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{
-    Baseline, Bug, Compare, Conditions, Confirm, Factor, Find, Measured, Question, Ramp, Search,
-    Shrink,
+    Baseline, Bug, Compare, Confirm, Drift, Factor, Find, Measured, Question, Ramp, Search, Shrink,
 };
 pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;

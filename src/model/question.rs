@@ -1,4 +1,4 @@
-use super::{Capture, Limit, Plan, SignatureId, Text, VariantId, is_default};
+use super::{Conditions, SignatureId, VariantId, is_default};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -71,6 +71,12 @@ impl Question {
 pub struct Confirm {
     /// How often it failed before the fix.
     pub baseline: Baseline,
+    /// Conditions that differ from the baseline are taken not to change the rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accept_conditions: bool,
+    /// Fixes that were tried against this baseline before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier_attempts: u64,
     /// A fix that only halves the rate must not pass either.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclude_half: bool,
@@ -104,9 +110,12 @@ pub struct Measured {
     /// So many trials, in thousandths, are worth one independent trial: failures clumped.
     #[serde(skip_serializing_if = "is_default")]
     pub design_effect: Option<u32>,
-    /// Trials side by side.
+    /// In how many clumps the failures came, where that made a warning.
     #[serde(skip_serializing_if = "is_default")]
-    pub jobs: Option<u32>,
+    pub clumps: Option<u64>,
+    /// How the rate changed meanwhile, where that made a warning.
+    #[serde(skip_serializing_if = "is_default")]
+    pub drift: Option<Drift>,
     /// All trials met one life of what `setup` started.
     #[serde(skip_serializing_if = "is_default")]
     pub one_life: bool,
@@ -130,31 +139,17 @@ pub struct Measured {
     pub conditions: Option<Conditions>,
 }
 
-/// Conditions of the trials that may change the failure rate and are not part of a fix.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Conditions {
-    /// A tracer follows the program.
-    pub traced: bool,
-    /// Limits of every process.
-    pub limits: Vec<Limit>,
-    /// The words before the main command.
-    pub wrap: Vec<Text>,
-}
-
-impl Conditions {
-    /// Returns the conditions of a plan.
-    pub fn of(plan: &Plan) -> Self {
-        let wrapped = plan.wrapped as usize;
-        let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
-        let main = actors.into_iter().find(|actor| actor.role.decides());
-        let wrap = main.and_then(|main| main.command.get(..wrapped));
-        Self {
-            traced: plan.capture == Capture::Trace,
-            limits: plan.limits.clone(),
-            wrap: wrap.unwrap_or_default().to_vec(),
-        }
-    }
+/// A change of the rate in the course of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// The failures came late, and not early.
+    pub late: bool,
+    /// The chance of such a change at a constant rate, in millionths.
+    pub p_value: u32,
+    /// Failures in the half with fewer of them.
+    pub failures: u64,
+    /// Trials in that half.
+    pub trials: u64,
 }
 
 /// A failure that was seen before, and by which names it is known again.
@@ -213,6 +208,15 @@ impl Measured {
     pub fn seconds(&self) -> Option<f64> {
         self.pass_us
             .map(|time| Duration::from_micros(time).as_secs_f64())
+    }
+
+    /// Returns the failures and the trials that a fix is held against: the half with fewer failures,
+    /// if the rate changed.
+    pub fn counts(&self) -> (u64, u64) {
+        match self.drift {
+            Some(drift) => (drift.failures, drift.trials),
+            None => (self.failures, self.trials),
+        }
     }
 
     /// Returns how many trials are worth one independent trial.

@@ -63,7 +63,8 @@ impl Progress {
                 .sum(),
             unchanged: match &asked.baseline {
                 Baseline::Measured(base) => {
-                    unchanged_p_value_effective(base.failures, base.trials, clean, base.effect())
+                    let (failures, trials) = base.counts();
+                    unchanged_p_value_effective(failures, trials, clean, base.effect())
                 }
                 Baseline::Assumed(millionths) => 1.0 - chance_to_see(rate(*millionths), clean),
             },
@@ -83,18 +84,19 @@ impl Progress {
 
 /// Returns how many clean trials are enough.
 fn needed(asked: &Asked, alpha: f64) -> Option<u64> {
-    match (&asked.baseline, asked.exclude_half) {
-        (Baseline::Measured(base), false) => {
-            clean_runs_needed_effective(base.failures, base.trials, base.effect(), alpha)
+    match &asked.baseline {
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.counts();
+            let rule = if asked.exclude_half {
+                clean_runs_to_exclude_half
+            } else {
+                clean_runs_needed_effective
+            };
+            rule(failures, trials, base.effect(), alpha)
         }
-        (Baseline::Measured(base), true) => {
-            clean_runs_to_exclude_half(base.failures, base.trials, base.effect(), alpha)
-        }
-        (Baseline::Assumed(millionths), false) => {
-            clean_runs_at_known_rate(rate(*millionths), alpha)
-        }
-        (Baseline::Assumed(millionths), true) => {
-            clean_runs_at_known_rate(rate(*millionths) / 2.0, alpha)
+        Baseline::Assumed(millionths) => {
+            let share = if asked.exclude_half { 2.0 } else { 1.0 };
+            clean_runs_at_known_rate(rate(*millionths) / share, alpha)
         }
     }
 }

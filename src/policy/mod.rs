@@ -38,9 +38,9 @@ pub use reduce::Reduce;
 pub use repeat::Repeat;
 pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 
-use crate::model::{Choice, Find, Plan, Question, VariantId};
+use crate::model::{Choice, Drift, Find, Measured, Plan, Question, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{Interval, clopper_pearson, confidence_sequence};
+use crate::stats::{Clumping, Interval, Trend, clopper_pearson, confidence_sequence};
 
 /// Decides what is launched, and when that is enough.
 pub trait Policy: Send + Sync {
@@ -193,6 +193,73 @@ pub fn interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
     } else {
         confidence_sequence(k, n, alpha)
     }
+}
+
+/// Checks of the assumptions of a variant's failure rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks {
+    /// Whether failures clump. Their order tells only where a rate was asked for: other questions
+    /// choose the trials of a variant by how earlier ones ended.
+    pub clumping: Clumping,
+    /// Whether the rate changed in a way that clumps do not explain.
+    pub trend: Option<Trend>,
+}
+
+impl Checks {
+    /// Checks the trials of a variant.
+    pub fn of(state: &State, id: VariantId) -> Self {
+        let tally = state.tally(id);
+        let ended_by_failure = of(&state.plan).stop_rule(state, id) == StopRule::KthFailure;
+        let found = tally.clumping(ended_by_failure);
+        let clumping = match state.plan.question {
+            Question::Rate => found,
+            _ => Clumping {
+                order: None,
+                ..found
+            },
+        };
+        let trend = tally.trend(ended_by_failure);
+        let trend = trend.map(|trend| match clumping.in_order() {
+            Some(clumps) => trend.of_clumps(clumps.design_effect),
+            None => trend,
+        });
+        Self { clumping, trend }
+    }
+}
+
+/// Returns what a variant's trials say for a baseline: `failures` of them are the bug, and
+/// `failures` and `passes` are all that count.
+pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
+    let tally = state.tally(id);
+    let Checks { clumping, trend } = Checks::of(state, id);
+    let effect = clumping.design_effect();
+    // The halves are known of all failures together.
+    let trend = trend.filter(|trend| trend.warns() && failures == tally.failures);
+    Measured {
+        failures,
+        trials: tally.passes + failures,
+        design_effect: (effect > 1.0).then(|| parts(effect, 1e3)),
+        clumps: clumping.in_order().map(|found| found.clumps),
+        drift: trend.map(|trend| {
+            let (failures, trials) = tally.quieter_half();
+            Drift {
+                late: trend.u > 0.0,
+                p_value: parts(trend.p_value, 1e6),
+                failures,
+                trials,
+            }
+        }),
+        ..Measured::default()
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "trials of one clump, or a probability, neither of which comes near the limit"
+)]
+fn parts(value: f64, of_one: f64) -> u32 {
+    (value * of_one).ceil() as u32
 }
 
 /// Returns how many trials failed of what may or may not be the bug looked for.

@@ -1,11 +1,11 @@
 //! How the report follows from what is known.
 
 use super::{
-    Answer, Basis, Captured, Dependence, Durations, FORMAT, FamilySeen, Growth, KindSeen,
-    LoadTotals, Mtbf, Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
+    Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,
+    KindSeen, LoadTotals, Mtbf, Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
 };
 use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
-use crate::policy::{self, Collect, StopRule};
+use crate::policy::{self, Checks, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::stats::{self, real};
 use crate::untrusted::shell_word;
@@ -77,7 +77,7 @@ impl Variant {
         let alpha = plan.alpha.value();
         let (failures, trials) = (tally.failures, tally.trials());
         let stop_rule = policy::of(plan).stop_rule(state, id);
-        let dependence = tally.batches().dependence();
+        let Checks { clumping, trend } = Checks::of(state, id);
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
         let mut failing_trials: Vec<u64> = tally
@@ -104,14 +104,17 @@ impl Variant {
             kinds: kinds(tally),
             signatures: signatures(stop_rule, alpha, tally, state.captured(id)),
             captured: captured(stop_rule, state, id),
-            rate: Rate::new(tally, stop_rule, dependence, alpha),
+            rate: Rate::new(tally, stop_rule, clumping.design_effect(), alpha),
             failing_trials,
-            clean_runs_to_confirm: stats::clean_runs_needed_effective(
-                failures,
-                trials,
-                effect(dependence),
-                alpha,
-            ),
+            clean_runs_to_confirm: {
+                let drifts = trend.is_some_and(|trend| trend.warns());
+                let (k, n) = if drifts {
+                    tally.quieter_half()
+                } else {
+                    (failures, trials)
+                };
+                stats::clean_runs_needed_effective(k, n, clumping.design_effect(), alpha)
+            },
             durations: [("pass", &tally.pass_times), ("fail", &tally.fail_times)]
                 .into_iter()
                 .filter_map(|(name, times)| Some((name, Durations::new(times)?)))
@@ -133,26 +136,29 @@ impl Variant {
                 .load
                 .as_ref()
                 .map(|load| LoadTotals::new(load, &tally.lives)),
-            dependence: dependence.map(|found| Dependence {
+            dependence: clumping.batches.map(|found| Dependence {
                 batches: found.batches,
                 p_value: found.p_value,
                 icc: found.icc,
-                warns: found.warns(),
+                warns: clumping.in_batches().is_some(),
             }),
-            trend: trend(tally, stop_rule),
+            clumps: clumping.order.map(|found| ClumpsSeen {
+                clumps: found.clumps,
+                p_value: found.p_value,
+                warns: clumping.in_order().is_some(),
+            }),
+            trend: trend.map(|trend| Trend {
+                u: trend.u,
+                p_value: trend.p_value,
+                warns: trend.warns(),
+            }),
         }
     }
 }
 
 impl Rate {
-    fn new(
-        tally: &Tally,
-        stop_rule: StopRule,
-        dependence: Option<stats::Dependence>,
-        alpha: f64,
-    ) -> Self {
+    fn new(tally: &Tally, stop_rule: StopRule, effect: f64, alpha: f64) -> Self {
         let (k, n) = (tally.failures, tally.trials());
-        let effect = effect(dependence);
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
         let planned = stop_rule.is_planned();
         let ends = |interval: stats::Interval| [interval.lo, interval.hi];
@@ -167,12 +173,6 @@ impl Rate {
     }
 }
 
-/// Returns how many trials are worth one, where failures clump.
-fn effect(dependence: Option<stats::Dependence>) -> f64 {
-    let found = dependence.filter(stats::Dependence::warns);
-    found.map_or(1.0, |found| found.design_effect)
-}
-
 impl Durations {
     fn new(times: &Times) -> Option<Self> {
         let seconds = |share| times.quantile(share).map(|time| time.as_secs_f64());
@@ -182,22 +182,6 @@ impl Durations {
             max: times.max()?.as_secs_f64(),
         })
     }
-}
-
-/// Looks for a change of the rate. The failure that ended the run is at its end by
-/// that rule alone, so it is left out.
-fn trend(tally: &Tally, stop_rule: StopRule) -> Option<Trend> {
-    let trials = tally.trials();
-    let ended_it = stop_rule == StopRule::KthFailure && tally.ended_in_failure;
-    let failures = tally.failures - u64::from(ended_it);
-    let positions = tally.failure_positions - if ended_it { trials } else { 0 };
-    // Trial i of n stands at i - 1/2.
-    let mean = real(positions) / real(failures.max(1)) - 0.5;
-    stats::laplace(failures, mean, real(trials)).map(|trend| Trend {
-        u: trend.u,
-        p_value: trend.p_value,
-        warns: trend.warns(),
-    })
 }
 
 fn outcomes(tally: &Tally) -> BTreeMap<String, u64> {
@@ -304,8 +288,16 @@ fn notes(
         notes.extend(families(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
-                "{of}failures clump among trials that ran side by side (p = {:.2}): {:.1} trials are worth one independent trial, and the interval is widened for it",
-                found.p_value.max(0.0005), variant.rate.design_effect,
+                "{of}failures clump among parallel trials ({}): {:.1} trials are worth one independent trial, and the interval is widened for it",
+                words::p_value(found.p_value), variant.rate.design_effect,
+            ));
+        }
+        if let Some(found) = variant.clumps.filter(|found| found.warns) {
+            notes.push(format!(
+                "{of}{} came in {} ({}), as if something outside the trials caused them for a while; the interval and the clean trials for a fix count a clump as one failure",
+                words::plural(variant.failures, "failure"),
+                words::plural(found.clumps, "clump"),
+                words::p_value(found.p_value),
             ));
         }
         if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
@@ -315,7 +307,8 @@ fn notes(
                 ("earlier", "warm-up")
             };
             notes.push(format!(
-                "{of}failures came {when} than at a constant rate (a {why}?); the rate is an average"
+                "{of}failures came {when} than at a constant rate (a {why}?; {}); the rate is an average, and a fix is held against the half with fewer failures",
+                words::p_value(trend.p_value),
             ));
         }
         if let Some(load) = variant.load.as_ref().filter(|load| load.missed()) {

@@ -150,6 +150,9 @@ pub struct Variant {
     pub load: Option<LoadTotals>,
     /// Whether failures clump among trials side by side; null where that cannot be told.
     pub dependence: Option<Dependence>,
+    /// Whether failures clump in the order of the trials; null if the failures are too few, and
+    /// unless the question is how often it fails.
+    pub clumps: Option<ClumpsSeen>,
     /// Whether the rate changed in the course of the run; null where that cannot be told.
     pub trend: Option<Trend>,
 }
@@ -285,6 +288,17 @@ pub struct Dependence {
     pub p_value: f64,
     /// Correlation within a group: 0 for independent trials.
     pub icc: Option<f64>,
+    /// It is strong enough to be reported, and the intervals are widened for it.
+    pub warns: bool,
+}
+
+/// Whether failures clump in the order of the trials.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct ClumpsSeen {
+    /// In how many clumps the failures came; a lone failure is a clump, too.
+    pub clumps: u64,
+    /// The chance of failures so close together among independent trials.
+    pub p_value: f64,
     /// It is strong enough to be reported, and the intervals are widened for it.
     pub warns: bool,
 }

@@ -172,6 +172,15 @@ pub fn number(amount: f64) -> String {
     }
 }
 
+/// Returns a p-value: `p = 0.02`, `p < 0.001`.
+pub fn p_value(p: f64) -> String {
+    if p < 0.001 {
+        "p < 0.001".to_owned()
+    } else {
+        format!("p = {}", number(p))
+    }
+}
+
 /// Returns the numbers of trials, the first many of them: `#2 #10 #21 and 3 more`.
 pub fn trials(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();

@@ -68,6 +68,8 @@ pub struct Scenario {
     pub any_failure: Option<bool>,
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     pub independent: Option<bool>,
+    /// To confirm: conditions that differ from the baseline do not change the failure rate.
+    pub accept_different_conditions: Option<bool>,
     /// To compare: which variants are `failing`, or which fail at `different` rates.
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.

@@ -4,8 +4,8 @@ use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Baseline, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured,
-    Only, Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
+    Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -70,32 +70,6 @@ pub(super) fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<Strin
     }
 }
 
-/// Refuses to hold trials under a tracer against a baseline without one, or the other way round.
-fn traced_alike(baseline: &Baseline, capture: Capture) -> Result<(), Refusal> {
-    let Baseline::Measured(Measured {
-        conditions: Some(conditions),
-        ..
-    }) = baseline
-    else {
-        return Ok(());
-    };
-    let what = match (conditions.traced, capture == Capture::Trace) {
-        (false, true) => {
-            "the baseline was measured without a tracer, and programs fail at another rate under one"
-        }
-        (true, false) => {
-            "the baseline was measured with `--capture trace`, and programs fail at another rate without"
-        }
-        _ => return Ok(()),
-    };
-    let hint = if conditions.traced {
-        "confirm with `--capture trace`, or measure the baseline again without it"
-    } else {
-        "leave `--capture trace` out, or measure the baseline with it: provoke run --capture trace --max-fail 3 -- CMD"
-    };
-    Err(refuse(what, &["capture"], hint))
-}
-
 impl Scenario {
     /// Adds what was not said.
     pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
@@ -122,9 +96,6 @@ impl Scenario {
         let clear = self.env_clear.unwrap_or(false);
         let defaults = Rules::default();
         let (capture, cores) = self.capture();
-        if let Question::Confirm(asked) = &question {
-            traced_alike(&asked.baseline, capture)?;
-        }
         Ok(Plan {
             scenario: None,
             variants,

@@ -46,6 +46,10 @@ impl Scenario {
             ("assume-rate", self.assume_rate.is_some()),
             ("exclude-half", self.exclude_half.is_some()),
             ("independent", self.independent.is_some()),
+            (
+                "accept-different-conditions",
+                self.accept_different_conditions.is_some(),
+            ),
         ];
         let compare = [
             ("find", self.find.is_some()),
@@ -212,6 +216,8 @@ impl Scenario {
             doubts,
             exclude_half: self.exclude_half.unwrap_or(false),
             independent: self.independent.unwrap_or(false),
+            accept_conditions: self.accept_different_conditions.unwrap_or(false),
+            earlier_attempts: 0,
         })
     }
 

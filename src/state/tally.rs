@@ -2,7 +2,7 @@
 
 use super::{Ended, Lives};
 use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, TrialId, Void};
-use crate::stats::Batches;
+use crate::stats::{self, Batches, Clumping, Trend, real};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,8 +56,8 @@ pub struct Tally {
     pub lives: Lives,
     /// Failures among trials that ran side by side, without the last batch.
     batches: Batches,
-    /// Sum of the positions of failures among the counted trials, from 1.
-    pub failure_positions: u64,
+    /// The places of failures among the counted trials, from 1.
+    failure_places: Vec<u64>,
     /// The first failures, and how many trials counted with each.
     pub early_failures: Vec<(TrialId, u64)>,
     /// The last trial that counts was a failure.
@@ -174,7 +174,7 @@ impl Tally {
     fn follow(&mut self, id: TrialId, failed: bool) {
         self.ended_in_failure = failed;
         if failed {
-            self.failure_positions += self.trials();
+            self.failure_places.push(self.trials());
             if self.early_failures.len() < EARLY {
                 self.early_failures.push((id, self.trials()));
             }
@@ -192,12 +192,42 @@ impl Tally {
         self.batch.2 += u32::from(failed);
     }
 
-    /// Returns the failures among trials that ran side by side.
-    pub fn batches(&self) -> Batches {
-        let mut all = self.batches.clone();
+    /// Looks for clumps of failures. `ended_by_failure` says that the run stopped because its last
+    /// trial failed, so that the place of that failure was not free.
+    pub fn clumping(&self, ended_by_failure: bool) -> Clumping {
+        let ended_by_failure = ended_by_failure && self.ended_in_failure;
+        let mut batches = self.batches.clone();
         let (_, runs, failures) = self.batch;
-        all.add(runs, failures);
-        all
+        let last = u32::from(ended_by_failure && runs > 0);
+        batches.add(runs - last, failures - last);
+        Clumping {
+            batches: batches.dependence(),
+            order: stats::clumps(&self.failure_places, self.trials(), ended_by_failure),
+        }
+    }
+
+    /// Looks for a change of the rate. The failure that ended the run is at its end by that rule
+    /// alone, so it is left out.
+    pub fn trend(&self, ended_by_failure: bool) -> Option<Trend> {
+        let left_out = usize::from(ended_by_failure && self.ended_in_failure);
+        let places = &self.failure_places[..self.failure_places.len() - left_out];
+        let failures = places.len() as u64;
+        // Trial i of n stands at i - 1/2.
+        let mean = real(places.iter().sum()) / real(failures.max(1)) - 0.5;
+        stats::laplace(failures, mean, real(self.trials()))
+    }
+
+    /// Returns the failures and the trials of that half which has fewer failures.
+    pub fn quieter_half(&self) -> (u64, u64) {
+        let middle = self.trials() / 2;
+        let early = self.failure_places.partition_point(|at| *at <= middle) as u64;
+        let late = self.failures - early;
+        let (first, second) = ((early, middle), (late, self.trials() - middle));
+        if early * second.1 <= late * first.1 {
+            first
+        } else {
+            second
+        }
     }
 
     /// Returns the trials that count: the denominator of the rate.

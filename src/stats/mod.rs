@@ -15,7 +15,7 @@
 //! | [`power`] | what can a comparison of so many pairs see? |
 //! | [`race`] | which of several variants fail, and what does finding out cost? |
 //! | [`ramp`] | from which level of load on does it fail? |
-//! | [`dependence`] | do failures clump in batches, so that the interval is too narrow? |
+//! | [`dependence`] | do failures clump in batches or in time, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
 //! | [`mod@growth`] | does what lives across trials grow, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
@@ -49,7 +49,7 @@ pub use confirm::{
     unchanged_p_value_effective, worth_more_failures,
 };
 pub use convert::{real, whole};
-pub use dependence::{Batches, Dependence, Method};
+pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, clumps, span_p_value};
 pub use difference::difference;
 pub use eprocess::{Contrast, EProcess};
 pub use exposure::{Mtbf, mtbf};

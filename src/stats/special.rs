@@ -80,6 +80,11 @@ pub(super) fn normal_above(z: f64) -> f64 {
     0.5 * erf::erfc(z / std::f64::consts::SQRT_2)
 }
 
+/// Returns the probability that a standard normal variable is below `z`.
+pub(super) fn normal_below(z: f64) -> f64 {
+    normal_above(-z)
+}
+
 /// Returns the distance from 0 that a standard normal variable exceeds with this probability.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
     bisect_logarithm(-30.0, 4.0, |z| normal_two_sided(z) > probability)

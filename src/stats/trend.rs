@@ -1,6 +1,6 @@
 //! Does the rate change while we measure it.
 
-use super::convert::real;
+use super::convert::{real, whole};
 use super::special::normal_two_sided;
 
 /// The distance from 0 at which a standard normal score is called a finding (1 % two-sided).
@@ -24,6 +24,17 @@ impl Trend {
     /// Late failures suggest a leak, early ones a warm-up.
     pub fn warns(&self) -> bool {
         self.failures >= 4 && self.u.abs() > NOTABLE
+    }
+
+    /// Returns what is left of the trend if `effect` failures are worth one, because they clump.
+    #[must_use]
+    pub fn of_clumps(self, effect: f64) -> Self {
+        let u = self.u / effect.max(1.0).sqrt();
+        Self {
+            failures: whole(real(self.failures) / effect.max(1.0)),
+            u,
+            p_value: normal_two_sided(u),
+        }
     }
 }
 

@@ -224,7 +224,7 @@ fn read_events<E: From<StoreError>>(
 }
 
 /// Returns the first event of a journal.
-pub(super) fn first_event(journal: &Path) -> Result<Event, StoreError> {
+pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
     /// Ends the reading.
     enum End {
         First(Box<Event>),

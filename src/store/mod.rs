@@ -21,7 +21,7 @@ mod sequence;
 mod trust;
 
 pub use folder::{Folder, default_root, let_through};
-pub use journal::{Journal, copy_to_share, events, masked_events, read, read_masked};
+pub use journal::{Journal, copy_to_share, events, first_event, masked_events, read, read_masked};
 pub use secrets::{Secrets, Shared};
 pub use trust::Distrust;
 

@@ -12,6 +12,7 @@ mod build;
 mod cargo;
 mod caution;
 mod command;
+mod conditions;
 mod difference;
 mod elf;
 mod influence;
@@ -28,6 +29,7 @@ mod variants;
 mod weight;
 
 pub use caution::cautions;
+pub use conditions::conditions;
 pub use difference::{Compared, Difference, Run, Side, differences};
 pub use elf::Elf;
 pub use influence::influence;

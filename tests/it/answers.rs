@@ -206,6 +206,8 @@ fn fixed_side(failures: u64, trials: u64) -> Plan {
             baseline,
             exclude_half: false,
             independent: false,
+            accept_conditions: false,
+            earlier_attempts: 0,
             doubts: Vec::new(),
         }),
         ..plan("ask = 'confirm'\nassume-rate = 0.1")

@@ -3,6 +3,7 @@
 //! seeded simulation elsewhere.
 
 mod chance;
+mod clumps;
 mod compare;
 mod confirm;
 mod dependence;

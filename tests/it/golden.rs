@@ -17,12 +17,13 @@ const GOLDEN: &str = include_str!("../data/golden.json");
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 17] = [
+const IMPLEMENTED: [(&str, Check); 18] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
     ("confirm_pvalue", confirm_p_value),
     ("overdispersion", overdispersion),
+    ("clumps", clumps),
     ("mtbf_exponential", mtbf_exponential),
     ("laplace_trend", laplace_trend),
     ("runs_per_failure", runs_per_failure),
@@ -240,6 +241,31 @@ fn overdispersion(case: &Case) {
     case.close("statistic", dependence.statistic, case.real("statistic"));
     case.close("exact_p", dependence.p_value, case.real("exact_p"));
     case.close_or_none("icc", dependence.icc);
+}
+
+/// All ways to place the failures were counted; the p-value of the gaps comes from random placements.
+fn clumps(case: &Case) {
+    let places = case.reals("places").into_iter().map(stats::whole);
+    let places: Vec<u64> = places.collect();
+    let ended = case.field("ended_by_failure") == true;
+    let found = stats::clumps(&places, case.count("trials"), ended).expect("three failures");
+    assert_eq!(found.clumps, case.count("clumps"), "{}", case.id());
+    case.close(
+        "design_effect",
+        found.design_effect,
+        case.real("design_effect"),
+    );
+    let exact = case.real("exact_p");
+    let error = 3.0 * exact * (1.0_f64 / 50.0).sqrt() + 0.001;
+    assert!(
+        (found.p_value - exact).abs() <= error,
+        "{}: {found:?}",
+        case.id()
+    );
+    if ended {
+        let span = stats::span_p_value(&places);
+        case.close("exact_span_p", span, case.real("exact_span_p"));
+    }
 }
 
 fn mtbf_exponential(case: &Case) {

@@ -2,12 +2,17 @@
 
 use super::super::words;
 use super::{BaselineSeen, confidence, independence, one_of};
-use crate::model::{Baseline, Conditions, Confirm, Measured, Only, Question, VariantId};
+use crate::model::{
+    Baseline, ConditionDifference, Confirm, Drift, Measured, Only, Question, VariantId,
+};
 use crate::policy::{self, Policy as _, Progress, Verdict};
 use crate::state::State;
 use crate::stats::{self, real};
+use crate::survey;
+use crate::untrusted::shell_word;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::ffi::OsString;
 
 /// Whether it is fixed, and what that rests on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -40,6 +45,15 @@ pub struct Confirmation {
     pub more_failures: Option<MoreFailures>,
     /// Failures that are another bug than that of the baseline.
     pub other_failures: u64,
+    /// Fixes that were tried against the same baseline before.
+    pub earlier_attempts: u64,
+    /// The chance that one of all attempts is called FIXED if none of them changed anything.
+    pub error_rate_of_attempts: f64,
+    /// Conditions that differ from the baseline.
+    pub differences: Vec<ConditionDifference>,
+    /// What to type to compare both programs in turns, where the rate may have changed without
+    /// the fix; null where nothing speaks for that.
+    pub compare: Option<String>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -89,6 +103,9 @@ impl Confirmation {
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
         let half = Progress::to_exclude_half(asked, alpha);
+        let differences = differences(state, baseline);
+        let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
+            || differences.iter().any(|one| one.can_change_rate);
         Some(Self {
             sentence: sentence(state, asked, &progress),
             baseline: baseline.map(|measured| BaselineSeen::new(measured, None)),
@@ -107,7 +124,11 @@ impl Confirmation {
                 .filter(|_| !asked.exclude_half)
                 .and_then(|base| weakness(base, alpha)),
             other_failures: tally.other,
-            assumptions: assumptions(state, asked, baseline),
+            earlier_attempts: asked.earlier_attempts,
+            error_rate_of_attempts: error_of_attempts(asked, alpha),
+            compare: may_change.then(|| in_turns(state)),
+            assumptions: assumptions(state, asked, baseline, &differences),
+            differences,
         })
     }
 
@@ -141,6 +162,14 @@ impl Confirmation {
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
             lines.extend(self.more_failures.map(MoreFailures::advice));
         }
+        if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
+            lines.push(attempts(self.earlier_attempts, self.error_rate));
+        }
+        if let Some(compare) = self.compare.as_ref().filter(|_| self.rate_below.is_some()) {
+            lines.push(format!(
+                "the rate may have changed without the fix; compare both programs in turns to exclude that: {compare}"
+            ));
+        }
         if self.other_failures > 0 {
             lines.push(format!(
                 "{} of another kind: neither for nor against the fix, and not fixed by it",
@@ -153,8 +182,8 @@ impl Confirmation {
 
 /// Returns how the baseline would have had to go on for the whole to be shorter.
 fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
-    if base.effect() > 1.0 {
-        // How many more failures would clump, nobody knows.
+    if base.effect() > 1.0 || base.drift.is_some() {
+        // More failures may clump as well, or come at another rate.
         return None;
     }
     stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
@@ -176,6 +205,50 @@ fn time(state: &State, asked: &Confirm, trials: u64) -> String {
     })
 }
 
+/// Returns the most likely a false FIXED can be among all attempts against a baseline.
+fn error_of_attempts(asked: &Confirm, alpha: f64) -> f64 {
+    (real(asked.earlier_attempts + 1) * alpha).min(1.0)
+}
+
+/// Says that there were other attempts, and what that means.
+fn attempts(earlier: u64, alpha: f64) -> String {
+    let all = earlier + 1;
+    let most = words::percent((real(all) * alpha).min(1.0));
+    // Rounded up, so that all attempts together keep the level.
+    let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
+    format!(
+        "attempt {all} against this baseline: if none of {all} fixes changed anything, one of them would be called FIXED in up to {most} % of cases; --conf {confidence} keeps that below {} %",
+        words::percent(alpha),
+    )
+}
+
+/// Returns which conditions differ from the baseline.
+fn differences(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
+    let there = baseline.and_then(|base| base.conditions.as_ref());
+    let here = || survey::conditions(&state.plan, &state.host);
+    there.map_or_else(Vec::new, |there| here().differences(there))
+}
+
+/// Returns how the old and the new program are compared in turns.
+fn in_turns(state: &State) -> String {
+    let actors = state.plan.variant(VariantId(0)).actors.iter();
+    let commands = actors
+        .filter(|actor| actor.role.decides())
+        .map(|actor| &actor.command);
+    let mut words = commands.flatten().skip(state.plan.wrapped as usize);
+    let program = words.next().map_or_else(String::new, ToString::to_string);
+    let programs = OsString::from(format!("PROGRAM=OLD,{program}"));
+    let arguments = words.map(|word| shell_word(word.as_os_str()).into_string());
+    let arguments: Vec<String> = arguments.collect();
+    let command = format!(
+        "provoke compare --find different -j {} -L {} -- '{{PROGRAM}}' {}",
+        state.plan.jobs,
+        shell_word(&programs).into_string(),
+        arguments.join(" "),
+    );
+    command.trim_end().to_owned()
+}
+
 /// Says before the start how many clean trials it takes, and how long these take.
 pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     let against = against(&asked.baseline);
@@ -189,6 +262,13 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         "FIXED takes {} against {against}{time}; the first failure says NOT FIXED",
         words::plural(needed, "clean trial"),
     )];
+    if asked.earlier_attempts > 0 {
+        lines.push(attempts(asked.earlier_attempts, state.plan.alpha.value()));
+    }
+    if let Baseline::Measured(base) = &asked.baseline {
+        lines.extend(base.drift.map(drifted));
+        lines.extend(base.clumps.map(|clumps| clumped(base, clumps)));
+    }
     if let Baseline::Measured(base) = &asked.baseline {
         let bugs: Vec<String> = base
             .bugs
@@ -223,12 +303,10 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
 /// about as likely as half as many of the unfixed program.
 fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     match &asked.baseline {
-        Baseline::Measured(base) => stats::unchanged_p_value_effective(
-            base.failures,
-            base.trials,
-            needed / 2,
-            base.effect(),
-        ),
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.counts();
+            stats::unchanged_p_value_effective(failures, trials, needed / 2, base.effect())
+        }
         Baseline::Assumed(millionths) => {
             let halved = f64::from(*millionths) / 2e6;
             1.0 - stats::chance_to_see(halved, needed)
@@ -245,7 +323,10 @@ fn bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
 /// Returns what the fix is held against: `3/30`, `an assumed 1 %`.
 pub(super) fn against(baseline: &Baseline) -> String {
     match baseline {
-        Baseline::Measured(base) => format!("{}/{}", base.failures, base.trials),
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.counts();
+            format!("{failures}/{trials}")
+        }
         Baseline::Assumed(millionths) => {
             format!(
                 "an assumed {} %",
@@ -323,41 +404,39 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     }
 }
 
-/// Says which conditions of the baseline differ from those here.
-fn differing(there: &Conditions, here: &Conditions) -> Vec<String> {
-    let limits = |conditions: &Conditions| {
-        let all = conditions.limits.iter().map(|limit| match limit.value {
-            Some(value) => format!("{}={value}", limit.resource),
-            None => format!("{}=unlimited", limit.resource),
-        });
-        let mut all: Vec<String> = all.collect();
-        all.sort();
-        if all.is_empty() {
-            "none".to_owned()
-        } else {
-            all.join(",")
-        }
+/// Says that the rate changed while the baseline ran, and what is made of it.
+fn drifted(drift: Drift) -> String {
+    let (when, half) = if drift.late {
+        ("later", "first")
+    } else {
+        ("earlier", "second")
     };
-    let wrap = |conditions: &Conditions| {
-        let all = conditions.wrap.iter().map(ToString::to_string);
-        let all: Vec<String> = all.collect();
-        if all.is_empty() {
-            "nothing".to_owned()
-        } else {
-            format!("`{}`", words::sanitize(&all.join(" ")))
-        }
-    };
-    let differs = |what: &str, [there, here]: [String; 2]| {
-        let line =
-            format!("the rate does not depend on {what}: {there} in the baseline, {here} here");
-        (there != here).then_some(line)
-    };
-    let limits = differs("resource limits", [there, here].map(limits));
-    let wrap = differs("what runs the command", [there, here].map(wrap));
-    limits.into_iter().chain(wrap).collect()
+    format!(
+        "failures of the baseline came {when} than at a constant rate ({}): its {half} half, {}/{}, is what the fix is held against",
+        words::p_value(f64::from(drift.p_value) / 1e6),
+        drift.failures,
+        drift.trials,
+    )
 }
 
-fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> Vec<String> {
+/// Says that the failures of the baseline came in clumps, and what is made of it.
+fn clumped(base: &Measured, clumps: u64) -> String {
+    format!(
+        "{} of the baseline came in {}: a clump counts as one failure",
+        words::plural(base.failures, "failure"),
+        words::plural(clumps, "clump"),
+    )
+}
+
+/// So few failures of a baseline, or fewer, seldom show that they come in clumps.
+const TOO_FEW_FOR_CLUMPS: u64 = 5;
+
+fn assumptions(
+    state: &State,
+    asked: &Confirm,
+    baseline: Option<&Measured>,
+    differences: &[ConditionDifference],
+) -> Vec<String> {
     let mut all = if asked.independent {
         independence(state)
     } else {
@@ -377,24 +456,41 @@ fn assumptions(state: &State, asked: &Confirm, baseline: Option<&Measured>) -> V
                     "the trials of the baseline were independent (requests to one server are not), and under the same conditions".to_owned(),
                 );
             }
-            if let Some(jobs) = base.jobs.filter(|jobs| *jobs != state.plan.jobs) {
-                let here = state.plan.jobs;
+            all.extend(
+                differences
+                    .iter()
+                    .map(|one| format!("the failure rate does not depend on {one}")),
+            );
+            if let Some(drift) = base.drift {
                 all.push(format!(
-                    "the rate does not depend on load: the baseline ran {jobs} at a time, this {here}"
+                    "the failure rate stayed at least that of the quieter half of the baseline; {}",
+                    drifted(drift)
                 ));
             }
-            let here = Conditions::of(&state.plan);
-            if let Some(there) = &base.conditions {
-                all.extend(differing(there, &here));
-            }
-            let side_by_side = state.plan.jobs > 1 || base.jobs.is_some_and(|jobs| jobs > 1);
-            if side_by_side && base.effect() <= 1.0 {
+            let known = base.run.is_some() && base.effect() <= 1.0;
+            if known && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
+                let (failures, trials) = base.counts();
+                let effect = real(base.failures);
+                let alpha = state.plan.alpha.value();
+                let one = stats::clean_runs_needed_effective(failures, trials, effect, alpha);
+                let needed = one.map_or(String::new(), |needed| {
+                    format!(
+                        "; had they come in one clump, {} would be needed",
+                        words::plural(needed, "clean trial")
+                    )
+                });
                 all.push(format!(
-                    "trials side by side do not fail together, which {} are too few to show",
-                    words::plural(base.failures, "failure")
+                    "the {} of the baseline came independently, which so few do not show{needed}",
+                    words::plural(base.failures, "failure"),
                 ));
             }
-            if base.effect() > 1.0 {
+            if let Some(clumps) = base.clumps {
+                all.push(format!(
+                    "failures still come in clumps of that size and as often; {}",
+                    clumped(base, clumps)
+                ));
+            }
+            if base.effect() > 1.0 && base.clumps.is_none() {
                 all.push(format!(
                     "failures clump here as they did in the baseline, where {} trials were worth one",
                     words::number(base.effect()),

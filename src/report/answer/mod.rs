@@ -51,8 +51,25 @@ pub struct BaselineSeen {
     pub variant: Option<String>,
     /// Trials that were worth one independent trial: above 1 where failures clumped.
     pub design_effect: f64,
+    /// In how many clumps the failures came, where that made a warning; null otherwise.
+    pub clumps: Option<u64>,
+    /// How the rate changed meanwhile, where that made a warning; null otherwise.
+    pub drift: Option<DriftSeen>,
     /// Which failures these were.
     pub bugs: Vec<String>,
+}
+
+/// A change of the failure rate while a baseline was measured.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct DriftSeen {
+    /// The failures came late, and not early.
+    pub late: bool,
+    /// The chance of such a change at a constant rate.
+    pub p_value: f64,
+    /// Failures in the half with fewer of them, which a fix is held against.
+    pub failures: u64,
+    /// Trials in that half.
+    pub trials: u64,
 }
 
 impl BaselineSeen {
@@ -63,6 +80,13 @@ impl BaselineSeen {
             run: measured.run.clone(),
             variant,
             design_effect: measured.effect(),
+            clumps: measured.clumps,
+            drift: measured.drift.map(|drift| DriftSeen {
+                late: drift.late,
+                p_value: f64::from(drift.p_value) / 1e6,
+                failures: drift.failures,
+                trials: drift.trials,
+            }),
             bugs: measured.bugs.iter().map(|bug| bug.title.clone()).collect(),
         }
     }

@@ -15,14 +15,19 @@
 //! * `permute`: random deals with a fixed seed, stopped as soon as the answer is plainly "no";
 //! * `approximate`: a Gamma law with the exact mean and a close variance, for counts too large to
 //!   deal out.
+//!
+//! Trials that run one at a time have no batches: [`clumps()`] looks at their order instead.
 
 mod approximate;
+mod clumps;
 mod enumerate;
 mod permute;
 
 use std::collections::BTreeMap;
 
 use super::convert::real;
+
+pub use clumps::{Clumps, clumps, span_p_value};
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +38,41 @@ mod tests;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batches {
     counts: BTreeMap<(u32, u32), u64>,
+}
+
+/// What two views of the same trials say: which ran in parallel, and in which order they ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clumping {
+    /// Whether failures clump among parallel trials, if there were any.
+    pub batches: Option<Dependence>,
+    /// Whether they clump in the order of the trials.
+    pub order: Option<Clumps>,
+}
+
+impl Clumping {
+    /// The chance of any warning if trials are independent. Two views share it.
+    const LEVEL: f64 = 0.01;
+
+    fn level(&self) -> f64 {
+        Self::LEVEL / if self.batches.is_some() { 2.0 } else { 1.0 }
+    }
+
+    /// Returns the clumping among parallel trials, if it should be reported.
+    pub fn in_batches(&self) -> Option<Dependence> {
+        self.batches.filter(|found| found.warns_at(self.level()))
+    }
+
+    /// Returns the clumping in the order of the trials, if it should be reported.
+    pub fn in_order(&self) -> Option<Clumps> {
+        self.order.filter(|found| found.p_value <= self.level())
+    }
+
+    /// Returns how many trials are worth one independent trial: 1 without a warning.
+    pub fn design_effect(&self) -> f64 {
+        let batches = self.in_batches().map_or(1.0, |found| found.design_effect);
+        let order = self.in_order().map_or(1.0, |found| found.design_effect);
+        batches.max(order)
+    }
 }
 
 /// How the p-value of a [`Dependence`] was found.
@@ -80,7 +120,11 @@ impl Dependence {
     /// Silence is no proof of independence: with fewer than ten small batches the test sees
     /// only gross clumping.
     pub fn warns(&self) -> bool {
-        self.p_value <= 0.01 && self.batches >= 4 && self.failures >= 3
+        self.warns_at(0.01)
+    }
+
+    fn warns_at(&self, level: f64) -> bool {
+        self.p_value <= level && self.batches >= 4 && self.failures >= 3
     }
 }
 

@@ -7,11 +7,11 @@ use super::reaches;
 use crate::stats::convert::real;
 
 /// The number of deals that settles a small p-value: the smallest possible is 1/2001.
-const DRAWS: u32 = 2000;
+pub(super) const DRAWS: u32 = 2000;
 
 /// The number of deals at least as uneven as the one seen after which no more are made (Besag and
 /// Clifford's rule). It is reached early when the p-value is large; 50 keep it good to a seventh.
-const HITS: u32 = 50;
+pub(super) const HITS: u32 = 50;
 
 /// The most failures (or passes, if they are fewer) that are dealt out. Above it, a deal costs too
 /// much and the approximation is as good.
@@ -21,7 +21,7 @@ const MOST_DEALT: u64 = 20_000;
 const MOST_BATCHES: u64 = 5_000_000;
 
 /// One answer on every machine: any fixed number would do.
-const SEED: u64 = 0x70_72_6f_76_6f_6b_65;
+pub(super) const SEED: u64 = 0x70_72_6f_76_6f_6b_65;
 
 /// An urn that holds one ball for each run, numbered batch after batch.
 pub(super) struct Urn {
@@ -124,7 +124,7 @@ impl Urn {
 
 /// Returns a random number below `limit`, by the high half of a product; its bias is below
 /// `limit` in 2^64.
-fn below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
+pub(super) fn below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
     let product = u128::from(rng.next_u64()) * u128::from(limit);
     u64::try_from(product >> 64).expect("the high half of 128 bits has 64")
 }

@@ -1,0 +1,310 @@
+//! Measures the promises of `run` and `confirm` if trials are not independent or the rate changes:
+//! the figures of `docs/statistics.md`. Baselines go through the policy and the state of the
+//! program itself.
+//!
+//!     cargo run --release --example promises -- [repetitions] [only rows with this text]
+
+#![expect(clippy::print_stdout, reason = "a program that prints a table")]
+#![expect(clippy::cast_precision_loss, reason = "small counts")]
+
+use provoke::model::{
+    Baseline, Confirm, Depth, Event, FORMAT, Failure, Host, Kind, Lane, Observation, Outcome, Plan,
+    Question, Signature, SignatureId, Survey, Trial, VariantId,
+};
+use provoke::policy::{self, Progress, Step};
+use provoke::report::Report;
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+use rand::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How often trials fail.
+#[derive(Clone, Copy)]
+enum World {
+    /// Always at this rate.
+    Even(f64),
+    /// In blocks of trials, of which this share has failures at that rate.
+    Blocks(u64, f64, f64),
+    /// At one rate, and from this trial on at another.
+    Step(f64, u64, f64),
+    /// At a rate that goes from one to another until this trial.
+    Slope(f64, f64, u64),
+}
+
+impl World {
+    /// Returns the rate of a trial; `chance` decides about its block.
+    fn rate(self, trial: u64, block: &mut f64, chance: &mut Pcg64Mcg) -> f64 {
+        match self {
+            Self::Even(rate) => rate,
+            Self::Blocks(length, bad, inside) => {
+                if (trial - 1).is_multiple_of(length) {
+                    *block = if uniform(chance) < bad { inside } else { 0.0 };
+                }
+                *block
+            }
+            Self::Step(first, at, second) => {
+                if trial < at {
+                    first
+                } else {
+                    second
+                }
+            }
+            Self::Slope(from, to, length) => from + (to - from) * trial as f64 / length as f64,
+        }
+    }
+
+    /// Returns the rate over all of `trials`.
+    fn mean(self, trials: u64) -> f64 {
+        match self {
+            Self::Even(rate) => rate,
+            Self::Blocks(_, bad, inside) => bad * inside,
+            Self::Step(first, at, second) => {
+                let early = (at - 1).min(trials) as f64;
+                (early * first + (trials as f64 - early) * second) / trials as f64
+            }
+            Self::Slope(from, to, _) => f64::midpoint(from, to),
+        }
+    }
+
+    /// Returns how many trials pass before the first failure.
+    fn clean(self, chance: &mut Pcg64Mcg) -> u64 {
+        let mut block = 0.0;
+        let failing = (1..1_000_000).find(|trial| {
+            let rate = self.rate(*trial, &mut block, chance);
+            uniform(chance) < rate
+        });
+        failing.map_or(1_000_000, |trial| trial - 1)
+    }
+}
+
+fn uniform(chance: &mut Pcg64Mcg) -> f64 {
+    f64::from(chance.next_u32()) / 4_294_967_296.0
+}
+
+fn plan(rule: &str) -> Plan {
+    let text = format!("command = ['x']\n{rule}");
+    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
+    let around = Surroundings {
+        environment: Vec::new(),
+        base: PathBuf::from("/"),
+        seed: 1,
+        baseline: None,
+        searched: None,
+    };
+    scenario.plan(around).expect("a plan")
+}
+
+fn begin(plan: Plan) -> State {
+    let event = Event::RunStarted {
+        format: FORMAT,
+        version: String::new(),
+        run: String::new(),
+        plan: Box::new(plan),
+        host: Host::default(),
+        survey: Survey::default(),
+        at: 0,
+    };
+    State::begin(event).expect("a sound plan")
+}
+
+fn failure() -> Outcome {
+    Outcome::Fail(Box::new(Failure {
+        kind: Kind::Exit { code: 1 },
+        signature: Signature {
+            id: SignatureId(1),
+            title: String::new(),
+            depth: Depth::Status,
+            also: Vec::new(),
+            placed: false,
+            family: None,
+            families: Vec::new(),
+        },
+    }))
+}
+
+/// Measures a baseline, one trial at a time.
+fn baseline(plan: &Plan, world: World, chance: &mut Pcg64Mcg) -> State {
+    let mut state = begin(plan.clone());
+    let policy = policy::of(plan);
+    let mut block = 0.0;
+    while let Step::Launch(variant) = policy.next(&state) {
+        let id = state.next_id();
+        let trial = Trial {
+            id,
+            variant,
+            lane: Lane(0),
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            capture: false,
+        };
+        state.apply(&Event::TrialStarted(trial), policy::is_done);
+        let rate = world.rate(id.0, &mut block, chance);
+        let outcome = if uniform(chance) < rate {
+            failure()
+        } else {
+            Outcome::Pass
+        };
+        let event = Event::TrialFinished {
+            trial: id,
+            at: Duration::ZERO,
+            seen: Box::<Observation>::default(),
+            outcome,
+        };
+        state.apply(&event, policy::is_done);
+        if id.0 > 100_000 {
+            break;
+        }
+    }
+    state
+}
+
+/// Shares of the baselines that saw a failure.
+#[derive(Default)]
+struct Shares {
+    seen: u32,
+    clumps: u32,
+    drift: u32,
+    covered: u32,
+    unknown: u32,
+    false_fixed: u32,
+    needed: Vec<u64>,
+}
+
+fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
+    let only = std::env::args().nth(2).unwrap_or_default();
+    if !format!("{name}, {rule}").contains(&only) {
+        return;
+    }
+    let plan = plan(rule);
+    let mut shares = Shares::default();
+    for seed in 0..repetitions {
+        let mut chance = Pcg64Mcg::seed_from_u64(seed * 7919 + 5);
+        let state = baseline(&plan, before, &mut chance);
+        let tally = state.tally(VariantId(0));
+        if tally.failures == 0 {
+            continue;
+        }
+        shares.seen += 1;
+        let report = Report::new(&state, true);
+        let variant = &report.variants[0];
+        shares.clumps += u32::from(variant.clumps.is_some_and(|found| found.warns));
+        shares.drift += u32::from(variant.trend.is_some_and(|found| found.warns));
+        let [low, high] = variant.rate.interval();
+        let mean = before.mean(tally.trials());
+        shares.covered += u32::from((low..=high).contains(&mean));
+        let measured = policy::measured(&state, VariantId(0), tally.failures);
+        let confirm = begin(Plan {
+            question: Question::Confirm(Confirm {
+                baseline: Baseline::Measured(measured),
+                accept_conditions: false,
+                earlier_attempts: 0,
+                exclude_half: false,
+                independent: false,
+                doubts: Vec::new(),
+            }),
+            ..self::plan("ask = 'confirm'\nassume-rate = 0.1")
+        });
+        match Progress::of(&confirm).and_then(|progress| progress.needed) {
+            None => shares.unknown += 1,
+            Some(needed) => {
+                shares.needed.push(needed);
+                shares.false_fixed += u32::from(after.clean(&mut chance) >= needed);
+            }
+        }
+    }
+    let share = |count: u32| f64::from(count) / f64::from(shares.seen.max(1));
+    shares.needed.sort_unstable();
+    let median = shares.needed.get(shares.needed.len() / 2).copied();
+    println!(
+        "| {name}, {rule} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {} |",
+        f64::from(shares.seen) / repetitions as f64,
+        share(shares.clumps),
+        share(shares.drift),
+        share(shares.covered),
+        share(shares.unknown),
+        share(shares.false_fixed),
+        median.unwrap_or(0),
+    );
+}
+
+fn main() {
+    let repetitions = std::env::args().nth(1);
+    let repetitions = repetitions.map_or(2000, |text| text.parse().expect("a number"));
+    println!(
+        "| world, rule | saw a failure | clumps | drift | covered | not known | false FIXED | median clean trials |"
+    );
+    let rules = [
+        "runs = 100",
+        "runs = 200",
+        "runs = 400",
+        "max-fail = 3",
+        "max-fail = 5",
+        "max-fail = 10",
+    ];
+    for (name, world) in [
+        ("2 %", World::Even(0.02)),
+        ("10 %", World::Even(0.1)),
+        ("30 %", World::Even(0.3)),
+        ("blocks of 8", World::Blocks(8, 0.1, 0.5)),
+        ("blocks of 20", World::Blocks(20, 0.1, 0.5)),
+        ("blocks of 50", World::Blocks(50, 0.1, 0.5)),
+        (
+            "blocks of 20, half of them, 10 %",
+            World::Blocks(20, 0.5, 0.1),
+        ),
+    ] {
+        for rule in rules {
+            row(name, rule, world, world, repetitions);
+        }
+    }
+    for trials in [100, 200, 400] {
+        let rule = format!("runs = {trials}");
+        let up = World::Step(0.02, trials / 2, 0.2);
+        let down = World::Step(0.2, trials / 2, 0.02);
+        let slope = World::Slope(0.0, 0.2, trials);
+        row(
+            "2 % to 20 %, then 20 %",
+            &rule,
+            up,
+            World::Even(0.2),
+            repetitions,
+        );
+        row(
+            "2 % to 20 %, then 2 %",
+            &rule,
+            up,
+            World::Even(0.02),
+            repetitions,
+        );
+        row(
+            "20 % to 2 %, then 2 %",
+            &rule,
+            down,
+            World::Even(0.02),
+            repetitions,
+        );
+        row(
+            "0 to 20 %, then 10 %",
+            &rule,
+            slope,
+            World::Even(0.1),
+            repetitions,
+        );
+        row(
+            "0 to 20 %, then 5 %",
+            &rule,
+            slope,
+            World::Even(0.05),
+            repetitions,
+        );
+    }
+    row(
+        "20 %, then 2 %",
+        "max-fail = 3",
+        World::Even(0.2),
+        World::Even(0.02),
+        repetitions,
+    );
+}

@@ -1,0 +1,282 @@
+//! Do failures clump in the order of the trials, and in how many clumps did they come.
+//!
+//! Trials that run one at a time form no batches, and still may share something: a busy minute of
+//! the machine, a server that is ill for a while. If trials are independent, every way to place the
+//! failures among the trials is equally likely. Two questions are asked of the places seen:
+//!
+//! * Are the gaps between consecutive failures shorter than by chance? The statistic is the sum of
+//!   the logarithms of the gaps, which a few very short gaps make small. Its p-value comes from
+//!   random placements with a fixed seed, or from the normal law above a thousand failures.
+//! * If a failure ended the run: did all failures come shortly before that end? [`span_p_value`]
+//!   counts the placements. Of four failures or fewer this is all that is asked, because so few gaps
+//!   cannot be short enough.
+//!
+//! A clump is a stretch of failures with gaps that are no longer than a third of the mean distance
+//! between clumps. A clump is worth one failure.
+
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+
+use super::permute::{DRAWS, HITS, SEED, below};
+use crate::stats::convert::real;
+use crate::stats::special::normal_below;
+
+/// The fewest failures that can be said to clump.
+const FEWEST: usize = 3;
+
+/// The fewest failures, the last of which ended the run, of which the gaps are looked at.
+const FEWEST_GAPS: usize = 5;
+
+/// The most failures that are placed at random.
+const MOST_PLACED: u64 = 1000;
+
+/// Failures belong to one clump if the gap between them is at most the mean distance between
+/// clumps divided by this number.
+const CLOSE: f64 = 3.0;
+
+/// How strongly failures clump in the order of the trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clumps {
+    /// The number of failures.
+    pub failures: u64,
+    /// The number of clumps in which they came; a lone failure is a clump, too.
+    pub clumps: u64,
+    /// The probability of places that are at least this uneven if trials are independent.
+    pub p_value: f64,
+    /// How many trials are worth one independent trial: the size of the clump that a failure
+    /// belongs to, on average over the failures.
+    pub design_effect: f64,
+}
+
+/// Looks for clumps among failures at these places (ascending, counted from 1) of `trials` trials.
+///
+/// `ended_by_failure` says that the last trial is a failure and ended the run, so that its place was
+/// not free. `None` for fewer than three failures, or if every trial failed.
+pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
+    let failures = real(places.len() as u64);
+    if places.len() < FEWEST || places.len() as u64 >= trials {
+        return None;
+    }
+    let p_value = match (ended_by_failure, places.len() < FEWEST_GAPS) {
+        (false, _) => gaps_p_value(places, trials, false),
+        (true, true) => span_p_value(places),
+        // Two questions: the smaller answer counts twice.
+        (true, false) => {
+            let smaller = span_p_value(places).min(gaps_p_value(places, trials, true));
+            (2.0 * smaller).min(1.0) // two questions were asked
+        }
+    };
+    let sizes = sizes(places, trials);
+    let squares: f64 = sizes.iter().map(|size| real(size * size)).sum();
+    Some(Clumps {
+        failures: places.len() as u64,
+        clumps: sizes.len() as u64,
+        p_value,
+        design_effect: squares / failures,
+    })
+}
+
+/// Returns the probability that a run which ended with its k-th failure has all of them as close to
+/// its end as these places, if trials are independent.
+///
+/// Given the place n of the last failure, the other k-1 are anywhere in the n-1 trials before it. Of
+/// all ways to place them, those with the first failure at `f` or later have all k-1 in the n-f trials
+/// from there on: C(n-f, k-1) of C(n-1, k-1). One for fewer than two failures.
+pub fn span_p_value(places: &[u64]) -> f64 {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        return 1.0;
+    };
+    let factors = 0..places.len() as u64 - 1;
+    factors
+        .map(|i| real((last - first).saturating_sub(i)) / real(last - 1 - i))
+        .product()
+}
+
+/// Returns the probability of gaps with so small a sum of logarithms.
+fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
+    let failures = places.len() as u64;
+    let seen = sum_of_logarithms(places);
+    if failures > MOST_PLACED {
+        return normal_p_value(failures, trials, seen);
+    }
+    let free = failures - u64::from(ended_by_failure);
+    let room = trials - u64::from(ended_by_failure);
+    let mut rng = Pcg64Mcg::seed_from_u64(SEED);
+    let mut placed = Vec::new();
+    let mut hits = 0;
+    for draw in 1..=DRAWS {
+        place(&mut rng, free, room, &mut placed);
+        if ended_by_failure {
+            placed.push(trials);
+        }
+        if sum_of_logarithms(&placed) <= seen + 1e-9 {
+            hits += 1;
+        }
+        if hits == HITS {
+            return f64::from(hits) / f64::from(draw);
+        }
+    }
+    f64::from(hits + 1) / f64::from(DRAWS + 1)
+}
+
+fn sum_of_logarithms(places: &[u64]) -> f64 {
+    let gaps = places.windows(2).map(|pair| real(pair[1] - pair[0]));
+    gaps.map(f64::ln).sum()
+}
+
+/// Draws `count` different places of `room`, in ascending order.
+fn place(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>) {
+    placed.clear();
+    // Drawing the places that are left free is cheaper if most are taken.
+    let inverted = count > room / 2;
+    let wanted = if inverted { room - count } else { count };
+    while (placed.len() as u64) < wanted {
+        placed.extend((placed.len() as u64..wanted).map(|_| 1 + below(rng, room)));
+        placed.sort_unstable();
+        placed.dedup();
+    }
+    if inverted {
+        let mut free = placed.iter().copied().peekable();
+        let taken = (1..=room).filter(|at| free.next_if_eq(at).is_none());
+        *placed = taken.collect();
+    }
+}
+
+/// Returns the p-value by the normal law: gaps of independent trials are geometric, and their sum
+/// is given.
+fn normal_p_value(failures: u64, trials: u64, seen: f64) -> f64 {
+    let rate = real(failures) / real(trials);
+    // Moments of a gap G and its logarithm L.
+    let (mut weight, mut left) = (rate, 1.0);
+    let (mut l, mut ll, mut gl) = (0.0, 0.0, 0.0);
+    let mut gap = 1_u64;
+    while left > 1e-12 {
+        let ln = real(gap).ln();
+        l += weight * ln;
+        ll += weight * ln * ln;
+        gl += weight * ln * real(gap);
+        left -= weight;
+        weight *= 1.0 - rate;
+        gap += 1;
+        if weight < 1e-18 {
+            break;
+        }
+    }
+    let mean = 1.0 / rate;
+    let spread = (1.0 - rate) / (rate * rate);
+    let covariance = gl - mean * l;
+    let variance = ll - l * l - covariance * covariance / spread;
+    let gaps = real(failures - 1);
+    normal_below((seen - gaps * l) / (gaps * variance).sqrt())
+}
+
+/// Returns the sizes of the clumps, in order.
+fn sizes(places: &[u64], trials: u64) -> Vec<u64> {
+    let mut clumps = places.len() as u64;
+    loop {
+        let close = real(trials) / (real(clumps) * CLOSE);
+        let mut sizes = vec![1];
+        for pair in places.windows(2) {
+            if real(pair[1] - pair[0]) <= close.max(1.0) {
+                *sizes.last_mut().expect("it begins with one") += 1;
+            } else {
+                sizes.push(1);
+            }
+        }
+        let fewer = sizes.len() as u64;
+        if fewer >= clumps {
+            return sizes;
+        }
+        clumps = fewer;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_clump_of_failures_is_one() {
+        let found = clumps(&(121..=130).collect::<Vec<_>>(), 200, false).unwrap();
+        assert_eq!((found.failures, found.clumps), (10, 1));
+        assert!(found.p_value < 0.001, "{found:?}");
+        assert!((found.design_effect - 10.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn evenly_spread_failures_are_clumps_of_their_own() {
+        let places: Vec<u64> = (1..=10).map(|i| i * 20).collect();
+        let found = clumps(&places, 200, false).unwrap();
+        assert_eq!(found.clumps, 10);
+        assert!(
+            found.p_value > 0.9 && found.design_effect < 1.1,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn few_failures_and_failures_only_are_not_judged() {
+        assert_eq!(clumps(&[7, 8], 100, false), None);
+        assert_eq!(clumps(&[1, 2, 3], 3, true), None);
+        assert_eq!(clumps(&[], 0, false), None);
+    }
+
+    #[test]
+    fn the_span_of_failures_before_the_end_is_counted() {
+        // All ways: the two before the third are any pair of the 179; those seen, the last pair.
+        let p = span_p_value(&[178, 179, 180]);
+        assert!((p - 1.0 / (179.0 * 178.0 / 2.0)).abs() < 1e-15, "{p}");
+        assert!((span_p_value(&[1, 50, 100]) - 1.0).abs() < 1e-12);
+        assert!(span_p_value(&[12]) >= 1.0 && span_p_value(&[]) >= 1.0);
+        // Counted one by one.
+        let mut reach = 0;
+        let mut all = 0;
+        for first in 1..20_u64 {
+            for second in first + 1..20 {
+                all += 1;
+                reach += u32::from(first >= 14 && second < 20);
+            }
+        }
+        let p = span_p_value(&[14, 17, 20]);
+        assert!((p - f64::from(reach) / f64::from(all)).abs() < 1e-12, "{p}");
+    }
+
+    #[test]
+    fn places_are_drawn_evenly_also_if_most_are_taken() {
+        let mut rng = Pcg64Mcg::seed_from_u64(3);
+        for (count, room) in [(3, 10), (8, 10), (10, 10)] {
+            let mut taken = [0_u32; 10];
+            let mut placed = Vec::new();
+            for _ in 0..2000 {
+                place(&mut rng, count, room, &mut placed);
+                assert_eq!(placed.len() as u64, count);
+                assert!(placed.is_sorted());
+                for at in &placed {
+                    taken[usize::try_from(*at).unwrap() - 1] += 1;
+                }
+            }
+            let expected = 200.0 * real(count);
+            let even = |times: &u32| (f64::from(*times) - expected).abs() < 120.0;
+            assert!(taken.iter().all(even), "{count} of {room}: {taken:?}");
+        }
+    }
+
+    #[test]
+    fn the_normal_law_agrees_with_random_placements() {
+        let mut rng = Pcg64Mcg::seed_from_u64(4);
+        for (failures, trials) in [(400, 4000), (400, 1000), (400, 80_000)] {
+            for _ in 0..2 {
+                let mut places = Vec::new();
+                place(&mut rng, failures, trials, &mut places);
+                let placed = gaps_p_value(&places, trials, false);
+                let normal = normal_p_value(failures, trials, sum_of_logarithms(&places));
+                // The share of random placements ends at fifty hits.
+                let error = placed * (1.0 / 50.0_f64).sqrt();
+                assert!(
+                    (placed - normal).abs() < 3.5 * error + 0.01,
+                    "{failures} of {trials}: {placed}, {normal}"
+                );
+            }
+        }
+    }
+}

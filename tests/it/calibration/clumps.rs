@@ -1,0 +1,129 @@
+use provoke::stats::{clean_runs_needed_effective, clumps};
+
+use super::chance::{Chance, share};
+
+const ALPHA: f64 = 0.05;
+
+/// When a baseline ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Trials(u64),
+    Failures(usize),
+}
+
+/// Trials in blocks, of which this share has failures at that rate. A block of one trial has no
+/// clumps.
+#[derive(Clone, Copy, Debug)]
+struct Blocks(u64, f64, f64);
+
+impl Blocks {
+    /// Calls `fails` with each trial until it returns true.
+    fn run(self, chance: &mut Chance, mut ends: impl FnMut(u64, bool) -> bool) {
+        let Self(length, bad, inside) = self;
+        let mut is_bad = false;
+        for trial in 1.. {
+            if (trial - 1) % length == 0 {
+                is_bad = chance.fails(bad);
+            }
+            if ends(trial, is_bad && chance.fails(inside)) {
+                return;
+            }
+        }
+    }
+
+    /// Returns the places of failures of a baseline, and the number of its trials.
+    fn baseline(self, chance: &mut Chance, end: End) -> (Vec<u64>, u64) {
+        let (mut places, mut trials) = (Vec::new(), 0);
+        self.run(chance, |trial, failed| {
+            trials = trial;
+            if failed {
+                places.push(trial);
+            }
+            match end {
+                End::Trials(all) => trial == all,
+                End::Failures(all) => places.len() == all,
+            }
+        });
+        (places, trials)
+    }
+
+    /// Returns the share of baselines with a failure that warn, and that let the unchanged program
+    /// be called fixed.
+    fn shares(self, end: End, repetitions: u32) -> (f64, f64) {
+        let mut chance = Chance::new(70);
+        let (mut seen, mut warnings, mut fixed) = (0, 0, 0);
+        while seen < repetitions {
+            let (places, trials) = self.baseline(&mut chance, end);
+            if places.is_empty() {
+                continue;
+            }
+            seen += 1;
+            let found = clumps(&places, trials, matches!(end, End::Failures(_)));
+            let warned = found.filter(|found| found.p_value <= 0.01);
+            warnings += u32::from(warned.is_some());
+            let effect = warned.map_or(1.0, |found| found.design_effect);
+            let failures = places.len() as u64;
+            let needed = clean_runs_needed_effective(failures, trials, effect, ALPHA).unwrap();
+            self.run(&mut chance, |trial, failed| {
+                fixed += u32::from(!failed && trial == needed);
+                failed || trial >= needed
+            });
+        }
+        (share(warnings, seen, 0.01).0, share(fixed, seen, ALPHA).0)
+    }
+}
+
+#[test]
+fn independent_failures_are_seldom_called_clumped() {
+    const REPETITIONS: u32 = 150;
+    let room = share(0, REPETITIONS, 0.01).1;
+    for (p, end) in [
+        (0.03, End::Trials(200)),
+        (0.1, End::Trials(100)),
+        (0.5, End::Trials(30)),
+        (0.03, End::Failures(3)),
+        (0.1, End::Failures(5)),
+        (0.3, End::Failures(10)),
+    ] {
+        let (warnings, _) = Blocks(1, 1.0, p).shares(end, REPETITIONS);
+        assert!(warnings <= 0.01 + room, "p {p}, {end:?}: {warnings}");
+    }
+}
+
+#[test]
+fn thousands_of_independent_failures_are_seldom_called_clumped() {
+    let mut chance = Chance::new(71);
+    let warnings = (0..60).map(|_| {
+        let (places, trials) = Blocks(1, 1.0, 0.3).baseline(&mut chance, End::Trials(5000));
+        u32::from(clumps(&places, trials, false).unwrap().p_value <= 0.01)
+    });
+    assert!(warnings.sum::<u32>() <= 3);
+}
+
+#[test]
+fn clumps_in_a_long_baseline_do_not_make_an_unchanged_program_look_fixed() {
+    const REPETITIONS: u32 = 60;
+    let room = share(0, REPETITIONS, ALPHA).1;
+    for (length, trials, least_warned) in [(8, 200, 0.85), (20, 100, 0.9), (50, 200, 0.9)] {
+        let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(End::Trials(trials), REPETITIONS);
+        let what = format!("blocks of {length}, {trials} trials");
+        assert!(warned >= least_warned, "{what}: {warned} warned");
+        assert!(fixed <= ALPHA + room, "{what}: {fixed} called fixed");
+    }
+}
+
+#[test]
+fn clumps_in_a_baseline_of_three_failures_are_mostly_seen() {
+    // Measured shares with room: a clump at the very beginning looks like a high rate.
+    for (length, least_warned, most_fixed) in [(8, 0.55, 0.26), (20, 0.75, 0.21), (50, 0.8, 0.17)] {
+        let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(End::Failures(3), 200);
+        assert!(
+            warned >= least_warned,
+            "blocks of {length}: {warned} warned"
+        );
+        assert!(
+            fixed <= most_fixed,
+            "blocks of {length}: {fixed} called fixed"
+        );
+    }
+}
