@@ -13,25 +13,11 @@ pub(crate) struct Truth {
     pub(crate) n: usize,
     pub(crate) p: f64,
     pub(crate) q: f64,
-    /// The rate at the way from the culprit (0) to the newest version (1), as a share of p.
-    pub(crate) shape: fn(f64) -> f64,
-}
-
-pub(crate) fn constant(_: f64) -> f64 {
-    1.0
 }
 
 impl Truth {
     pub(crate) fn rate(&self, version: usize, culprit: usize) -> f64 {
-        if version < culprit {
-            return self.q;
-        }
-        let way = if culprit == self.n {
-            1.0
-        } else {
-            (version - culprit) as f64 / (self.n - culprit) as f64
-        };
-        self.p * (self.shape)(way)
+        if version < culprit { self.q } else { self.p }
     }
 }
 
@@ -195,10 +181,5 @@ pub(crate) fn targets(trials: u64, only: &str) {
 
 /// A rate that all bad versions share.
 pub(crate) fn cell(n: usize, p: f64, q: f64) -> Truth {
-    Truth {
-        n,
-        p,
-        q,
-        shape: constant,
-    }
+    Truth { n, p, q }
 }

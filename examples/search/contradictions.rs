@@ -2,7 +2,7 @@
 
 use provoke::stats::search::{Bisection, Costs, Stop};
 
-use super::bisect::{Truth, constant, setup};
+use super::bisect::{Truth, cell, setup};
 use super::chance::Chance;
 
 /// Alarms of the check for one boundary: truly one, and a failure that comes and goes.
@@ -16,12 +16,7 @@ pub(crate) fn contradictions(trials: u64) {
         (64, false, 0.1, 0.01),
         (64, false, 0.1, 0.0),
     ] {
-        let truth = Truth {
-            n,
-            p,
-            q,
-            shape: constant,
-        };
+        let truth = cell(n, p, q);
         let (mut alarms, mut gone) = (0_u64, 0_u64);
         let mut after = 0.0;
         for seed in 0..trials {
@@ -66,7 +61,7 @@ fn alarm(
             current,
             ..Costs::RUNS
         };
-        let query = search.choose(&Stop::guarded(0.05), &costs)?;
+        let query = search.choose(&Stop::checked(0.05), &costs)?;
         let rate = if bad(query.version) { truth.p } else { truth.q };
         search.observe(query.version, chance.uniform() < rate);
         current = Some(query.version);

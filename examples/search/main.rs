@@ -19,7 +19,7 @@ mod ramp;
 mod reduce;
 mod reduce_rivals;
 mod rivals;
-mod slopes;
+mod shipped;
 mod timings;
 
 fn main() {
@@ -36,7 +36,10 @@ fn main() {
         "priors" => priors::weights(trials),
         "stacks" => priors::stacks(trials),
         "ramp" => ramp::ramps(trials, only),
-        "guard" => slopes::guard(trials),
+        "shipped" => {
+            shipped::shown(&shipped::CONSTANT, trials, only);
+            shipped::shown(&shipped::VARYING, trials, only);
+        }
         "timings" => timings::timings(),
         "reduce" => reduce::targets(trials),
         "reduce-background" => reduce::background(trials),
@@ -44,12 +47,6 @@ fn main() {
         "reduce-order" => reduce::order(trials),
         "reduce-rivals" => reduce_rivals::rivals(trials, only),
         "contradictions" => contradictions::contradictions(trials),
-        "slopes" => {
-            for (clean, p) in [(false, 0.5), (true, 0.5), (true, 0.1)] {
-                println!("clean {clean}");
-                slopes::slopes(trials, clean, 64, p);
-            }
-        }
         other => panic!("no table `{other}`"),
     }
 }

@@ -42,7 +42,9 @@ pub(super) struct Compare {
 ///
 /// The first of the list is good, the last one bad. `{variant}` in the command, in variables and in
 /// --setup stands for the one that is tried; --setup that holds it is run once for each, before its
-/// first trial, and what it cannot make is left out. How often it fails need not be known.
+/// first trial, and what it cannot make is left out. How often it fails need not be known. Without -n
+/// and -d the search stops, and says what it knows, at ten times the trials that it takes on
+/// average at the rate of the bad end, and not before 1000.
 #[derive(Args)]
 pub(super) struct Bisect {
     #[command(flatten)]
@@ -177,6 +179,9 @@ pub(super) struct BisectFlags {
     /// What an earlier search found out: its log, as it is or with lines changed
     #[arg(long, value_name = "FILE", help_heading = ASKED)]
     log: Option<PathBuf>,
+    /// Search for more boundaries after the first, between versions that fail and others that do not
+    #[arg(long, help_heading = ASKED)]
+    all: bool,
     #[command(flatten)]
     search: SearchFlags,
 }
@@ -302,6 +307,7 @@ impl BisectFlags {
         scenario.first_parent = first_parent.or(scenario.first_parent);
         scenario.prior = self.prior.or(scenario.prior.take());
         scenario.log = self.log.or(scenario.log.take());
+        scenario.all = self.all.then_some(true).or(scenario.all);
         self.search.overlay(scenario);
     }
 }

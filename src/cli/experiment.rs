@@ -18,7 +18,7 @@ use crate::model::{
     Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Text,
     TrialId, VariantId, VariantPlan,
 };
-use crate::policy;
+use crate::policy::{self, Verdict};
 use crate::prepare::{self, Unready};
 use crate::report::{self, Format, Report, words};
 use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
@@ -65,6 +65,8 @@ struct Told {
     exit: Exit,
     /// What is asked next.
     next: Option<Plan>,
+    /// It is one of several searches along a list, and found nothing: those before it say more.
+    adds_nothing: bool,
 }
 
 impl<'a> Experiment<'a> {
@@ -163,6 +165,7 @@ impl<'a> Experiment<'a> {
                     exit: exit @ Exit::Stopped(_),
                     ..
                 }) => told.exit = exit,
+                Ok(further) if further.adds_nothing => told.next = further.next,
                 Ok(further) => told = further,
                 Err(error) => {
                     output.exports.write(&told.folder, &told.report)?;
@@ -452,6 +455,7 @@ impl<'a> Experiment<'a> {
                 return Err(error);
             }
         };
+        let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows(&state);
         let merge = merge.map(|merge| merge.say(next.is_some()));
         let (stretch, text) = stretch.unzip();
         for line in lines.iter().chain(&merge).chain(&text) {
@@ -462,6 +466,7 @@ impl<'a> Experiment<'a> {
             report,
             exit,
             next: next.or(stretch),
+            adds_nothing,
         })
     }
 }

@@ -130,27 +130,25 @@ fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
         return (text, Exit::CouldNotTest);
     }
     let p = stats::fisher(failing.failed, failing.ran(), passing.failed, passing.ran()).greater;
-    let p_text = words::number(p);
+    let p_text = words::p_value(p);
     let always = failing.passed == 0 && passing.failed == 0;
     match (always, p <= SMALL) {
         (true, true) => (
-            format!("the seed determines the outcome: {counts} (p = {p_text})"),
+            format!("the seed determines the outcome: {counts} ({p_text})"),
             Exit::Hoped,
         ),
         (false, true) => (
-            format!(
-                "the outcome depends on the seed, and not on it alone: {counts} (p = {p_text})"
-            ),
+            format!("the outcome depends on the seed, and not on it alone: {counts} ({p_text})"),
             Exit::Hoped,
         ),
         (true, false) => (
             format!(
-                "too few to tell whether the seed determines the outcome: {counts} (p = {p_text}); --seeds=N replays more"
+                "too few to tell whether the seed determines the outcome: {counts} ({p_text}); --seeds=N replays more"
             ),
             Exit::Undecided,
         ),
         (false, false) => (
-            format!("no evidence that the seed determines the outcome: {counts} (p = {p_text})"),
+            format!("no evidence that the seed determines the outcome: {counts} ({p_text})"),
             Exit::OtherWay,
         ),
     }

@@ -1,13 +1,13 @@
-//! A failure that came and went: the two searches that follow one whose ends are both good, though a
-//! place between them fails. The first finds where it began, the second where it ended.
+//! A failure that came and went: if the ends of a search agree but a place between them does not, two searches follow.
+//! With `--all`, two more follow every search that found a boundary.
 
 use super::merge::{bugs, with_what_is_left};
-use crate::model::{Choices, Plan, Question, Stretch};
-use crate::policy::Verdict;
+use crate::model::{Choices, Place, Plan, Question, Section, Space, Stretch};
+use crate::policy::{Bisect, Search, Verdict};
 use crate::report::{Answer, Report};
 use crate::state::State;
 
-/// Returns the next of these searches, with what is left to be spent, and says what it searches.
+/// Returns the next search, with what is left to be spent, and says what it searches.
 pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
@@ -17,38 +17,141 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     let Question::Bisect(asked) = &mut plan.question else {
         return None;
     };
-    let before = space.stretch.take();
-    let text = match (before, report.verdict) {
-        (Some(Stretch { after, .. }), Verdict::Found) if !after.is_empty() => {
-            space.choices = Choices::Places(after.into_iter().rev().collect());
-            space.stretch = Some(Stretch {
-                after: Vec::new(),
-                began: answer.culprits.clone(),
-            });
-            asked.fixed = true;
-            if plan.rules.only.is_empty() && !asked.any_failure {
-                plan.rules.only = bugs(state);
-            }
-            "  going on with where it ends".to_owned()
-        }
-        (None, Verdict::NotThere) if !asked.fixed && state.tally(State::FAILING).failures == 0 => {
-            let place = usize::try_from(answer.fails_inside()?.place).ok()?;
-            let places = space.choices.places();
-            let (first, after) = (places[..=place].to_vec(), places[place..].to_vec());
-            let text = format!(
-                "  it comes and goes: going on with the places up to {}, to find where it begins, and then with those after it",
-                places[place].name
-            );
-            space.choices = Choices::Places(first);
-            space.stretch = Some(Stretch {
-                after,
-                began: Vec::new(),
-            });
-            text
-        }
-        _ => return None,
+    if space.merge.is_some() {
+        return None;
+    }
+    let whole = whole(space, asked.fixed);
+    let Stretch {
+        mut next,
+        reproduce,
+        ..
+    } = space.stretch.take().unwrap_or_else(|| Stretch {
+        reproduce: asked.reproduce,
+        ..Stretch::default()
+    });
+    let sections = match report.verdict {
+        Verdict::NotThere => split(state, &whole),
+        Verdict::Found if asked.all => around(state, &whole),
+        _ => Vec::new(),
     };
+    let came_and_went = report.verdict == Verdict::NotThere && !sections.is_empty();
+    next.splice(0..0, sections);
+    if next.is_empty() {
+        return None;
+    }
+    let section = next.remove(0);
+    let text = say(&section, came_and_went);
+    space.stretch = Some(Stretch {
+        from: section.from,
+        reproduce,
+        next,
+        found: answer.boundaries.clone(),
+    });
+    space.choices = Choices::Places(section.places);
     // They are of other places, and of a search for something else.
     (space.known, space.weights) = (Vec::new(), Vec::new());
+    asked.fixed = section.fixed;
+    asked.inside = section.agree;
+    asked.reproduce = section.agree.unwrap_or(reproduce);
+    let bugs = bugs(state);
+    if plan.rules.only.is_empty() && !asked.any_failure && !bugs.is_empty() {
+        plan.rules.only = bugs;
+    }
     Some((with_what_is_left(plan, state)?, text))
+}
+
+/// True where a search before this one found a boundary.
+pub(super) fn follows(state: &State) -> bool {
+    let stretch = state
+        .plan
+        .space
+        .as_ref()
+        .and_then(|space| space.stretch.as_ref());
+    stretch.is_some_and(|stretch| !stretch.found.is_empty())
+}
+
+/// Returns what was searched, as a section of the longer list.
+fn whole(space: &Space, fixed: bool) -> Section {
+    Section {
+        from: space.stretch.as_ref().map_or(0, |stretch| stretch.from),
+        places: space.choices.places().to_vec(),
+        fixed,
+        agree: None,
+    }
+}
+
+/// Returns the two sections on either side of a place that does not agree with the ends: first that in which it
+/// begins to fail.
+fn split(state: &State, whole: &Section) -> Vec<Section> {
+    let Some(place) = Bisect::turns_at(state) else {
+        return Vec::new();
+    };
+    let both_fail = state.tally(State::FAILING).failures > 0;
+    let (one, other) = (
+        cut(whole, 0, place),
+        cut(whole, place, whole.places.len() - 1),
+    );
+    let mut sections = vec![other, one];
+    // The good end comes first.
+    sections[usize::from(both_fail)] =
+        turned(std::mem::take(&mut sections[usize::from(both_fail)]));
+    sections.sort_by_key(|section| section.fixed);
+    sections
+}
+
+/// Returns the sections before and after the boundary that was found.
+fn around(state: &State, whole: &Section) -> Vec<Section> {
+    let Some(search) = Search::of(state) else {
+        return Vec::new();
+    };
+    let group = search.known.likeliest();
+    let clean = search.clean_trials_needed(state.plan.alpha.value());
+    let good = Section {
+        agree: clean,
+        ..cut(whole, 0, group.first.saturating_sub(1))
+    };
+    let bad = cut(whole, group.last, whole.places.len() - 1);
+    let sections = [good, bad].into_iter();
+    sections
+        .filter(|section| section.places.len() > 2)
+        .collect()
+}
+
+/// Returns the places from one to another, both included.
+fn cut(whole: &Section, first: usize, last: usize) -> Section {
+    let before = if whole.fixed {
+        whole.places.len() - 1 - last
+    } else {
+        first
+    };
+    Section {
+        from: whole.from + u32::try_from(before).unwrap_or(u32::MAX),
+        places: whole.places[first..=last].to_vec(),
+        fixed: whole.fixed,
+        agree: None,
+    }
+}
+
+/// Returns a section with its other end first.
+fn turned(mut section: Section) -> Section {
+    section.places.reverse();
+    section.fixed = !section.fixed;
+    section
+}
+
+/// Says what is searched next.
+fn say(section: &Section, came_and_went: bool) -> String {
+    let name = |place: Option<&Place>| place.map_or("", |place| &place.name).to_owned();
+    let (first, last) = (name(section.places.first()), name(section.places.last()));
+    let (first, last) = if section.fixed {
+        (last, first)
+    } else {
+        (first, last)
+    };
+    let why = if came_and_went {
+        "it comes and goes: "
+    } else {
+        ""
+    };
+    format!("  {why}going on with {first} to {last}")
 }

@@ -55,8 +55,8 @@ pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;
 pub use signal::Signal;
 pub use space::{
-    Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Source, Space, Stretch, Subset, Thing,
-    What,
+    Boundary, Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Section, Source, Space,
+    Stretch, Subset, Thing, What,
 };
 pub use survey::Survey;
 pub use text::Text;

@@ -54,6 +54,12 @@ pub struct Search {
     pub fixed: bool,
     /// Trials of the variant that fails, after which it is given up that it ever does.
     pub reproduce: u64,
+    /// After an answer, more boundaries are looked for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub all: bool,
+    /// Clean trials of a place between two good ends that are enough, where that is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inside: Option<u64>,
 }
 
 impl Question {

@@ -45,14 +45,45 @@ pub struct Space {
     pub room: u64,
 }
 
-/// A part of the history of a failure that came and went.
+/// A section of a longer list, in which the failure came and went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stretch {
-    /// Where it begins is searched; these come after it, from one that fails to one that does not.
-    pub after: Vec<Place>,
-    /// Where it ends is searched; the first that fails is one of these, by the search before.
-    pub began: Vec<String>,
+    /// Where it begins in the longer list.
+    pub from: u32,
+    /// Trials of the bad end after which it is given up that it fails.
+    pub reproduce: u64,
+    /// Sections that are searched after this one.
+    pub next: Vec<Section>,
+    /// Boundaries that the searches before this one found.
+    pub found: Vec<Boundary>,
+}
+
+/// A section of a list that is still to be searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Section {
+    /// Where it begins in the whole list.
+    pub from: u32,
+    /// Its places, the good end first.
+    pub places: Vec<Place>,
+    /// That is not the order of the list.
+    pub fixed: bool,
+    /// Neither end fails, as far as is known: this many clean trials are enough for a place between them.
+    pub agree: Option<u64>,
+}
+
+/// Two neighbours in a list of which one fails and the other does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Boundary {
+    /// The place of the second of them in the list, from 0.
+    pub place: u64,
+    /// Which of them fails; several, where none of those between them could be tried.
+    pub fails: Vec<String>,
+    /// Which of them does not.
+    pub passes: String,
+    /// It begins to fail there; otherwise it ends.
+    pub begins: bool,
 }
 
 /// What there is to choose.

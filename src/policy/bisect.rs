@@ -7,15 +7,24 @@ use super::search::{is_spent, makes, making_cost, reproduce, step, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
-use crate::stats::clean_runs_needed;
-use crate::stats::search::{Bisection, Costs, Slots, Stop, Verdict as Found};
+use crate::stats::search::{Bisection, Channel, Costs, Slots, Stop, Verdict as Found, bisect_runs};
+use crate::stats::{clean_runs_needed, real, whole};
 
-/// What it costs to go on with another place than the last, in trials: caches, and the reader's
-/// eye.
-const SWITCH: f64 = 2.0;
+/// The cost of a switch to another place, in trials: its files may not be cached.
+const SWITCH: f64 = 0.5;
 
 /// Eighths of the list at which is looked inside, where the ends agree.
 const INSIDE: [usize; 7] = [4, 2, 6, 1, 3, 5, 7];
+
+/// A search is given up after this multiple of the trials that it takes on average at the rate of the bad end,
+/// with a background of 1 % if one is possible ...
+const PATIENCE: f64 = 10.0;
+const BACKGROUND: f64 = 0.01;
+/// ... but not before this many trials.
+const LEAST_LIMIT: u64 = 1000;
+
+/// Failures of the good end that show that it fails as the bad one does, where a good version never fails.
+const FAILURES: u64 = 3;
 
 /// Searches the first place that fails.
 pub struct Bisect;
@@ -33,13 +42,26 @@ impl<'a> Search<'a> {
     pub fn of(state: &'a State) -> Option<Self> {
         Some(Self {
             known: state.search.as_ref()?,
-            stop: Stop::guarded(state.plan.alpha.value()),
+            stop: Stop::checked(state.plan.alpha.value()),
         })
     }
 
     /// Returns what it has come to.
     pub fn verdict(&self) -> Found {
         self.known.verdict(&self.stop)
+    }
+
+    /// True when the good end was seen to fail as often as the bad one. A single failure does not prove that where
+    /// good versions are said never to fail: it may show that they do.
+    fn ends_agree(&self) -> bool {
+        let agree = matches!(self.verdict(), Found::AlreadyBad(_));
+        let (failures, trials) = self.known.counts(0);
+        agree && (self.known.allows_background() || failures >= FAILURES || trials == 0)
+    }
+
+    /// Returns the place that the check of the answer still asks for, and how many trials of it.
+    pub fn unchecked(&self) -> Option<(usize, u64)> {
+        self.known.unchecked(&self.stop)
     }
 
     /// Returns failures and trials of those that fail: the likeliest first one, and all after it.
@@ -96,66 +118,120 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns what is still to be tried inside, where the ends agree: until one place does not, or all
-/// of them do.
-fn inside(state: &State, search: &Search) -> Option<Choice> {
-    let newest = search.known.newest();
-    let failing = state.tally(State::FAILING);
-    let both_fail = failing.failures > 0;
+/// Returns the number of trials after which a search is given up; nothing as long as the bad end has not failed, or
+/// for any other question.
+pub(super) fn default_limit(state: &State) -> Option<u64> {
+    let search = Search::of(state)?.known;
+    let (failures, trials) = search.counts(search.newest());
+    let p = real(failures) / real(trials.max(1));
+    let clean = !search.allows_background();
+    // No background is larger than a third of the rate, as far as this goes.
+    let q = if clean { 0.0 } else { BACKGROUND.min(p / 3.0) };
+    let places = search.newest() as u64;
     let alpha = state.plan.alpha.value();
-    let enough = match (both_fail, state.plan.question.search()) {
-        // As many clean trials as would be too few by chance alone.
-        (true, _) => clean_runs_needed(failing.failures, failing.trials(), alpha)?,
-        (false, asked) => asked?.reproduce / 8,
-    };
-    let places = INSIDE.map(|eighth| newest * eighth / 8);
-    let within = places
-        .into_iter()
-        .filter(|place| (1..newest).contains(place));
-    let mut open = None;
-    for place in within {
-        let (failures, trials) = search.known.counts(place);
-        let id = state.at(place);
-        if id.is_some_and(|id| !state.is_testable(id)) {
-            continue;
-        }
-        let clean = failures == 0 && trials >= enough;
-        if clean && both_fail || failures > 0 && !both_fail {
-            return None;
-        }
-        let coming = id.map_or(0, |id| state.in_flight(id));
-        if failures == 0 && trials + coming < enough && open.is_none() {
-            open = at(place);
-        }
+    let average = bisect_runs(places, &Channel { p, q }, clean, alpha);
+    (failures > 0).then(|| whole(PATIENCE * average).max(LEAST_LIMIT))
+}
+
+/// Two ends that agree, and the places between them that are tried.
+struct Between<'a> {
+    search: &'a Search<'a>,
+    /// Both ends fail; otherwise none does.
+    both_fail: bool,
+    /// Trials without a failure that are enough to say that a place does not fail.
+    enough: u64,
+}
+
+impl<'a> Between<'a> {
+    fn new(state: &State, search: &'a Search<'a>) -> Option<Self> {
+        let failing = state.tally(State::FAILING);
+        let both_fail = failing.failures > 0;
+        let alpha = state.plan.alpha.value();
+        let asked = state.plan.question.search()?;
+        let enough = if both_fail {
+            // As many clean trials as would be too few by chance alone.
+            clean_runs_needed(failing.failures, failing.trials(), alpha)?
+        } else {
+            asked.inside.unwrap_or(asked.reproduce / 8)
+        };
+        Some(Self {
+            search,
+            both_fail,
+            enough,
+        })
     }
-    open
+
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let newest = self.search.known.newest();
+        let places = INSIDE.map(move |eighth| newest * eighth / 8);
+        let between = places.into_iter();
+        between.filter(move |place| (1..newest).contains(place))
+    }
+
+    /// Returns the place that does not agree with the ends, if one was found.
+    fn turns_at(&self) -> Option<usize> {
+        self.places().find(|place| {
+            let (failures, trials) = self.search.known.counts(*place);
+            if self.both_fail {
+                failures == 0 && trials >= self.enough
+            } else {
+                failures > 0
+            }
+        })
+    }
+
+    /// Returns what is still to be tried: until one place does not agree, or all of them do.
+    fn next(&self, state: &State) -> Option<Choice> {
+        let mut open = self.places().filter(|place| {
+            let (failures, trials) = self.search.known.counts(*place);
+            let id = state.at(*place);
+            let testable = id.is_none_or(|id| state.is_testable(id));
+            let coming = id.map_or(0, |id| state.in_flight(id));
+            testable && failures == 0 && trials + coming < self.enough
+        });
+        open.next()
+            .filter(|_| self.turns_at().is_none())
+            .and_then(at)
+    }
 }
 
 fn at(place: usize) -> Option<Choice> {
     u32::try_from(place).ok().map(Choice::Place)
 }
 
-/// Tries the good end as often as it would have to pass if it were bad and the answer right by
-/// chance alone: what is first of those that fail is only first if that one does not.
-fn verify(state: &State, search: &Search) -> Step {
-    let enough = search.clean_trials_needed(state.plan.alpha.value());
-    let (failed, passed) = search.known.counts(0);
+/// Tries what the check of the answer asks for.
+fn check(state: &State, search: &Search) -> Option<Step> {
+    let (place, more) = search.unchecked()?;
+    let coming = state.at(place).map_or(0, |id| state.in_flight(id));
+    let choice = at(place).filter(|_| coming < more);
+    Some(choice.map_or(Step::Wait, |choice| step(state, choice)))
+}
+
+/// Tries the good end until it has failed as often as the bad end must.
+fn compare_ends(state: &State, search: &Search) -> Step {
+    let failed = search.known.counts(0).0;
     let coming = state.at(0).map_or(0, |id| state.in_flight(id));
     let testable = state.at(0).is_none_or(|id| state.is_testable(id));
-    if !testable || failed > 0 || is_spent(state) || enough.is_none_or(|n| passed >= n) {
+    if !testable || is_spent(state) {
         return Step::finish(state);
     }
-    match at(0) {
-        Some(choice) if enough.is_some_and(|n| passed + coming < n) => step(state, choice),
-        _ => Step::Wait,
-    }
+    let choice = at(0).filter(|_| failed + coming < FAILURES);
+    choice.map_or(Step::Wait, |choice| step(state, choice))
 }
 
 fn look_inside(state: &State, search: &Search) -> Step {
-    match inside(state, search) {
+    match Between::new(state, search).and_then(|between| between.next(state)) {
         Some(choice) if !is_spent(state) => step(state, choice),
         _ if !state.making.is_empty() => Step::Wait,
         _ => Step::finish(state),
+    }
+}
+
+impl Bisect {
+    /// Returns a place between two ends that agree which does not agree with them.
+    pub fn turns_at(state: &State) -> Option<usize> {
+        let search = Search::of(state)?;
+        Between::new(state, &search)?.turns_at()
     }
 }
 
@@ -171,8 +247,14 @@ impl Policy for Bisect {
         match (reproduced, search.verdict()) {
             (Some(Step::Done), _) if passes => return look_inside(state, &search),
             (Some(step), _) => return step,
-            (None, Found::AlreadyBad(_)) => return look_inside(state, &search),
-            (None, Found::Known(_)) => return verify(state, &search),
+            (None, Found::AlreadyBad(_)) if search.ends_agree() => {
+                return look_inside(state, &search);
+            }
+            (None, Found::AlreadyBad(_)) => return compare_ends(state, &search),
+            (None, Found::Known(_)) if is_spent(state) => return Step::finish(state),
+            (None, Found::Known(_)) => {
+                return check(state, &search).unwrap_or_else(|| Step::finish(state));
+            }
             (None, Found::Open(_)) => {}
             (None, _) => return Step::Done,
         }
@@ -222,8 +304,9 @@ impl Policy for Bisect {
             (Reproduced::No, _) => Verdict::NotThere,
             (Reproduced::Yes, Some(search)) => match search.verdict() {
                 Found::Known(_) => Verdict::Found,
-                Found::AlreadyBad(_) | Found::NoneBad(_) => Verdict::NotThere,
-                Found::Open(_) | Found::Impossible => Verdict::Undecided,
+                Found::NoneBad(_) => Verdict::NotThere,
+                Found::AlreadyBad(_) if search.ends_agree() => Verdict::NotThere,
+                Found::AlreadyBad(_) | Found::Open(_) | Found::Impossible => Verdict::Undecided,
             },
             _ => Verdict::Undecided,
         }

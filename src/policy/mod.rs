@@ -36,6 +36,7 @@ pub use ramp::Ramp;
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
 pub use repeat::Repeat;
+pub use search::trial_limit;
 pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 
 use crate::model::{Choice, Drift, Find, Measured, Plan, Question, VariantId};

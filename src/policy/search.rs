@@ -88,12 +88,22 @@ pub(super) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
     })
 }
 
+/// Returns the limit of trials of all variants together: the given one, or, if neither trials nor time were limited,
+/// the default of a search along a list.
+pub fn trial_limit(state: &State) -> Option<u64> {
+    let stop = &state.plan.stop;
+    match (stop.trials, stop.duration_us) {
+        (None, None) => super::bisect::default_limit(state),
+        (trials, _) => trials,
+    }
+}
+
 /// True when there is no time left, or as many trials are run or under way as were allowed, of all
 /// variants together.
 pub(super) fn is_spent(state: &State) -> bool {
     let count = |(id, tally): (VariantId, &crate::state::Tally)| tally.ran() + state.in_flight(id);
     let all: u64 = state.tallies().map(count).sum();
-    state.budget_spent || state.plan.stop.trials.is_some_and(|most| all >= most)
+    state.budget_spent || trial_limit(state).is_some_and(|most| all >= most)
 }
 
 /// Returns why trials ended, given what they came to.

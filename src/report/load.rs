@@ -298,10 +298,10 @@ impl LoadTotals {
             let named: Vec<String> = suspicious
                 .map(|kind| {
                     format!(
-                        "{} in flight at {} of {deaths} deaths (p = {})",
+                        "{} in flight at {} of {deaths} deaths ({})",
                         kind.name,
                         kind.at_deaths,
-                        words::number(kind.p_value.unwrap_or(1.0))
+                        words::p_value(kind.p_value.unwrap_or(1.0))
                     )
                 })
                 .collect();

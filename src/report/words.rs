@@ -378,6 +378,12 @@ mod tests {
     }
 
     #[test]
+    fn a_p_value_is_never_zero() {
+        let shown = [0.117, 0.0153, 0.0035, 0.001, 0.000_99, 1e-12].map(p_value);
+        insta::assert_snapshot!(shown.join("  "), @"p = 0.12  p = 0.015  p = 0.0035  p = 0.0010  p < 0.001  p < 0.001");
+    }
+
+    #[test]
     fn a_narrow_interval_has_more_digits() {
         assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.6 %");
         assert_eq!(interval([0.099_42, 0.100_59]), "9.94 .. 10.06 %");

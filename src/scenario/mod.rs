@@ -106,6 +106,8 @@ pub struct Scenario {
     pub prior: Option<String>,
     /// To bisect: what is known of an earlier search, as its log says it.
     pub log: Option<PathBuf>,
+    /// To bisect: search for more boundaries after the first, between versions that fail and others that do not.
+    pub all: Option<bool>,
     /// To reduce: files of which imports are left out.
     pub imports: Vec<PathBuf>,
     /// To reduce: files of which statements are left out.

@@ -24,6 +24,8 @@ impl Scenario {
             any_failure: self.takes_any_failure(),
             fixed: self.fixed.unwrap_or(false),
             reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
+            all: self.all.unwrap_or(false),
+            inside: None,
         };
         match ask {
             Ask::Rate => Ok(Question::Rate),
@@ -63,6 +65,7 @@ impl Scenario {
             ("first-parent", self.first_parent.is_some()),
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),
+            ("all", self.all.is_some()),
         ];
         let reduce = [("apply", self.apply.is_some())];
         let fixed = [("fixed", self.fixed.is_some())];

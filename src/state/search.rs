@@ -4,6 +4,7 @@ use super::State;
 use crate::model::{
     Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
+use crate::stats::fisher;
 use crate::stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
 
 /// Failures of what fails before the search begins ...
@@ -128,6 +129,7 @@ impl State {
             && let Some(Choice::Place(place)) = self.plan.variant(trial.variant).choice
         {
             search.observe(place as usize, failed);
+            self.allow_background();
         }
         if let Some(ramp) = &mut self.ramp {
             ramp.observe(trial.variant.index(), failed);
@@ -144,6 +146,24 @@ impl State {
         {
             let things = self.plan.space.as_ref().map_or(0, Space::len);
             self.screen = Some(Screen::new(things));
+        }
+    }
+
+    /// Searches with a background where good versions were said never to fail, and the good end
+    /// does, but less often than the bad end.
+    fn allow_background(&mut self) {
+        let alpha = self.plan.alpha.value();
+        let clean = self.plan.question.search().is_some_and(|asked| asked.clean);
+        let Some(search) = self
+            .search
+            .as_mut()
+            .filter(|search| clean && !search.allows_background())
+        else {
+            return;
+        };
+        let (good, bad) = (search.counts(0), search.counts(search.newest()));
+        if good.0 > 0 && fisher(bad.0, bad.1, good.0, good.1).greater <= alpha {
+            *search = search.with_background();
         }
     }
 

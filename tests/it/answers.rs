@@ -11,6 +11,7 @@ use provoke::model::{
 use provoke::policy::{
     self, Policy as _, Progress, Race, Rates, Search, Shrinking, Standing, Step, StopRule, Verdict,
 };
+use provoke::report::{Answer, Report};
 use provoke::state::State;
 use provoke::stats::ramp::Next;
 use provoke::stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
@@ -868,4 +869,120 @@ fn lives_of_the_top_that_are_clean_exclude_the_rate_whatever_else_happens() {
         assert_eq!(verdict(&state), Verdict::NotThere, "{setting:?}");
         assert!(passes(&state, 3) >= 29, "{setting:?}");
     }
+}
+
+/// How a search along 64 places ended whose first that fails is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Found {
+    Right,
+    /// Wrong, and an earlier place is said to fail as well.
+    Warned,
+    Wrong,
+    Agree,
+    Undecided,
+}
+
+/// Searches with each place as the first that fails in turn; returns the mean trials and the endings.
+fn searched(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64, Vec<Found>) {
+    let plan = plan(&format!("ask = 'bisect'\nrange = '0..64'\n{more}"));
+    let mut trials = 0;
+    let endings = (0..count).map(|seed| {
+        let first = 1 + usize::try_from(hash(seed, 11) % 48).unwrap();
+        let rates: Vec<f64> = (0..=64).map(|place| rate(place, first)).collect();
+        let state = World::new(seed, &rates, SETTINGS[0]).of(&plan);
+        trials += state
+            .tallies()
+            .map(|(_, tally)| tally.trials())
+            .sum::<u64>();
+        let report = Report::new(&state, true);
+        let Some(Answer::Bisect(answer)) = &report.answer else {
+            panic!("a search has an answer");
+        };
+        match report.verdict {
+            Verdict::Found if answer.culprits == [first.to_string()] => Found::Right,
+            Verdict::Found if answer.earlier.is_some() || answer.contradiction.is_some() => {
+                Found::Warned
+            }
+            Verdict::Found => Found::Wrong,
+            Verdict::NotThere => Found::Agree,
+            _ => Found::Undecided,
+        }
+    });
+    let endings = endings.collect();
+    (
+        provoke::stats::real(trials) / provoke::stats::real(count),
+        endings,
+    )
+}
+
+fn count(endings: &[Found], wanted: Found) -> usize {
+    endings.iter().filter(|one| **one == wanted).count()
+}
+
+#[test]
+fn an_answer_is_checked_and_costs_little_more_where_the_rate_is_constant() {
+    let (mean, endings) = searched("", 20, |place, first| if place < first { 0.0 } else { 0.5 });
+    assert!(count(&endings, Found::Right) >= 19, "{endings:?}");
+    assert!(mean <= 58.0, "{mean}");
+}
+
+#[test]
+fn an_earlier_place_that_fails_less_often_is_named() {
+    // The search that trusts its model calls the first place that fails at .5 the first that fails in .65 of cases.
+    let step = |place: usize, first: usize| match place {
+        _ if place < first => 0.0,
+        _ if place < usize::midpoint(first, 64) => 0.1,
+        _ => 0.5,
+    };
+    let (_, endings) = searched("", 8, step);
+    assert!(count(&endings, Found::Wrong) <= 2, "{endings:?}");
+    assert!(count(&endings, Found::Warned) >= 3, "{endings:?}");
+}
+
+#[test]
+fn stray_failures_of_the_good_end_are_no_proof_that_the_ends_agree() {
+    let background = |place: usize, first: usize| if place < first { 0.02 } else { 0.5 };
+    let (_, endings) = searched("clean = true", 12, background);
+    let wrong = count(&endings, Found::Agree) + count(&endings, Found::Wrong);
+    assert!(wrong <= 3, "{endings:?}");
+}
+
+#[test]
+fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
+    // A background that rises up to a third of the failure rate.
+    let rising = |place: usize, first: usize| {
+        if place < first {
+            0.1 * f64::from(u32::try_from(place).unwrap())
+                / f64::from(u32::try_from(first).unwrap())
+        } else {
+            0.3
+        }
+    };
+    let plan = plan("ask = 'bisect'\nrange = '0..64'");
+    let rates: Vec<f64> = (0..=64).map(|place| rising(place, 40)).collect();
+    let given_up = (0..20).find_map(|seed| {
+        let state = World::new(seed, &rates, SETTINGS[0]).of(&plan);
+        (verdict(&state) == Verdict::Undecided).then_some(state)
+    });
+    let state = given_up.expect("some searches do not end by themselves");
+    let report = Report::new(&state, true);
+    let Some(Answer::Bisect(answer)) = &report.answer else {
+        panic!("a search has an answer");
+    };
+    assert_eq!(answer.limit, policy::trial_limit(&state));
+    assert!(
+        answer.sentence.contains("the likeliest"),
+        "{}",
+        answer.sentence
+    );
+    // A number that was asked for is the limit.
+    let few = Plan {
+        stop: Stop {
+            trials: Some(30),
+            ..plan.stop
+        },
+        ..plan
+    };
+    let state = World::new(1, &rates, SETTINGS[0]).of(&few);
+    assert_eq!(policy::trial_limit(&state), Some(30));
 }

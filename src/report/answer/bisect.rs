@@ -2,8 +2,8 @@
 
 use super::super::words;
 use super::{confidence, independence, not_tested, one_of};
-use crate::model::{Place, VariantId};
-use crate::policy::{Bisect, Policy as _, Search, Verdict};
+use crate::model::{Boundary, Place, VariantId};
+use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
 use crate::stats;
 use crate::stats::search::Verdict as Found;
@@ -37,14 +37,23 @@ pub struct Bisection {
     pub local: Option<LocalCheck>,
     /// What speaks against a single place from which on it fails at one rate; null where nothing does.
     pub contradiction: Option<String>,
+    /// A version before the first that fails which fails as well, less often; null where none was seen to.
+    pub earlier: Option<Earlier>,
+    /// Good versions were said never to fail (`clean`), but the good end failed less often than the bad end: the
+    /// search went on without.
+    pub clean_refuted: bool,
+    /// The number of trials at which the search was given up; null where it was not.
+    pub limit: Option<u64>,
+    /// The trials that were missing when a limit cut the check of the answer off; null otherwise.
+    pub unchecked: Option<Unchecked>,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
     /// The merge that a search before this one found, where these commits are what it merged; null
     /// otherwise.
     pub merge: Option<String>,
-    /// Where the last that fails was searched after the first: the first that fails, by the search
-    /// before this one. Empty otherwise.
-    pub began: Vec<String>,
+    /// The boundaries between versions that fail and others that do not, in the order of the list: the one of this
+    /// search, and, where the failure came and went, those of the searches before it.
+    pub boundaries: Vec<Boundary>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -85,6 +94,54 @@ pub struct LocalCheck {
     pub missing: u64,
 }
 
+/// A version before the first that fails, which fails as well, less often.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Earlier {
+    /// Its name.
+    pub name: String,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// Whether it failed in a smaller share of its trials than the first that fails and those after it.
+    pub less_often: bool,
+    /// What that means.
+    pub meaning: Meaning,
+}
+
+/// What failures of an earlier version mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Meaning {
+    /// The good end fails less often, or not at all: the failures began at that version or before it.
+    BeganEarlier,
+    /// The good end fails as well: good versions fail now and then.
+    Background,
+    /// The good end passed too few trials to tell which of the two it is.
+    NotKnown,
+}
+
+/// Trials that were missing when a limit cut the check of the answer off.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Unchecked {
+    /// The version that was to be tried.
+    pub name: String,
+    /// How many more trials of it.
+    pub trials: u64,
+}
+
+impl Earlier {
+    /// Says that it fails, too.
+    fn say(&self, state: &State) -> String {
+        let side = if is_fixed(state) { "after" } else { "before" };
+        let rarer = if self.less_often { ", less often" } else { "" };
+        format!(
+            "{} {side} it also fails{rarer} ({}/{})",
+            self.name, self.failures, self.trials
+        )
+    }
+}
+
 impl Bisection {
     pub(super) fn new(state: &State) -> Option<Self> {
         let search = Search::of(state)?;
@@ -122,9 +179,21 @@ impl Bisection {
             points: points(state, &search, &masses),
             local: local(state, &search),
             contradiction: contradiction(state, &search),
+            earlier: earlier(state, &search),
+            clean_refuted: state
+                .plan
+                .question
+                .search()
+                .is_some_and(|asked| asked.clean)
+                && search.known.allows_background(),
+            limit: limit(state, &search),
+            unchecked: search.unchecked().map(|(place, trials)| Unchecked {
+                name: name(place),
+                trials,
+            }),
             error_rate: alpha,
             merge: merge(state).map(|merge| merge.name.clone()),
-            began: began(state),
+            boundaries: boundaries(state, &search),
             assumptions: independence(state),
         };
         new.sentence = new.say(state, &search);
@@ -138,27 +207,40 @@ impl Bisection {
             (Verdict::Found, _) => {
                 let certain = words::percent(self.probability);
                 let end = end(state);
-                match (self.culprits.as_slice(), &self.after_fix) {
+                let began_earlier = self
+                    .earlier
+                    .as_ref()
+                    .filter(|earlier| earlier.meaning == Meaning::BeganEarlier);
+                let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
+                    " at this rate"
+                } else {
+                    ""
+                };
+                let found = match (self.culprits.as_slice(), &self.after_fix) {
                     ([one], Some(fix)) => format!(
-                        "{one}{} is the last that fails, {fix}{} the first that does not ({certain} %)",
+                        "{one}{} is the last that fails{rate}, {fix}{} the first that does not ({certain} %)",
                         self.about(one),
                         self.about(fix)
                     ),
                     ([one], None) => {
                         format!(
-                            "{one}{} is the {end} that fails ({certain} %)",
+                            "{one}{} is the {end} that fails{rate} ({certain} %)",
                             self.about(one)
                         )
                     }
                     (all, _) => format!(
-                        "the {end} that fails is one of {} ({certain} %): between them nothing could be tried",
+                        "the {end} that fails{rate} is one of {} ({certain} %): between them nothing could be tried",
                         all.join(", ")
                     ),
+                };
+                match began_earlier {
+                    Some(earlier) => format!("{found}; {}", earlier.say(state)),
+                    None => found,
                 }
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
                 let begin = if is_fixed(state) { "later" } else { "earlier" };
-                match self.inside(|point| point.failures == 0 && point.trials > 0) {
+                match self.turn(state) {
                     Some(point) => format!(
                         "the ends agree: {first} fails as {last} does; but {} does not ({}/{}): it comes and goes",
                         point.name, point.failures, point.trials
@@ -181,9 +263,9 @@ impl Bisection {
                 let ends = format!(
                     "{last}, the bad end, did not fail in {trials}: its rate is below {rate} %"
                 );
-                match self.fails_inside() {
+                match self.turn(state) {
                     Some(point) => format!(
-                        "{ends}; but {} did ({}/{}): it comes and goes, so search up to there",
+                        "{ends}; but {} did ({}/{}): it comes and goes",
                         point.name, point.failures, point.trials
                     ),
                     None => {
@@ -209,11 +291,20 @@ impl Bisection {
             (_, Found::Impossible) => {
                 "not known: no place explains what was seen; does a good one fail, too?".to_owned()
             }
-            _ => format!(
-                "not known yet: {} hold it at {}",
-                words::plural(self.credible.len() as u64, "place"),
-                confidence(&state.plan)
-            ),
+            _ => {
+                let left = words::plural(self.credible.len() as u64, "place");
+                let likeliest = self.credible.first().filter(|_| self.credible.len() > 1);
+                let likeliest = likeliest.map_or(String::new(), |name| {
+                    format!(
+                        ", {name} is the likeliest ({} %)",
+                        words::percent(self.probability)
+                    )
+                });
+                format!(
+                    "not known yet: {left} hold it at {}{likeliest}",
+                    confidence(&state.plan)
+                )
+            }
         };
         // Where the ends agree, that is said already.
         let there = Bisect.verdict(state) != Verdict::NotThere;
@@ -223,9 +314,10 @@ impl Bisection {
         }
     }
 
-    /// Returns a place between the ends that fails, the one that was tried most often.
-    pub fn fails_inside(&self) -> Option<&PointSeen> {
-        self.inside(|point| point.failures > 0)
+    /// Returns the place between two ends that agree which does not.
+    fn turn(&self, state: &State) -> Option<&PointSeen> {
+        let place = Bisect::turns_at(state)? as u64;
+        self.points.iter().find(|point| point.place == place)
     }
 
     /// Returns a place between the ends of which that is true, the one that was tried most often.
@@ -233,6 +325,30 @@ impl Bisection {
         let between = self.points.get(1..self.points.len().saturating_sub(1))?;
         let those = between.iter().filter(|point| is(point));
         those.max_by_key(|point| point.trials)
+    }
+
+    /// Says that good versions fail as well, or may, where that is not in the sentence.
+    fn background(&self) -> Option<String> {
+        let earlier = self.earlier.as_ref()?;
+        let good = self.points.first().filter(|point| point.place == 0)?;
+        let Earlier {
+            name,
+            failures,
+            trials,
+            ..
+        } = earlier;
+        let end = format!("{}, the good end", good.name);
+        match earlier.meaning {
+            Meaning::BeganEarlier => None,
+            Meaning::Background => Some(format!(
+                "good versions fail, too, less often: {end}, failed {}/{}",
+                good.failures, good.trials
+            )),
+            Meaning::NotKnown => Some(format!(
+                "{name} failed as well, {failures}/{trials}; {end}, {}/{}: too few trials to tell whether the failures began earlier or good versions fail now and then",
+                good.failures, good.trials
+            )),
+        }
     }
 
     /// Returns what a place is, in brackets.
@@ -261,7 +377,7 @@ impl Bisection {
                 ),
             };
             lines.push(format!(
-                "{} failed {}, {} {} it {}: p = {}, {said}",
+                "{} failed {}, {} {} it {}: {}, {said}",
                 local.culprit,
                 counts(&local.culprit),
                 local.before,
@@ -271,7 +387,7 @@ impl Bisection {
                     "before"
                 },
                 counts(&local.before),
-                words::number(local.p_value)
+                words::p_value(local.p_value)
             ));
         }
         if !self.culprits.is_empty() {
@@ -280,16 +396,38 @@ impl Bisection {
                 words::interval(self.rate)
             ));
         }
+        let good = self.points.first().filter(|point| point.place == 0);
+        if let Some(good) = good.filter(|_| self.clean_refuted) {
+            lines.push(format!(
+                "{}, the good end, also fails, less often ({}/{}): searched on without --clean",
+                good.name, good.failures, good.trials
+            ));
+        } else {
+            lines.extend(self.background());
+        }
+        if let Some(limit) = self.limit {
+            lines.push(format!(
+                "the limit of {} is reached: -n allows more, and --log goes on from what is known",
+                words::plural(limit, "trial")
+            ));
+        }
+        if let Some(Unchecked { name, trials }) = &self.unchecked {
+            lines.push(format!(
+                "the check was cut off: {} of {name} would tell whether an earlier version fails, too",
+                words::plural(*trials, "more trial")
+            ));
+        }
         if let Some(merge) = &self.merge {
             lines.push(format!(
                 "these are the commits that {merge} merged, which a search before this one found; each of the two may be wrong, in {} cases",
                 one_of(self.error_rate)
             ));
         }
-        if !self.began.is_empty() && !self.culprits.is_empty() {
+        if self.boundaries.len() > 1 {
+            let boundaries: Vec<String> = self.boundaries.iter().map(say_boundary).collect();
             lines.push(format!(
-                "it began with {}, which the search before this one found; each of the two may be wrong, in {} cases",
-                self.began.join(", "),
+                "boundaries found: {}; each may be wrong, in {} cases",
+                boundaries.join(", "),
                 one_of(self.error_rate)
             ));
         }
@@ -335,11 +473,45 @@ fn merge(state: &State) -> Option<&Place> {
     space.and_then(|space| space.merge.as_ref())
 }
 
-/// Returns the first that fails, where a search before this one found it.
-fn began(state: &State) -> Vec<String> {
-    let space = state.plan.space.as_ref();
-    let stretch = space.and_then(|space| space.stretch.as_ref());
-    stretch.map_or_else(Vec::new, |stretch| stretch.began.clone())
+/// Returns the boundaries that were found so far.
+fn boundaries(state: &State, search: &Search) -> Vec<Boundary> {
+    let stretch = state
+        .plan
+        .space
+        .as_ref()
+        .and_then(|space| space.stretch.as_ref());
+    let (from, mut found) = stretch.map_or((0, Vec::new()), |stretch| {
+        (stretch.from, stretch.found.clone())
+    });
+    let places = places(state);
+    if let (Verdict::Found, Found::Known(group)) = (Bisect.verdict(state), search.verdict())
+        && let Some(passes) = group.first.checked_sub(1)
+    {
+        let place = if is_fixed(state) {
+            places.len() - 1 - passes
+        } else {
+            group.first
+        };
+        let last = group.last.min(places.len() - 1);
+        let fails = places.get(group.first..=last).unwrap_or_default();
+        found.push(Boundary {
+            place: u64::from(from) + place as u64,
+            fails: fails.iter().map(|place| place.name.clone()).collect(),
+            passes: places[passes].name.clone(),
+            begins: !is_fixed(state),
+        });
+    }
+    found.sort_by_key(|boundary| boundary.place);
+    found
+}
+
+fn say_boundary(boundary: &Boundary) -> String {
+    let fails = boundary.fails.join(" or ");
+    if boundary.begins {
+        format!("it begins to fail with {fails}")
+    } else {
+        format!("the last that fails is {fails}, before {}", boundary.passes)
+    }
 }
 
 /// Says that what was merged is not to blame, or not to thank.
@@ -427,6 +599,41 @@ pub(super) fn kept(state: &State) -> Vec<VariantId> {
         .flatten()
         .filter_map(|place| state.at(place))
         .collect()
+}
+
+/// Returns the limit that kept the search from its answer, or from the check of it.
+fn limit(state: &State, search: &Search) -> Option<u64> {
+    let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
+    let open = match Bisect.verdict(state) {
+        Verdict::Found => search.unchecked().is_some(),
+        verdict => verdict == Verdict::Undecided,
+    };
+    policy::trial_limit(state).filter(|limit| open && ran >= *limit)
+}
+
+/// Returns the version before the first that fails which failed most often.
+fn earlier(state: &State, search: &Search) -> Option<Earlier> {
+    let Found::Known(group) = search.verdict() else {
+        return None;
+    };
+    let seen = search.known.earlier_failing(&group)?;
+    let (failures, trials) = (seen.failures, seen.runs);
+    let alpha = state.plan.alpha.value();
+    let good = search.known.counts(0);
+    let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
+    let meaning = match good.0 {
+        _ if differ => Meaning::BeganEarlier,
+        0 => Meaning::NotKnown,
+        _ => Meaning::Background,
+    };
+    let (bad_failures, bad_trials) = search.failing();
+    Some(Earlier {
+        name: places(state)[seen.version].name.clone(),
+        failures,
+        trials,
+        less_often: failures * bad_trials < bad_failures * trials,
+        meaning,
+    })
 }
 
 /// Compares the first that fails with the one before it, by their own trials.

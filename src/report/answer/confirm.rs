@@ -397,8 +397,8 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
                 |missing| format!("{missing} more{}", time(state, asked, missing)),
             );
             format!(
-                "not yet: {clean} against {against}: p = {}, {more}",
-                words::number(progress.unchanged)
+                "not yet: {clean} against {against}: {}, {more}",
+                words::p_value(progress.unchanged)
             )
         }
     }

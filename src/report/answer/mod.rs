@@ -8,7 +8,7 @@ mod ramp;
 mod reduce;
 mod shrink;
 
-pub use bisect::{Bisection, LocalCheck, PointSeen};
+pub use bisect::{Bisection, Earlier, LocalCheck, Meaning, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
 pub use ramp::{LevelOfLoad, Threshold};
@@ -198,6 +198,9 @@ fn independence(state: &State) -> Vec<String> {
         } else {
             "from where it begins to fail on, it fails at one rate".to_owned()
         });
+        if state.plan.question.search().is_some_and(|asked| !asked.all) {
+            all.push("there is no other boundary (--all searches for more)".to_owned());
+        }
     }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {

@@ -52,7 +52,7 @@ impl Bisection {
     pub fn choose_batch(&self, stop: &Stop, slots: &Slots) -> Vec<usize> {
         let mut chosen = Vec::new();
         let cells = match self.lacks(stop) {
-            Lacks::Nothing(_) => return chosen,
+            Lacks::Nothing => return chosen,
             Lacks::Mass => 0..self.rows.width(),
             Lacks::MassInside(class) => class,
             Lacks::Runs { version, about } => {

@@ -7,6 +7,7 @@
 //! | `query` | what to run next: the most information for its price |
 //! | `batch` | the same for many slots at once |
 //! | `stop` | when it is over: [`Stop`], [`Verdict`] |
+//! | `check` | whether a version before the culprit fails as well, less often |
 //! | `hedge` | weights of culprits that may be wrong |
 //! | `contradiction` | whether there is one boundary at all |
 //! | `reduce` | repeated bisection for the smallest set: [`Reduction`] |
@@ -31,30 +32,16 @@
 //!
 //! # Rates that differ between bad versions
 //!
-//! All this supposes that bad versions fail at one rate. If the culprit fails at .3 of the newest
-//! version's rate, .5, and those between at rates between (n = 64), a search that trusts the model takes
-//! versions above the culprit's predecessor for good: it is wrong in .38 of searches, .20 if a background
-//! is possible. [`Stop::guarded`] asks for evidence that needs no model: failures of the culprit, and clean
-//! runs of the version before it by the exact rule.
-//!
-//! | `clean`, p = .5 | runs if the rate is constant | wrong if it rises from .3 |
-//! | --- | --- | --- |
-//! | no guard | 23.7 | .38 |
-//! | 3 failures, level .05 | 30.1 | .13 |
-//! | 3 failures, level .025: as built | 32.2 | .06 |
-//! | 3 failures, level .0125 | 35.8 | .03 |
-//!
-//! With a background possible a failure of the predecessor asks for runs of the good end, which must then
-//! fail too: .086 wrong in place of .195, for 32.9 runs in place of 31.0 (49 in place of 35 where there
-//! really is a background of .01). Rates that rise from .1, or in a late step, are still mistaken in a fifth
-//! to two fifths of searches, at ten times the runs.
+//! All this supposes that bad versions fail at one rate. Where an earlier version fails less often, a search that
+//! trusts the model takes it for good. [`Stop::checked`] asks for evidence that needs no model (`check`).
 //!
 //! Also tried: to put rising rates (f = 1, .3, .1 of the newest's at the culprit, linear between) into the grid.
 //! With weights .8, .1, .1 that costs more (30.4 runs where 22.7 do) for less (.10 wrong); with .5, .25, .25,
-//! .02 wrong for 41.5 runs. A guard after 5 failures, or after 2, costs more for the same error.
+//! .02 wrong for 41.5 runs.
 
 mod batch;
 mod capacity;
+mod check;
 mod contradiction;
 mod grid;
 mod hedge;

@@ -327,6 +327,29 @@ impl Bisection {
         Self::with(Grid::new(model), &prior)
     }
 
+    /// Returns the same search where good versions may fail as well.
+    #[must_use]
+    pub fn with_background(&self) -> Self {
+        let mut rows = Rows::new(Arc::new(Grid::new(&Model::default())), self.newest);
+        for tested in self.tested() {
+            rows.count(tested.version, tested.failures, tested.runs);
+        }
+        rows.rebuild_all();
+        let mut search = Self {
+            before: self.before.clone(),
+            untestable: self.untestable.clone(),
+            newest: self.newest,
+            rows,
+        };
+        search.normalise();
+        search
+    }
+
+    /// True unless good versions are supposed never to fail.
+    pub fn allows_background(&self) -> bool {
+        !self.grid().background().is_empty()
+    }
+
     /// Returns a search with these rates and these weights of all hypotheses, 0..=n+1.
     pub(super) fn with(grid: Grid, prior: &[f64]) -> Self {
         let newest = prior.len() - 2;
@@ -564,6 +587,27 @@ mod tests {
             clean.verdict(&Stop::at(0.05)),
             Verdict::NoneBad(_)
         ));
+    }
+
+    #[test]
+    fn a_search_with_a_background_knows_what_was_seen_before() {
+        let model = Model {
+            clean: true,
+            ..Model::default()
+        };
+        let mut clean = Bisection::new(16, &model, None);
+        let mut other = Bisection::new(16, &Model::default(), None);
+        for search in [&mut clean, &mut other] {
+            search.observe_many(16, 5, 10);
+            search.observe_many(0, 1, 100);
+            search.observe_many(8, 0, 20);
+            search.untestable(4);
+        }
+        assert!(clean.posterior()[0] > 0.9);
+        let with_background = clean.with_background();
+        assert!(!clean.allows_background() && with_background.allows_background());
+        near(&with_background.posterior(), &other.posterior());
+        assert_eq!(with_background.tested(), other.tested());
     }
 
     #[test]

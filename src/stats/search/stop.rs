@@ -8,7 +8,6 @@
 //! is improbable, but all for another answer, is how a search went wrong that took failures of the background
 //! for the bug. (64 versions, p = .03, q = .01: .058 wrong; where a class had no say below .02, .08.)
 
-use super::super::{clean_runs_needed, fisher};
 use super::posterior::{Bisection, sum};
 use super::query::{Costs, Query};
 use std::ops::Range;
@@ -46,17 +45,19 @@ pub struct Stop {
     pub(super) rest: f64,
     /// The same where the posterior is too sure of itself.
     pub(super) strict: f64,
-    /// After how many failures of the culprit the version before it must be shown to be better by
-    /// its own runs; 0 if the model is trusted.
-    pub(super) guard: u64,
-    /// The level of that comparison.
-    pub(super) alpha: f64,
+    /// The probability that may be left to other answers when the check of the likeliest begins: its runs are
+    /// evidence like all others.
+    pub(super) early: f64,
+    /// The level of the check; nothing if the model is trusted.
+    pub(super) check: Option<f64>,
 }
 
 /// The share of the error that the posterior may leave where no background is possible, or where there is one.
 /// Where the true rate is low, a baseline of five failures makes it look higher more
 /// often than lower, and a posterior that leaves 5 % is wrong in 6 % of searches.
 const OPTIMISM: f64 = 0.8;
+/// The probability that may be left to other answers when the check of the likeliest begins.
+const EARLY: f64 = 0.2;
 
 impl Stop {
     /// All bad versions fail at one rate; the answer is wrong with probability `delta`.
@@ -64,28 +65,17 @@ impl Stop {
         Self {
             rest: delta,
             strict: OPTIMISM * delta,
-            guard: 0,
-            alpha: delta,
+            early: delta,
+            check: None,
         }
     }
 
-    /// Bad versions may fail at different rates: three failures of the culprit, and as many clean
-    /// runs of the version before it as the exact rule asks for at half of `delta`.
-    pub fn guarded(delta: f64) -> Self {
+    /// Bad versions may fail at different rates: the versions before the culprit are checked.
+    pub fn checked(delta: f64) -> Self {
         Self {
-            guard: 3,
-            alpha: delta / 2.0,
+            early: EARLY,
+            check: Some(delta),
             ..Self::at(delta)
-        }
-    }
-
-    /// The same guard with another number of failures and another level.
-    #[must_use]
-    pub fn with_guard(self, failures: u64, alpha: f64) -> Self {
-        Self {
-            guard: failures,
-            alpha,
-            ..self
         }
     }
 
@@ -107,7 +97,7 @@ pub(super) enum Lacks {
         version: usize,
         about: u64,
     },
-    Nothing(Group),
+    Nothing,
 }
 
 impl Bisection {
@@ -163,7 +153,9 @@ impl Bisection {
         (group.mass >= 1.0 - delta).then_some(group)
     }
 
-    pub(super) fn lacks(&self, stop: &Stop) -> Lacks {
+    /// Returns the group that holds enough of the probability, also where there is a background; otherwise what
+    /// keeps the search open.
+    fn answer(&self, stop: &Stop) -> Result<Group, Lacks> {
         let (background, close) = (self.grid().background(), self.grid().close());
         let rest = if background.is_empty() {
             stop.strict
@@ -171,18 +163,27 @@ impl Bisection {
             stop.rest
         };
         let Some(group) = self.settled(rest) else {
-            return Lacks::Mass;
+            return Err(Lacks::Mass);
         };
         for class in [background, close] {
             let (inside, of_group) = self.class(&class, &group);
             let against = inside - of_group;
             if against >= TRIFLE * stop.rest && against > stop.strict * inside {
-                return Lacks::MassInside(class);
+                return Err(Lacks::MassInside(class));
             }
         }
-        match self.guard(stop, &group) {
-            Some((version, about)) => Lacks::Runs { version, about },
-            None => Lacks::Nothing(group),
+        Ok(group)
+    }
+
+    pub(super) fn lacks(&self, stop: &Stop) -> Lacks {
+        let answer = self.answer(stop);
+        let group = answer.as_ref().ok().copied();
+        let group = group.or_else(|| stop.check.and_then(|_| self.settled(stop.early)));
+        let check = group.and_then(|group| self.check(stop, &group));
+        match (check, answer) {
+            (Some((version, about)), _) => Lacks::Runs { version, about },
+            (None, Ok(_)) => Lacks::Nothing,
+            (None, Err(lacks)) => lacks,
         }
     }
 
@@ -198,44 +199,16 @@ impl Bisection {
         (inside, prior * sum(row))
     }
 
-    /// Returns the version that still needs runs before culprit and predecessor are shown to differ
-    /// by their own runs alone, and about how many.
-    fn guard(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
-        let (before, culprit) = (group.first.checked_sub(1)?, group.last);
-        if stop.guard == 0 || culprit > self.newest {
-            return None;
-        }
-        let (failures, runs) = self.counts(culprit);
-        if failures < stop.guard {
-            return Some((culprit, stop.guard - failures));
-        }
-        let (others, clean) = self.counts(before);
-        if others > 0 {
-            // A background, or a culprit further down: if it is one, the good end fails as well.
-            let end = self.counts(0);
-            if end.0 == 0 && before > 0 && !self.untestable.contains(&0) {
-                let needed = clean_runs_needed(others, clean, stop.alpha)?;
-                if end.1 < needed {
-                    return Some((0, needed - end.1));
-                }
-            }
-            let enough = fisher(failures, runs, others, clean).greater <= stop.alpha;
-            return (!enough).then_some((before, 1));
-        }
-        let needed = clean_runs_needed(failures, runs, stop.alpha)?;
-        (clean < needed).then(|| (before, needed - clean))
-    }
-
     /// Returns what the search has come to.
     pub fn verdict(&self, stop: &Stop) -> Verdict {
         if self.impossible() {
             return Verdict::Impossible;
         }
-        match self.lacks(stop) {
-            Lacks::Nothing(group) if group.last == 0 => Verdict::AlreadyBad(group.mass),
-            Lacks::Nothing(group) if group.first > self.newest => Verdict::NoneBad(group.mass),
-            Lacks::Nothing(group) => Verdict::Known(group),
-            _ => Verdict::Open(self.likeliest()),
+        match self.answer(stop) {
+            Ok(group) if group.last == 0 => Verdict::AlreadyBad(group.mass),
+            Ok(group) if group.first > self.newest => Verdict::NoneBad(group.mass),
+            Ok(group) => Verdict::Known(group),
+            Err(_) => Verdict::Open(self.likeliest()),
         }
     }
 
@@ -250,7 +223,7 @@ impl Bisection {
                 block: 1,
                 gain: 0.0,
             }),
-            Lacks::Nothing(_) => None,
+            Lacks::Nothing => None,
         }
     }
 

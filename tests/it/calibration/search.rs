@@ -123,38 +123,6 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
 }
 
 #[test]
-fn a_guarded_search_stands_rates_that_rise_after_the_culprit() {
-    // From .3 of the newest version's rate at the culprit, linear: without the guard two in five are wrong.
-    let wrong = |stop: Stop| {
-        let mut chance = Chance::new(70);
-        let mut wrong = 0;
-        for _ in 0..100 {
-            let culprit = culprit(64, &mut chance);
-            let mut search = begun(64, true, 0.5, &mut chance);
-            let real = |v: usize| f64::from(u32::try_from(v).unwrap());
-            let way = |v: usize| {
-                if culprit == 64 {
-                    1.0
-                } else {
-                    (real(v) - real(culprit)) / (64.0 - real(culprit))
-                }
-            };
-            let rate = |v: usize| {
-                if v >= culprit {
-                    0.5 * (0.3 + 0.7 * way(v))
-                } else {
-                    0.0
-                }
-            };
-            wrong += u32::from(finish(&mut search, &stop, culprit, &mut chance, rate).wrong);
-        }
-        wrong
-    };
-    let (plain, guarded) = (wrong(Stop::at(0.05)), wrong(Stop::guarded(0.05)));
-    assert!(plain > 20 && guarded <= 12, "{plain}, {guarded}");
-}
-
-#[test]
 fn many_slots_take_few_rounds() {
     let mut chance = Chance::new(71);
     let stop = Stop::at(0.05);

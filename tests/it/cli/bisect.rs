@@ -421,7 +421,11 @@ fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
     let (report, said) = sandbox.bisect(&args);
     assert_eq!(said.code, Some(0), "{said}");
     let answer = &report["answer"]["bisect"];
-    assert_eq!(answer["began"], json!(["20"]), "{said}");
+    let boundaries = json!([
+        { "place": 20, "fails": ["20"], "passes": "19", "begins": true },
+        { "place": 51, "fails": ["50"], "passes": "51", "begins": false },
+    ]);
+    assert_eq!(answer["boundaries"], boundaries, "{said}");
     assert_eq!(
         (&answer["culprits"], &answer["after_fix"]),
         (&json!(["50"]), &json!("51"))
@@ -435,6 +439,79 @@ fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
     );
     let rate = "every version up to the last that fails, fails at one rate";
     assert!(said.stdout.contains(rate), "{said}");
+}
+
+/// Returns the places of the boundaries, and whether it begins to fail there.
+fn boundaries(report: &Value) -> Vec<(u64, bool)> {
+    let boundaries = report["answer"]["bisect"]["boundaries"].as_array();
+    let boundaries = boundaries.unwrap().iter();
+    let each = boundaries.map(|one| (one["place"].as_u64(), one["begins"].as_bool()));
+    each.map(|(place, begins)| (place.unwrap(), begins.unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_failed_at_both_ends_is_followed_to_where_it_ended_and_where_it_came_back() {
+    let sandbox = Sandbox::new();
+    let line = "[ {variant} -ge 20 ] && [ {variant} -le 50 ]";
+    let args = [
+        "--range",
+        "0..63",
+        "--seed",
+        "1",
+        "--capture",
+        "off",
+        "--log",
+        "log",
+    ];
+    // As a search finds it out that happens to look at the good end first.
+    sandbox.write("log", "bad 0 10/10\n");
+    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(said.code, Some(0), "{said}");
+    assert_eq!(boundaries(&report), [(20, false), (51, true)], "{said}");
+    assert!(said.stdout.contains("it comes and goes"), "{said}");
+}
+
+#[test]
+fn all_boundaries_are_found_where_that_is_asked() {
+    let sandbox = Sandbox::new();
+    // Good, bad, good and bad again.
+    let line = "case {variant} in 1[0-9]|2[0-4]|4?|5?|6?) false ;; esac";
+    let args = [
+        "--range",
+        "0..63",
+        "--seed",
+        "1",
+        "--capture",
+        "off",
+        "--all",
+    ];
+    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(said.code, Some(0), "{said}");
+    let all = [(10, true), (25, false), (40, true)];
+    assert_eq!(boundaries(&report), all, "{said}");
+}
+
+#[test]
+fn a_search_that_is_cut_off_by_its_limit_says_how_to_go_on() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "--range",
+        "0..63",
+        "--seed",
+        "1",
+        "--capture",
+        "off",
+        "-n",
+        "20",
+    ];
+    let line = "[ {variant} -lt 20 ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]";
+    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(said.code, Some(3), "{said}");
+    assert_eq!(report["answer"]["bisect"]["limit"], 20, "{said}");
+    let wanted =
+        "the limit of 20 trials is reached: -n allows more, and --log goes on from what is known";
+    assert!(said.stdout.contains(wanted), "{said}");
 }
 
 #[test]

@@ -1,0 +1,356 @@
+//! The search as it is shipped: plan, policy, state and report, one trial after another, with seeded
+//! coins in place of processes.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use provoke::model::{
+    Choice, Depth, Event, FORMAT, Failure, Host, Kind, Lane, Outcome, Plan, Signature, SignatureId,
+    Survey, Trial,
+};
+use provoke::policy::{self, Step, Verdict};
+use provoke::report::{Answer, Report};
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+
+use super::chance::Chance;
+
+/// How often each version fails, by its place, the culprit and the last place.
+type Rates = fn(usize, usize, usize) -> f64;
+
+/// What really is, and how it is searched.
+pub(crate) struct World {
+    pub(crate) name: &'static str,
+    pub(crate) last: usize,
+    pub(crate) clean: bool,
+    /// The culprit is one of the versions up to this share of the list.
+    pub(crate) within: f64,
+    pub(crate) rate: Rates,
+}
+
+/// How one search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    Right,
+    /// The answer is right, and a version before it is said to fail as well.
+    RightWarned,
+    WrongWarned,
+    WrongUnsaid,
+    /// "The ends agree."
+    Agree,
+    Undecided,
+}
+
+/// Returns the plan of a search along this many versions.
+pub(crate) fn plan(last: usize, more: &str) -> Plan {
+    let text = format!("command = ['x']\nask = 'bisect'\nrange = '0..{last}'\n{more}");
+    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
+    let surroundings = Surroundings {
+        environment: Vec::new(),
+        base: "/".into(),
+        seed: 1,
+        baseline: None,
+        searched: None,
+    };
+    scenario.plan(surroundings).expect("a plan")
+}
+
+fn failed() -> Outcome {
+    Outcome::Fail(Box::new(Failure {
+        kind: Kind::Exit { code: 1 },
+        signature: Signature {
+            id: SignatureId(1),
+            title: String::new(),
+            depth: Depth::Status,
+            also: Vec::new(),
+            placed: false,
+            family: None,
+            families: Vec::new(),
+        },
+    }))
+}
+
+/// Searches to the end.
+pub(crate) fn search(plan: &Plan, chance: &mut Chance, rate: impl Fn(usize) -> f64) -> State {
+    let started = Event::RunStarted {
+        format: FORMAT,
+        version: String::new(),
+        run: String::new(),
+        plan: Box::new(plan.clone()),
+        host: Host::default(),
+        survey: Survey::default(),
+        at: 0,
+    };
+    let mut state = State::begin(started).expect("a journal begins with this event");
+    let policy = policy::of(plan);
+    while !state.decided {
+        let event = match policy.next(&state) {
+            Step::Choose(choice) => Event::VariantChosen(choice),
+            Step::Launch(variant) => Event::TrialStarted(Trial {
+                id: state.next_id(),
+                variant,
+                lane: Lane(0),
+                seed: 0,
+                timeout: Duration::from_secs(1),
+                capture: false,
+            }),
+            step => panic!("one trial at a time never waits: {step:?}"),
+        };
+        state.apply(&event, |_| false);
+        if let Event::TrialStarted(trial) = &event {
+            let Some(Choice::Place(place)) = state.plan.variant(trial.variant).choice else {
+                panic!("a search has places");
+            };
+            let outcome = if chance.fails(rate(place as usize)) {
+                failed()
+            } else {
+                Outcome::Pass
+            };
+            let ended = Event::TrialFinished {
+                trial: trial.id,
+                at: Duration::ZERO,
+                seen: Box::default(),
+                outcome,
+            };
+            state.apply(&ended, policy::is_done);
+        }
+    }
+    state
+}
+
+pub(crate) fn trials(state: &State) -> u64 {
+    state.tallies().map(|(_, tally)| tally.trials()).sum()
+}
+
+/// Says how a search ended whose culprit is known.
+pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
+    let report = Report::new(state, true);
+    let Some(Answer::Bisect(answer)) = &report.answer else {
+        panic!("a search has an answer");
+    };
+    let warned = answer.contradiction.is_some() || answer.earlier.is_some();
+    match (report.verdict, warned) {
+        (Verdict::Found, _) => {
+            let right = answer.culprits == [culprit.to_string()];
+            match (right, warned) {
+                (true, false) => Ending::Right,
+                (true, true) => Ending::RightWarned,
+                (false, true) => Ending::WrongWarned,
+                (false, false) => Ending::WrongUnsaid,
+            }
+        }
+        (Verdict::NotThere, _) => Ending::Agree,
+        _ => Ending::Undecided,
+    }
+}
+
+/// Returns the trials and the ending of each search, on two threads.
+pub(crate) fn searches(world: &World, count: u64) -> Vec<(u64, Ending)> {
+    let more = if world.clean { "clean = true" } else { "" };
+    let plan = plan(world.last, more);
+    let half = |first: u64| {
+        let seeds = (first..count).step_by(2);
+        let one = |seed| {
+            let mut chance = Chance::new(seed);
+            let among = (world.last as f64 * world.within) as usize;
+            let culprit = 1 + chance.below(among);
+            let rate = |version| (world.rate)(version, culprit, world.last);
+            let state = search(&plan, &mut chance, rate);
+            (trials(&state), ending(&state, culprit))
+        };
+        seeds.map(one).collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let second = scope.spawn(|| half(1));
+        let mut all = half(0);
+        all.extend(second.join().expect("no search panics"));
+        all
+    })
+}
+
+fn show(world: &World, count: u64) {
+    let begun = std::time::Instant::now();
+    let all = searches(world, count);
+    let mut counts: BTreeMap<Ending, u64> = BTreeMap::new();
+    for (_, ending) in &all {
+        *counts.entry(*ending).or_default() += 1;
+    }
+    let share = |ending| *counts.get(&ending).unwrap_or(&0) as f64 / count as f64;
+    let mut trials: Vec<u64> = all.iter().map(|(trials, _)| *trials).collect();
+    trials.sort_unstable();
+    let mean = trials.iter().sum::<u64>() as f64 / count as f64;
+    println!(
+        "{:<34} trials {mean:>7.1} q95 {:>5} max {:>6}  wrong {:.3} unsaid {:.3} agree {:.3} open {:.3}  right but warned {:.3}  ({count}, {:.0} s)",
+        format!("{}{}", world.name, if world.clean { ", clean" } else { "" }),
+        trials[trials.len() * 95 / 100],
+        trials[trials.len() - 1],
+        share(Ending::WrongWarned) + share(Ending::WrongUnsaid),
+        share(Ending::WrongUnsaid),
+        share(Ending::Agree),
+        share(Ending::Undecided),
+        share(Ending::RightWarned),
+        begun.elapsed().as_secs_f64(),
+    );
+}
+
+/// Returns how far a bad version is from the culprit (0) to the last (1).
+fn way(version: usize, culprit: usize, last: usize) -> f64 {
+    (version - culprit) as f64 / (last - culprit) as f64
+}
+
+macro_rules! constant {
+    ($p:expr, $q:expr) => {
+        |version, culprit, _| if version >= culprit { $p } else { $q }
+    };
+}
+
+/// The rate of bad versions by their way from the culprit to the last.
+macro_rules! shaped {
+    (|$way:ident| $rate:expr) => {
+        |version, culprit, last| {
+            if version < culprit {
+                return 0.0;
+            }
+            let $way = way(version, culprit, last);
+            $rate
+        }
+    };
+}
+
+/// The rate of good versions by their share of the way to the culprit.
+macro_rules! background {
+    ($p:expr, |$way:ident| $rate:expr) => {
+        |version, culprit, _| {
+            if version >= culprit {
+                return $p;
+            }
+            let $way = version as f64 / culprit as f64;
+            $rate
+        }
+    };
+}
+
+const fn world(name: &'static str, last: usize, clean: bool, within: f64, rate: Rates) -> World {
+    World {
+        name,
+        last,
+        clean,
+        within,
+        rate,
+    }
+}
+
+/// One rate of all bad versions, and one of all good ones.
+pub(crate) const CONSTANT: [World; 22] = [
+    world("64, 1, 0", 64, false, 1.0, constant!(1.0, 0.0)),
+    world("64, 1, 0", 64, true, 1.0, constant!(1.0, 0.0)),
+    world("64, .5, 0", 64, false, 1.0, constant!(0.5, 0.0)),
+    world("64, .5, 0", 64, true, 1.0, constant!(0.5, 0.0)),
+    world("64, .3, 0", 64, false, 1.0, constant!(0.3, 0.0)),
+    world("64, .3, 0", 64, true, 1.0, constant!(0.3, 0.0)),
+    world("64, .1, 0", 64, false, 1.0, constant!(0.1, 0.0)),
+    world("64, .1, 0", 64, true, 1.0, constant!(0.1, 0.0)),
+    world("64, .03, 0", 64, false, 1.0, constant!(0.03, 0.0)),
+    world("64, .03, 0", 64, true, 1.0, constant!(0.03, 0.0)),
+    world("64, 1, .01", 64, false, 1.0, constant!(1.0, 0.01)),
+    world("64, .5, .01", 64, false, 1.0, constant!(0.5, 0.01)),
+    world("64, .3, .01", 64, false, 1.0, constant!(0.3, 0.01)),
+    world("64, .1, .01", 64, false, 1.0, constant!(0.1, 0.01)),
+    world("64, .03, .01", 64, false, 1.0, constant!(0.03, 0.01)),
+    world("1024, 1, 0", 1024, false, 1.0, constant!(1.0, 0.0)),
+    world("1024, .5, 0", 1024, false, 1.0, constant!(0.5, 0.0)),
+    world("1024, .5, 0", 1024, true, 1.0, constant!(0.5, 0.0)),
+    world("1024, .1, 0", 1024, false, 1.0, constant!(0.1, 0.0)),
+    world("1024, .1, 0", 1024, true, 1.0, constant!(0.1, 0.0)),
+    world("1024, .5, .01", 1024, false, 1.0, constant!(0.5, 0.01)),
+    world("1024, .1, .01", 1024, false, 1.0, constant!(0.1, 0.01)),
+];
+
+const RISE: Rates = shaped!(|way| 0.1 + 0.4 * way);
+const GENTLE: Rates = shaped!(|way| 0.15 + 0.35 * way);
+const STEP: Rates = shaped!(|way| if way < 0.5 { 0.1 } else { 0.5 });
+const SMALL_STEP: Rates = shaped!(|way| if way < 0.5 { 0.25 } else { 0.5 });
+const DIP: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.02 } else { 0.5 });
+const SHALLOW: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.1 } else { 0.5 });
+const FALL: Rates = shaped!(|way| 0.5 - 0.4 * way);
+const WAVE: Rates = shaped!(|way| 0.3 + 0.2 * (way * 6.0 * std::f64::consts::PI).sin());
+
+/// Rates that vary from version to version, by 64 versions.
+pub(crate) const VARYING: [World; 23] = [
+    world("rise .1 to .5", 64, false, 0.75, RISE),
+    world("rise .1 to .5", 64, true, 0.75, RISE),
+    world("rise .15 to .5", 64, false, 0.75, GENTLE),
+    world("rise .15 to .5", 64, true, 0.75, GENTLE),
+    world("step .1, then .5", 64, false, 0.75, STEP),
+    world("step .1, then .5", 64, true, 0.75, STEP),
+    world("step .25, then .5", 64, false, 0.75, SMALL_STEP),
+    world("step .25, then .5", 64, true, 0.75, SMALL_STEP),
+    world("dip to .02", 64, false, 0.75, DIP),
+    world("dip to .02", 64, true, 0.75, DIP),
+    world("dip to .1", 64, false, 0.75, SHALLOW),
+    world("dip to .1", 64, true, 0.75, SHALLOW),
+    world("falling .5 to .1", 64, false, 0.75, FALL),
+    world("falling .5 to .1", 64, true, 0.75, FALL),
+    world("wave .1 to .5", 64, false, 0.75, WAVE),
+    world("wave .1 to .5", 64, true, 0.75, WAVE),
+    world(
+        "later half of the good .05, p .5",
+        64,
+        false,
+        0.75,
+        background!(0.5, |way| if way < 0.5 { 0.0 } else { 0.05 }),
+    ),
+    world(
+        "later half of the good .05, p .3",
+        64,
+        false,
+        0.75,
+        background!(0.3, |way| if way < 0.5 { 0.0 } else { 0.05 }),
+    ),
+    world(
+        "background 0 to .1, p .5",
+        64,
+        false,
+        0.75,
+        background!(0.5, |way| 0.1 * way),
+    ),
+    world(
+        "background 0 to .1, p .3",
+        64,
+        false,
+        0.75,
+        background!(0.3, |way| 0.1 * way),
+    ),
+    world(
+        "first half of the good .03, p .5",
+        64,
+        false,
+        0.75,
+        background!(0.5, |way| if way < 0.5 { 0.03 } else { 0.0 }),
+    ),
+    world(
+        "background .02, p .5",
+        64,
+        true,
+        0.75,
+        background!(0.5, |_way| 0.02),
+    ),
+    world(
+        "background .02, p .3",
+        64,
+        true,
+        0.75,
+        background!(0.3, |_way| 0.02),
+    ),
+];
+
+/// Shows these; `only` keeps the rows with these words in their name.
+pub(crate) fn shown(worlds: &[World], count: u64, only: &str) {
+    for world in worlds {
+        let name = format!("{}{}", world.name, if world.clean { ", clean" } else { "" });
+        if name.contains(only) {
+            show(world, count);
+        }
+    }
+}

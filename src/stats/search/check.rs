@@ -1,0 +1,139 @@
+//! Does a version before the culprit fail as well, less often?
+//!
+//! A search supposes that all bad versions fail at one rate. Where an earlier version fails at a fifth of
+//! it, the model takes that version for good: the answer is then the first version that fails at the rate
+//! of the newest, and not the first that fails. So the answer is checked by runs that need no model:
+//!
+//! * the culprit fails three times;
+//! * the version before it passes so often that it does not fail at a fifth of the rate, nor at the culprit's own;
+//! * the good end and three versions between pass as often together as they would if they were bad by chance alone:
+//!   where the rate falls for some versions and rises again, the version before the culprit may never fail;
+//! * if an earlier version failed, the good end passes as often as that one's counts ask for, up to a limit: if it
+//!   does, the failures began earlier, and if it fails, good versions fail as well.
+//!
+//! The runs of the check are evidence like all others. So it begins before the posterior has come to its answer, and
+//! costs little more than the runs that the posterior would have asked for (`examples/search/shipped.rs`).
+
+use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real};
+use super::posterior::{Bisection, Tested};
+use super::stop::{Group, Stop, Verdict};
+
+/// Failures of the culprit.
+const FAILURES: u64 = 3;
+/// This share of the rate of the bad versions is excluded for the version before the culprit ...
+const SHARE: f64 = 0.2;
+/// ... but no rate below this one.
+const LEAST_RATE: f64 = 0.15;
+/// The share of the level for the comparison of the culprit with the version before it: the culprit was chosen because
+/// it failed.
+const APART: f64 = 0.25;
+/// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
+const DISTANCES: [usize; 4] = [1, 2, 4, 8];
+/// Runs of the good end after which it is left open whether good versions fail.
+const GOOD_END: u64 = 60;
+
+impl Bisection {
+    /// Returns the version before a group that failed most often, if one failed; of equals, the last. The good end
+    /// counts only where no other failed.
+    pub fn earlier_failing(&self, group: &Group) -> Option<Tested> {
+        let earlier = self
+            .tested()
+            .iter()
+            .take_while(|one| one.version < group.first);
+        let failing = earlier.filter(|one| one.failures > 0);
+        let most = failing.max_by_key(|one| (one.version > 0, one.failures, one.version));
+        most.copied()
+    }
+
+    /// Returns the version whose runs the check of the answer asks for next, and how many; nothing once the check is
+    /// over, or where there is no answer.
+    pub fn unchecked(&self, stop: &Stop) -> Option<(usize, u64)> {
+        match self.verdict(stop) {
+            Verdict::Known(group) => self.check(stop, &group),
+            _ => None,
+        }
+    }
+
+    /// The same of any group.
+    pub(super) fn check(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
+        let alpha = stop.check.filter(|_| group.last <= self.newest)?;
+        let testable = |version: &usize| !self.untestable.contains(version);
+        let before = (0..group.first).rev().find(testable)?;
+        let missing = |version: usize, enough: u64| {
+            let missing = enough.saturating_sub(self.counts(version).1);
+            (missing > 0).then_some((version, missing))
+        };
+        let (failures, runs) = self.counts(group.last);
+        if failures < FAILURES {
+            return Some((group.last, FAILURES - failures));
+        }
+        let (bad_failures, bad_runs) = self.runs_from(group.last);
+        let rate = real(bad_failures) / real(bad_runs);
+        let rare = clean_runs_at_known_rate(LEAST_RATE.max(SHARE * rate), alpha)?;
+        let apart = clean_runs_needed(failures, runs, APART * alpha)?;
+        if let Some(missing) = missing(before, rare.max(apart)) {
+            return Some(missing);
+        }
+        let each = clean_runs_needed(bad_failures, bad_runs, alpha)? / DISTANCES.len() as u64;
+        let further = DISTANCES.map(|part| before - before / part);
+        let mut further = further.into_iter().filter(testable);
+        if let Some(missing) = further.find_map(|version| missing(version, each.max(1))) {
+            return Some(missing);
+        }
+        let earlier = self.earlier_failing(group)?;
+        if self.counts(0).0 > 0 || !testable(&0) {
+            return None;
+        }
+        let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
+        missing(0, enough.min(GOOD_END))
+    }
+
+    /// Returns the failures and the runs of a version and of all after it.
+    fn runs_from(&self, version: usize) -> (u64, u64) {
+        let from = self.tested().iter().filter(|one| one.version >= version);
+        from.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use super::*;
+
+    #[test]
+    fn the_check_asks_for_the_culprit_the_one_before_it_those_further_back_and_the_good_end() {
+        let mut search = Bisection::new(64, &Model::default(), None);
+        let (stop, group) = (
+            Stop::checked(0.05),
+            Group {
+                first: 40,
+                last: 40,
+                mass: 0.97,
+            },
+        );
+        search.observe_many(64, 5, 10);
+        search.observe_many(40, 2, 4);
+        assert_eq!(search.check(&stop, &group), Some((40, 1)));
+        search.observe_many(40, 3, 6);
+        search.observe_many(39, 0, 12);
+        // At a rate of a half 19 clean runs exclude .15.
+        assert_eq!(search.check(&stop, &group), Some((39, 7)));
+        search.observe_many(39, 0, 7);
+        for version in [0, 20, 30, 35] {
+            assert_eq!(search.check(&stop, &group), Some((version, 1)));
+            search.observe_many(version, 0, 1);
+        }
+        assert_eq!(search.check(&stop, &group), None);
+        // One failure in two runs takes 38 clean ones of the good end.
+        search.observe_many(30, 1, 1);
+        assert_eq!(search.check(&stop, &group), Some((0, 37)));
+        search.observe_many(0, 1, 1);
+        assert_eq!(search.check(&stop, &group), None);
+        let earlier = search.earlier_failing(&group).unwrap();
+        assert_eq!(
+            (earlier.version, earlier.failures, earlier.runs),
+            (30, 1, 2)
+        );
+        assert_eq!(search.check(&Stop::at(0.05), &group), None);
+    }
+}
