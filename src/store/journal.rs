@@ -11,9 +11,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// While nothing can be written, so many bytes wait for better times.
 const WAITING: usize = 64 << 20;
+/// Time limit for locking a journal.
+const LOCK_WITHIN: Duration = Duration::from_secs(2);
+/// Pause between two attempts to lock it.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How every journal begins.
 const FIRST_LINE: &[u8] = b"{\"run_started\":";
 
@@ -49,7 +55,7 @@ impl Journal {
             .truncate(false)
             .mode(0o600);
         let mut file = how.open(path).map_err(io("open"))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !lock(&file) {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
         let (end, checksum) = whole_lines(path, &file)?;
@@ -137,6 +143,21 @@ impl Sink for Journal {
 
     fn settle(&mut self, _: &State) {
         self.flush();
+    }
+}
+
+/// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of
+/// a provoke that was just killed can last for a moment.
+fn lock(file: &File) -> bool {
+    let until = Instant::now() + LOCK_WITHIN;
+    loop {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(LOCK_PAUSE);
     }
 }
 
@@ -306,4 +327,22 @@ fn read_state(
         Ok::<(), StoreError>(())
     })?;
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_is_locked_for_a_moment_is_waited_for() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("events.jsonl");
+        let first = Journal::open(&path).unwrap();
+        let other = std::thread::spawn(move || {
+            sleep(LOCK_PAUSE * 5);
+            drop(first);
+        });
+        assert!(Journal::open(&path).is_ok());
+        other.join().unwrap();
+    }
 }
