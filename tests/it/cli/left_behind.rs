@@ -287,13 +287,11 @@ fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "5s");
     child.die_with_slots();
-    // The main processes die with their slots; what they left does not.
-    wait_until("four are left", || processes_with(&linger).len() == 4);
+    // The main processes die with their slots; what they left does not. Another run on this machine may be
+    // the next one.
     let said = sandbox.provoke(&["run", "-q", "-n", "1", "--", "true"]);
     assert_eq!(said.code, Some(0), "{said}");
-    let note = "processes that earlier runs left behind";
-    assert!(said.stderr.contains(note), "{said}");
-    assert_gone(&linger);
+    wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
 
 #[test]
