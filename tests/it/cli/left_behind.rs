@@ -427,16 +427,21 @@ fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
 }
 
 const MOVING: &str = r#"
+    #define _GNU_SOURCE
+    #include <fcntl.h>
     #include <unistd.h>
     int main(int count, char **words) {
         if (count > 1) { execv(words[0], words); return 1; }
+        int line[2];
+        if (pipe2(line, O_CLOEXEC)) return 2;
         if (fork() == 0) {
             setsid();
             char *again[] = {words[0], "moving", "target", 0};
             execv(words[0], again);
         }
-        usleep(100000);
-        return 0;
+        close(line[1]);
+        char started;
+        return read(line[0], &started, 1) != 0;
     }
 "#;
 
