@@ -110,7 +110,8 @@ impl<'a> Course<'a> {
         let baseline = given.or(measured);
         let known = baseline.as_ref().filter(|base| base.failures >= enough);
         let needed = known.and_then(|base| {
-            clean_runs_needed_effective(base.failures, base.trials, base.effect(), level)
+            let (failures, trials) = base.counts();
+            clean_runs_needed_effective(failures, trials, base.effect(), level)
         });
         Self {
             state,
