@@ -278,12 +278,8 @@ fn bug(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
         _ => deeper,
     };
     let widest = of_depth(seen, Depth::Status).next().unwrap_or(seen.id);
-    let exact = |one: &&Signature| {
-        let named = one.depth == Depth::Output || one.depth == Depth::Stack && !one.placed;
-        named && one.family.is_none()
-    };
     let hangs = matches!(group.kind, Kind::Hang { .. });
-    let known = !hangs && best.iter().all(exact);
+    let known = !hangs && best.iter().all(|one| one.is_same_in_any_build());
     let families = best.iter().flat_map(|one| &one.families);
     let families = families.map(|family| family.id);
     let families = families.filter(|id| only.contains(&Only::Signature(*id)));

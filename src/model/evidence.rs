@@ -233,6 +233,15 @@ pub struct Signature {
     pub families: Vec<Family>,
 }
 
+impl Signature {
+    /// True where the same bug has this name in every build: it rests on what the program said, or on a stack without
+    /// places in a file. Where the heap was found damaged, it may be another name in every trial.
+    pub fn is_same_in_any_build(&self) -> bool {
+        let named = self.depth == Depth::Output || self.depth == Depth::Stack && !self.placed;
+        named && self.family.is_none()
+    }
+}
+
 /// Signatures that may be one bug: of one signal in one function, or in one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {

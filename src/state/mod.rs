@@ -11,6 +11,7 @@
 
 mod contrast;
 mod load;
+mod looks;
 mod ramp;
 mod search;
 mod series;
@@ -127,6 +128,8 @@ pub struct State {
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
     pub search: Option<Bisection>,
+    /// What the failures of that search look like.
+    looks: looks::LooksSeen,
     /// What is known of the levels of load, where the first that fails is searched.
     pub ramp: Option<Ramp>,
     /// Which things can be left out at all, once everything together has failed often enough.
@@ -239,6 +242,7 @@ impl State {
                 .collect(),
             making: BTreeSet::new(),
             search: search::bisection(&plan),
+            looks: looks::LooksSeen::default(),
             ramp: ramp::ramp(&plan),
             screen: None,
             reduction: None,
@@ -350,6 +354,7 @@ impl State {
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.search = search::bisection(&self.plan);
+                    self.looks = looks::LooksSeen::default();
                     self.ramp = ramp::ramp(&self.plan);
                 }
                 self.around = Series::default();
@@ -518,7 +523,7 @@ impl State {
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
                 contrasts.for_each(|one| one.add(trial.variant, failed));
-                self.learn(&trial, failed);
+                self.learn(&trial, &ended);
                 if failed && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|one| &one.measured.tally);
                     self.first_failure = Some(FirstFailure {

@@ -1,8 +1,8 @@
 //! What a search has learned: the place that fails first, or the smallest set that does.
 
-use super::State;
+use super::{Ended, State};
 use crate::model::{
-    Choice, Choices, Failure, Plan, Question, Search, Space, Subset, Trial, VariantId,
+    Choice, Choices, Failure, Outcome, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
 use crate::stats::fisher;
 use crate::stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
@@ -124,11 +124,20 @@ impl State {
     }
 
     /// Takes a trial that counts into account.
-    pub(super) fn learn(&mut self, trial: &Trial, failed: bool) {
+    pub(super) fn learn(&mut self, trial: &Trial, ended: &Ended) {
+        let failure = match &ended.outcome {
+            Outcome::Fail(failure) => Some(failure),
+            _ => None,
+        };
+        let failed = failure.is_some();
+        let any_failure = |asked: &Search| asked.any_failure;
+        let alike = self.plan.question.search().is_some_and(any_failure);
         if let Some(search) = &mut self.search
             && let Some(Choice::Place(place)) = self.plan.variant(trial.variant).choice
         {
-            search.observe(place as usize, failed);
+            let failure = failure.filter(|_| !alike);
+            let looks = failure.map(|failure| self.looks.of(failure, ended.elapsed));
+            search.observe_looks(place as usize, failed, looks.unwrap_or_default());
             self.allow_background();
         }
         if let Some(ramp) = &mut self.ramp {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `grid` | what is possible: pairs of a failure rate and a background rate |
 //! | `posterior` | what is known: [`Bisection`], one row of cells for each segment between tested versions |
+//! | `looks` | what failures look like, and what that tells |
 //! | `query` | what to run next: the most information for its price |
 //! | `batch` | the same for many slots at once |
 //! | `stop` | when it is over: [`Stop`], [`Verdict`] |
@@ -45,6 +46,7 @@ mod check;
 mod contradiction;
 mod grid;
 mod hedge;
+mod looks;
 mod posterior;
 mod query;
 mod reduce;
@@ -56,6 +58,7 @@ pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
 pub use grid::{Cell, Grid, Model};
 pub use hedge::hedged;
+pub use looks::Looks;
 pub use posterior::{Bisection, Tested};
 pub use query::{Costs, Query};
 pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};

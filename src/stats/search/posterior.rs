@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::super::convert::real;
 use super::grid::{Cell, Grid, Model};
+use super::looks::{Looks, Seen};
 
 /// Below this share of what was, a product is computed anew from logarithms.
 const UNDERFLOW: f64 = 1e-200;
@@ -62,6 +63,9 @@ pub(super) struct Rows {
     pub(super) tested: Vec<Tested>,
     /// One row of cells a segment, one segment more than tested versions.
     values: Vec<f64>,
+    seen: Seen,
+    /// The logarithm of the factor that the looks of failures put into the values of each segment.
+    ln_looks: Vec<f64>,
     /// The logarithm of all that the values have been scaled by.
     ln_scale: f64,
     bad: Vec<f64>,
@@ -97,10 +101,22 @@ impl Rows {
             grid,
             newest,
             tested: Vec::new(),
+            seen: Seen::default(),
+            ln_looks: vec![0.0],
             ln_scale: 0.0,
             bad: Vec::new(),
             good: Vec::new(),
         }
+    }
+
+    /// Returns rows with the same counts, without what failures looked like.
+    fn of_counts(&self, grid: Arc<Grid>) -> Self {
+        let mut rows = Self::new(grid, self.newest);
+        for tested in &self.tested {
+            rows.count(tested.version, tested.failures, tested.runs);
+        }
+        rows.rebuild_all();
+        rows
     }
 
     pub(super) fn width(&self) -> usize {
@@ -151,6 +167,7 @@ impl Rows {
         self.values.extend_from_within(end - width..);
         self.values.copy_within(before.., end);
         self.values.truncate(before + width);
+        self.ln_looks.insert(segment, self.ln_looks[segment]);
         self.tested.insert(
             segment,
             Tested {
@@ -184,6 +201,20 @@ impl Rows {
                 *value *= factor;
             }
         }
+    }
+
+    /// Takes into account what an observed failure looks like.
+    fn look(&mut self, version: usize, looks: Looks) {
+        self.seen.add(version, looks);
+        let ln_looks = self.seen.ln_factors(&self.tested);
+        let width = self.width();
+        for (segment, ln) in ln_looks.iter().enumerate() {
+            let factor = (ln - self.ln_looks[segment]).exp();
+            for value in &mut self.values[segment * width..(segment + 1) * width] {
+                *value *= factor;
+            }
+        }
+        self.ln_looks = ln_looks;
     }
 
     /// Takes several runs into account at the price of one.
@@ -244,7 +275,7 @@ impl Rows {
             runs: side.iter().map(|tested| tested.runs).sum(),
         };
         let (good, bad) = self.tested.split_at(segment);
-        cell.weight.ln() + of(&sum(good), cell.q) + of(&sum(bad), cell.p)
+        self.ln_looks[segment] + cell.weight.ln() + of(&sum(good), cell.q) + of(&sum(bad), cell.p)
     }
 
     /// Computes everything anew from the counts, such that the largest value is one.
@@ -287,6 +318,8 @@ impl Rows {
             newest: self.newest,
             tested: self.tested.clone(),
             values,
+            seen: self.seen.clone(),
+            ln_looks: self.ln_looks.clone(),
             ln_scale: self.ln_scale,
             bad: Vec::new(),
             good: Vec::new(),
@@ -330,10 +363,9 @@ impl Bisection {
     /// Returns the same search where good versions may fail as well.
     #[must_use]
     pub fn with_background(&self) -> Self {
-        let mut rows = Rows::new(Arc::new(Grid::new(&Model::default())), self.newest);
-        for tested in self.tested() {
-            rows.count(tested.version, tested.failures, tested.runs);
-        }
+        let mut rows = self.rows.of_counts(Arc::new(Grid::new(&Model::default())));
+        rows.seen = self.rows.seen.clone();
+        rows.ln_looks = self.rows.ln_looks.clone();
         rows.rebuild_all();
         let mut search = Self {
             before: self.before.clone(),
@@ -369,8 +401,16 @@ impl Bisection {
 
     /// Takes one run into account.
     pub fn observe(&mut self, version: usize, failed: bool) {
+        self.observe_looks(version, failed, Looks::default());
+    }
+
+    /// Takes one run into account, and what its failure looks like.
+    pub fn observe_looks(&mut self, version: usize, failed: bool, looks: Looks) {
         self.exclude_none(version, failed);
         self.rows.observe(version, failed);
+        if looks != Looks::default() {
+            self.rows.look(version, looks);
+        }
         self.normalise();
     }
 
@@ -463,9 +503,13 @@ impl Bisection {
         }
     }
 
-    /// Returns the logarithm of the probability of all runs in their order, before any was seen.
+    /// Returns the logarithm of the probability of all outcomes in their order, before any was seen.
     pub(super) fn ln_likelihood(&self) -> f64 {
-        self.total().ln() - self.rows.ln_scale
+        let counts = Self {
+            rows: self.rows.of_counts(Arc::clone(&self.rows.grid)),
+            ..self.clone()
+        };
+        counts.total().ln() - counts.rows.ln_scale
     }
 
     /// Tells whether the runs cannot have come about in any way that the model knows.

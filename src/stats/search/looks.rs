@@ -1,0 +1,254 @@
+//! What failures look like tells which versions are bad.
+//!
+//! A failure has a signature, and took some time: its features. Failures of bad versions draw the kind of each
+//! feature from one distribution, failures of good versions from another, and nobody knows either: each has a
+//! symmetric Dirichlet prior. So a failure that looks like those of the newest version makes its version look bad, and
+//! one that looks different makes it look good, the more so the more failures of the newest were seen.
+//!
+//! Features may mislead, so three other explanations keep a share of the prior:
+//!
+//! * good versions fail like bad ones;
+//! * every failure looks different, because a message holds a random word;
+//! * the bug looks different in older versions, where a function has another name. This bounds what features
+//!   can say for "good": a version that fails often is bad, whatever its failures look like.
+//!
+//! Given the culprit, the features are taken to be independent of the rates. So they are one factor for each culprit, and
+//! the order of the runs does not matter.
+
+use std::collections::BTreeMap;
+
+use super::super::convert::real;
+use super::super::special::ln_rising;
+use super::contradiction::ln_sum;
+use super::posterior::Tested;
+
+/// Kinds of a feature that are told apart; all others count as the last.
+pub(super) const KINDS: usize = 8;
+/// The weights of the priors of each distribution, in failures: with little weight one kind is common, with much all are.
+const WEIGHTS: [f64; 2] = [1.0, 8.0];
+/// The probability that the failures of good and bad versions look alike.
+const ALIKE: f64 = 0.5;
+/// The probability that the failures of bad versions change their looks once, if they do not look like those of good ones.
+const CHANGE: f64 = 0.1;
+
+/// What a failure looks like: the kind of each feature, numbered from 0 in the order in which they were seen;
+/// nothing where a feature is not known, or says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looks {
+    pub signature: Option<usize>,
+    pub time: Option<usize>,
+}
+
+/// The looks of all failures.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen([Feature; 2]);
+
+impl Seen {
+    pub(super) fn add(&mut self, version: usize, looks: Looks) {
+        for (feature, kind) in self.0.iter_mut().zip([looks.signature, looks.time]) {
+            if let Some(kind) = kind {
+                feature.0.entry(version).or_default()[kind.min(KINDS - 1)] += 1;
+            }
+        }
+    }
+
+    /// Returns the logarithm of the probability of all looks for each segment between tested versions.
+    pub(super) fn ln_factors(&self, tested: &[Tested]) -> Vec<f64> {
+        let [signatures, times] = self.0.each_ref().map(|feature| feature.ln_factors(tested));
+        let both = signatures.iter().zip(times);
+        both.map(|(signature, time)| signature + time).collect()
+    }
+}
+
+/// How many failures of each kind were seen.
+type Counts = [u64; KINDS];
+
+/// The kinds of one feature, by version.
+#[derive(Debug, Clone, Default)]
+struct Feature(BTreeMap<usize, Counts>);
+
+impl Feature {
+    fn ln_factors(&self, tested: &[Tested]) -> Vec<f64> {
+        let sums = Sums::new(self.0.values());
+        let of_good: Vec<f64> = (0..=self.0.len())
+            .map(|good| sums.ln_factor(good))
+            .collect();
+        let mut good = 0;
+        let mut factors = vec![of_good[0]];
+        factors.extend(tested.iter().map(|one| {
+            good += usize::from(self.0.contains_key(&one.version));
+            of_good[good]
+        }));
+        factors
+    }
+}
+
+/// The sums of the counts of all failing versions before the i-th.
+struct Sums(Vec<Counts>);
+
+impl Sums {
+    fn new<'a>(counts: impl Iterator<Item = &'a Counts>) -> Self {
+        let mut sum = Counts::default();
+        let mut sums = vec![sum];
+        for counts in counts {
+            for (sum, count) in sum.iter_mut().zip(counts) {
+                *sum += count;
+            }
+            sums.push(sum);
+        }
+        Self(sums)
+    }
+
+    /// Returns the logarithm of the probability of all kinds if the first so many of the failing versions are good.
+    fn ln_factor(&self, good: usize) -> f64 {
+        let terms = WEIGHTS.map(|weight| {
+            let alike = ALIKE.ln() + self.drawn(0, self.newest(), weight);
+            let apart = (1.0 - ALIKE).ln() + self.apart(good, weight);
+            ln_sum(&[alike, apart])
+        });
+        ln_sum(&terms)
+    }
+
+    fn newest(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// The same if the failures of good and bad versions look different.
+    fn apart(&self, good: usize, weight: f64) -> f64 {
+        let newest = self.newest();
+        let drawn = |from, to| self.drawn(from, to, weight);
+        let changes = good + 1..newest;
+        let rest = if changes.is_empty() {
+            drawn(good, newest)
+        } else {
+            let each = (CHANGE / real(changes.len() as u64)).ln();
+            let changing = changes.map(|at| each + drawn(good, at) + drawn(at, newest));
+            let constant = (1.0 - CHANGE).ln() + drawn(good, newest);
+            ln_sum(&changing.chain([constant]).collect::<Vec<_>>())
+        };
+        drawn(0, good) + rest
+    }
+
+    /// Returns the logarithm of the probability that these failing versions draw their kinds from one distribution.
+    fn drawn(&self, from: usize, to: usize, weight: f64) -> f64 {
+        let each = weight / real(KINDS as u64);
+        let mut all = 0;
+        let of_kinds = self.0[from].iter().zip(&self.0[to]).map(|(before, after)| {
+            all += after - before;
+            ln_rising(each, real(after - before))
+        });
+        of_kinds.sum::<f64>() - ln_rising(weight, real(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bisection, Model};
+    use super::*;
+
+    fn of(signature: usize) -> Looks {
+        Looks {
+            signature: Some(signature),
+            time: None,
+        }
+    }
+
+    /// Returns how many times as likely version 30 is to be bad, rather than good, after another run.
+    fn odds(search: &Bisection) -> f64 {
+        let bad: f64 = search.posterior()[..=30].iter().sum();
+        bad / (1.0 - bad)
+    }
+
+    fn begun() -> Bisection {
+        let mut search = Bisection::new(64, &Model::default(), None);
+        for run in 0..20 {
+            let looks = if run % 2 == 0 {
+                of(0)
+            } else {
+                Looks::default()
+            };
+            search.observe_looks(64, run % 2 == 0, looks);
+        }
+        search
+    }
+
+    #[test]
+    fn the_probability_of_kinds_is_that_of_drawing_them_one_by_one() {
+        // With a weight of 1: 1/8, then 9/16, then 1/24, then 17/32.
+        let drawn: f64 = 1.0 / 8.0 * (9.0 / 16.0) * (1.0 / 24.0) * (17.0 / 32.0);
+        let mut counts = Counts::default();
+        counts[0] = 3;
+        counts[5] = 1;
+        let sums = Sums::new([counts].iter());
+        assert!((sums.drawn(0, 1, 1.0) - drawn.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_failure_like_those_of_the_newest_tells_more_and_another_tells_less() {
+        let mut plain = begun();
+        plain.observe(30, true);
+        let mut alike = begun();
+        alike.observe_looks(30, true, of(0));
+        let mut other = begun();
+        other.observe_looks(30, true, of(1));
+        assert!(
+            odds(&alike) > 4.0 * odds(&plain),
+            "{} {}",
+            odds(&alike),
+            odds(&plain)
+        );
+        assert!(
+            odds(&other) < 0.3 * odds(&plain),
+            "{} {}",
+            odds(&other),
+            odds(&plain)
+        );
+    }
+
+    #[test]
+    fn a_version_that_fails_as_often_and_looks_different_is_bad() {
+        let mut search = begun();
+        for run in 0..20 {
+            let failed = run % 2 == 0;
+            let looks = if failed { of(1) } else { Looks::default() };
+            search.observe_looks(30, failed, looks);
+        }
+        assert!(odds(&search) > 100.0, "{}", odds(&search));
+    }
+
+    #[test]
+    fn the_order_of_the_failures_does_not_matter() {
+        let runs = [(64, 0), (30, 1), (64, 0), (20, 0), (40, 2), (30, 0)];
+        let mut one = Bisection::new(64, &Model::default(), None);
+        let mut other = one.clone();
+        for (version, kind) in runs {
+            one.observe_looks(version, true, of(kind));
+        }
+        for (version, kind) in runs.into_iter().rev() {
+            other.observe_looks(version, true, of(kind));
+        }
+        one.observe(10, false);
+        other.observe_many(10, 0, 1);
+        for (a, b) in one.posterior().iter().zip(other.posterior()) {
+            assert!((a - b).abs() < 1e-9, "{a} {b}");
+        }
+        let anew = one.with_background();
+        for (a, b) in one.posterior().iter().zip(anew.posterior()) {
+            assert!((a - b).abs() < 1e-9, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn looks_do_not_contradict_a_single_boundary() {
+        let mut search = begun();
+        for version in [10, 20, 30, 40] {
+            search.observe_looks(version, true, of(version));
+        }
+        let mut plain = Bisection::new(64, &Model::default(), None);
+        plain.observe_many(64, 10, 20);
+        for version in [10, 20, 30, 40] {
+            plain.observe(version, true);
+        }
+        assert_eq!(search.contradiction(), plain.contradiction());
+    }
+}
