@@ -7,18 +7,19 @@
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 #![expect(clippy::cast_precision_loss, reason = "small counts")]
 
-use provoke::model::{
-    Baseline, Confirm, Depth, Event, FORMAT, Failure, Host, Kind, Lane, Observation, Outcome, Plan,
-    Question, Signature, SignatureId, Survey, Trial, VariantId,
-};
-use provoke::policy::{self, Progress, Step};
+#[path = "common/simulated.rs"]
+mod simulated;
+
+use provoke::model::{Baseline, Confirm, Outcome, Plan, Question, VariantId};
+use provoke::policy::{self, Progress};
 use provoke::report::Report;
-use provoke::scenario::{Scenario, Surroundings};
 use provoke::state::State;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use std::path::PathBuf;
 use std::time::Duration;
+
+/// A baseline without an end is given up.
+const MOST: u64 = 100_000;
 
 /// How often trials fail.
 #[derive(Clone, Copy)]
@@ -83,81 +84,18 @@ fn uniform(chance: &mut Pcg64Mcg) -> f64 {
     f64::from(chance.next_u32()) / 4_294_967_296.0
 }
 
-fn plan(rule: &str) -> Plan {
-    let text = format!("command = ['x']\n{rule}");
-    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
-    let around = Surroundings {
-        environment: Vec::new(),
-        base: PathBuf::from("/"),
-        seed: 1,
-        baseline: None,
-        searched: None,
-    };
-    scenario.plan(around).expect("a plan")
-}
-
-fn begin(plan: Plan) -> State {
-    let event = Event::RunStarted {
-        format: FORMAT,
-        version: String::new(),
-        run: String::new(),
-        plan: Box::new(plan),
-        host: Host::default(),
-        survey: Survey::default(),
-        at: 0,
-    };
-    State::begin(event).expect("a sound plan")
-}
-
-fn failure() -> Outcome {
-    Outcome::Fail(Box::new(Failure {
-        kind: Kind::Exit { code: 1 },
-        signature: Signature {
-            id: SignatureId(1),
-            title: String::new(),
-            depth: Depth::Status,
-            also: Vec::new(),
-            placed: false,
-            family: None,
-            families: Vec::new(),
-        },
-    }))
-}
-
-/// Measures a baseline, one trial at a time.
+/// Measures a baseline.
 fn baseline(plan: &Plan, world: World, chance: &mut Pcg64Mcg) -> State {
-    let mut state = begin(plan.clone());
-    let policy = policy::of(plan);
     let mut block = 0.0;
-    while let Step::Launch(variant) = policy.next(&state) {
-        let id = state.next_id();
-        let trial = Trial {
-            id,
-            variant,
-            lane: Lane(0),
-            seed: 0,
-            timeout: Duration::from_secs(1),
-            capture: false,
-        };
-        state.apply(&Event::TrialStarted(trial), policy::is_done);
-        let rate = world.rate(id.0, &mut block, chance);
+    simulated::answer(plan, MOST, |_, trial| {
+        let rate = world.rate(trial.id.0, &mut block, chance);
         let outcome = if uniform(chance) < rate {
-            failure()
+            simulated::failure(1)
         } else {
             Outcome::Pass
         };
-        let event = Event::TrialFinished {
-            trial: id,
-            at: Duration::ZERO,
-            seen: Box::<Observation>::default(),
-            outcome,
-        };
-        state.apply(&event, policy::is_done);
-        if id.0 > 100_000 {
-            break;
-        }
-    }
-    state
+        (outcome, Duration::ZERO)
+    })
 }
 
 /// Shares of the baselines that saw a failure.
@@ -177,7 +115,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
     if !format!("{name}, {rule}").contains(&only) {
         return;
     }
-    let plan = plan(rule);
+    let plan = simulated::plan(rule);
     let mut shares = Shares::default();
     for seed in 0..repetitions {
         let mut chance = Pcg64Mcg::seed_from_u64(seed * 7919 + 5);
@@ -195,7 +133,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         let mean = before.mean(tally.trials());
         shares.covered += u32::from((low..=high).contains(&mean));
         let measured = policy::measured(&state, VariantId(0), tally.failures);
-        let confirm = begin(Plan {
+        let confirm = simulated::begin(Plan {
             question: Question::Confirm(Confirm {
                 baseline: Baseline::Measured(measured),
                 accept_conditions: false,
@@ -204,7 +142,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
                 independent: false,
                 doubts: Vec::new(),
             }),
-            ..self::plan("ask = 'confirm'\nassume-rate = 0.1")
+            ..simulated::plan("ask = 'confirm'\nassume-rate = 0.1")
         });
         match Progress::of(&confirm).and_then(|progress| progress.needed) {
             None => shares.unknown += 1,

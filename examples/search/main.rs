@@ -20,6 +20,8 @@ mod reduce;
 mod reduce_rivals;
 mod rivals;
 mod shipped;
+#[path = "../common/simulated.rs"]
+mod simulated;
 mod timings;
 
 fn main() {
@@ -40,6 +42,7 @@ fn main() {
             shipped::shown(&shipped::CONSTANT, trials, only);
             shipped::shown(&shipped::VARYING, trials, only);
         }
+        "looks" => shipped::looks(trials, only),
         "timings" => timings::timings(),
         "reduce" => reduce::targets(trials),
         "reduce-background" => reduce::background(trials),

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{
-    Choice, Depth, Event, FORMAT, Failure, Host, Kind, Lane, Outcome, Plan, Signature, SignatureId,
-    Survey, Trial,
-};
-use provoke::policy::{self, Step, Verdict};
+use provoke::model::{Choice, Outcome, Plan};
+use provoke::policy::Verdict;
 use provoke::report::{Answer, Report};
-use provoke::scenario::{Scenario, Surroundings};
 use provoke::state::State;
 
 use super::chance::Chance;
+use super::simulated;
 
 /// How often each version fails, by its place, the culprit and the last place.
 type Rates = fn(usize, usize, usize) -> f64;
+
+/// What a failure of a version looks like, by its place, the culprit and the last place: its signature, and after how
+/// many seconds it comes.
+type LooksOf = fn(usize, usize, usize, &mut Chance) -> (u32, f64);
 
 /// What really is, and how it is searched.
 pub(crate) struct World {
@@ -27,6 +28,7 @@ pub(crate) struct World {
     /// The culprit is one of the versions up to this share of the list.
     pub(crate) within: f64,
     pub(crate) rate: Rates,
+    pub(crate) looks: LooksOf,
 }
 
 /// How one search ended.
@@ -44,79 +46,28 @@ pub(crate) enum Ending {
 
 /// Returns the plan of a search along this many versions.
 pub(crate) fn plan(last: usize, more: &str) -> Plan {
-    let text = format!("command = ['x']\nask = 'bisect'\nrange = '0..{last}'\n{more}");
-    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
-    let surroundings = Surroundings {
-        environment: Vec::new(),
-        base: "/".into(),
-        seed: 1,
-        baseline: None,
-        searched: None,
-    };
-    scenario.plan(surroundings).expect("a plan")
-}
-
-fn failed() -> Outcome {
-    Outcome::Fail(Box::new(Failure {
-        kind: Kind::Exit { code: 1 },
-        signature: Signature {
-            id: SignatureId(1),
-            title: String::new(),
-            depth: Depth::Status,
-            also: Vec::new(),
-            placed: false,
-            family: None,
-            families: Vec::new(),
-        },
-    }))
+    simulated::plan(&format!("ask = 'bisect'\nrange = '0..{last}'\n{more}"))
 }
 
 /// Searches to the end.
-pub(crate) fn search(plan: &Plan, chance: &mut Chance, rate: impl Fn(usize) -> f64) -> State {
-    let started = Event::RunStarted {
-        format: FORMAT,
-        version: String::new(),
-        run: String::new(),
-        plan: Box::new(plan.clone()),
-        host: Host::default(),
-        survey: Survey::default(),
-        at: 0,
-    };
-    let mut state = State::begin(started).expect("a journal begins with this event");
-    let policy = policy::of(plan);
-    while !state.decided {
-        let event = match policy.next(&state) {
-            Step::Choose(choice) => Event::VariantChosen(choice),
-            Step::Launch(variant) => Event::TrialStarted(Trial {
-                id: state.next_id(),
-                variant,
-                lane: Lane(0),
-                seed: 0,
-                timeout: Duration::from_secs(1),
-                capture: false,
-            }),
-            step => panic!("one trial at a time never waits: {step:?}"),
+pub(crate) fn search(
+    plan: &Plan,
+    chance: &mut Chance,
+    rate: impl Fn(usize) -> f64,
+    looks: impl Fn(usize, &mut Chance) -> (u32, f64),
+) -> State {
+    simulated::answer(plan, u64::MAX, |state, trial| {
+        let Some(Choice::Place(place)) = state.plan.variant(trial.variant).choice else {
+            panic!("a search has places");
         };
-        state.apply(&event, |_| false);
-        if let Event::TrialStarted(trial) = &event {
-            let Some(Choice::Place(place)) = state.plan.variant(trial.variant).choice else {
-                panic!("a search has places");
-            };
-            let outcome = if chance.fails(rate(place as usize)) {
-                failed()
-            } else {
-                Outcome::Pass
-            };
-            let ended = Event::TrialFinished {
-                trial: trial.id,
-                at: Duration::ZERO,
-                seen: Box::default(),
-                outcome,
-            };
-            state.apply(&ended, policy::is_done);
+        let place = place as usize;
+        if !chance.fails(rate(place)) {
+            return (Outcome::Pass, Duration::ZERO);
         }
-    }
-    state
+        let (signature, seconds) = looks(place, chance);
+        let elapsed = Duration::from_secs_f64(seconds);
+        (simulated::failure(signature), elapsed)
+    })
 }
 
 pub(crate) fn trials(state: &State) -> u64 {
@@ -146,9 +97,9 @@ pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
 }
 
 /// Returns the trials and the ending of each search, on two threads.
-pub(crate) fn searches(world: &World, count: u64) -> Vec<(u64, Ending)> {
-    let more = if world.clean { "clean = true" } else { "" };
-    let plan = plan(world.last, more);
+pub(crate) fn searches(world: &World, more: &str, count: u64) -> Vec<(u64, Ending)> {
+    let clean = if world.clean { "clean = true" } else { "" };
+    let plan = plan(world.last, &format!("{clean}\n{more}"));
     let half = |first: u64| {
         let seeds = (first..count).step_by(2);
         let one = |seed| {
@@ -156,7 +107,9 @@ pub(crate) fn searches(world: &World, count: u64) -> Vec<(u64, Ending)> {
             let among = (world.last as f64 * world.within) as usize;
             let culprit = 1 + chance.below(among);
             let rate = |version| (world.rate)(version, culprit, world.last);
-            let state = search(&plan, &mut chance, rate);
+            let looks =
+                |version, chance: &mut Chance| (world.looks)(version, culprit, world.last, chance);
+            let state = search(&plan, &mut chance, rate, looks);
             (trials(&state), ending(&state, culprit))
         };
         seeds.map(one).collect::<Vec<_>>()
@@ -169,9 +122,9 @@ pub(crate) fn searches(world: &World, count: u64) -> Vec<(u64, Ending)> {
     })
 }
 
-fn show(world: &World, count: u64) {
+fn show(world: &World, more: &str, count: u64) {
     let begun = std::time::Instant::now();
-    let all = searches(world, count);
+    let all = searches(world, more, count);
     let mut counts: BTreeMap<Ending, u64> = BTreeMap::new();
     for (_, ending) in &all {
         *counts.entry(*ending).or_default() += 1;
@@ -181,7 +134,7 @@ fn show(world: &World, count: u64) {
     trials.sort_unstable();
     let mean = trials.iter().sum::<u64>() as f64 / count as f64;
     println!(
-        "{:<34} trials {mean:>7.1} q95 {:>5} max {:>6}  wrong {:.3} unsaid {:.3} agree {:.3} open {:.3}  right but warned {:.3}  ({count}, {:.0} s)",
+        "{:<34} {more:<18} trials {mean:>7.1} q95 {:>5} max {:>6}  wrong {:.3} unsaid {:.3} agree {:.3} open {:.3}  right but warned {:.3}  ({count}, {:.0} s)",
         format!("{}{}", world.name, if world.clean { ", clean" } else { "" }),
         trials[trials.len() * 95 / 100],
         trials[trials.len() - 1],
@@ -238,6 +191,7 @@ const fn world(name: &'static str, last: usize, clean: bool, within: f64, rate: 
         clean,
         within,
         rate,
+        looks: ALIKE,
     }
 }
 
@@ -345,12 +299,125 @@ pub(crate) const VARYING: [World; 23] = [
     ),
 ];
 
+const fn looking(name: &'static str, last: usize, rate: Rates, looks: LooksOf) -> World {
+    World {
+        looks,
+        ..world(name, last, false, 1.0, rate)
+    }
+}
+
+const ALIKE: LooksOf = |_, _, _, chance| (1, about_two_seconds(chance));
+
+fn about_two_seconds(chance: &mut Chance) -> f64 {
+    1.8 + 0.4 * chance.uniform()
+}
+
+/// Nine in ten failures of good versions have one of three other signatures.
+const OTHER_NAME: LooksOf = |version, culprit, _, chance| {
+    let other = version < culprit && chance.fails(0.9);
+    let signature = if other { 2 + chance.below(3) as u32 } else { 1 };
+    (signature, about_two_seconds(chance))
+};
+/// They come at any time within ten seconds, instead of after two.
+const OTHER_TIME: LooksOf = |version, culprit, _, chance| {
+    let any = version < culprit;
+    (
+        1,
+        if any {
+            10.0 * chance.uniform()
+        } else {
+            about_two_seconds(chance)
+        },
+    )
+};
+const OTHER_BOTH: LooksOf = |version, culprit, last, chance| {
+    let (signature, _) = OTHER_NAME(version, culprit, last, chance);
+    (signature, OTHER_TIME(version, culprit, last, chance).1)
+};
+/// The bug has another signature in the first half of the bad versions.
+const RENAMED: LooksOf = |version, culprit, last, chance| {
+    let early = version < usize::midpoint(culprit, last);
+    (if early { 2 } else { 1 }, about_two_seconds(chance))
+};
+/// Each failure has a signature of its own.
+const NEVER_THE_SAME: LooksOf =
+    |_, _, _, chance| (chance.below(1_000_000) as u32, about_two_seconds(chance));
+/// The last bad version takes eight times as long to fail as the first.
+const SLOWER: LooksOf = |version, culprit, last, chance| {
+    let octaves = 3.0 * version.saturating_sub(culprit) as f64 / (last - culprit + 1) as f64;
+    (1, about_two_seconds(chance) * octaves.exp2())
+};
+
+/// Failures that look different, with what they look like and without.
+pub(crate) const LOOKS: [World; 17] = [
+    looking("64, .1, .01, alike", 64, constant!(0.1, 0.01), ALIKE),
+    looking(
+        "64, .1, .01, other signature",
+        64,
+        constant!(0.1, 0.01),
+        OTHER_NAME,
+    ),
+    looking(
+        "64, .1, .01, other time",
+        64,
+        constant!(0.1, 0.01),
+        OTHER_TIME,
+    ),
+    looking("64, .1, .01, both", 64, constant!(0.1, 0.01), OTHER_BOTH),
+    looking("64, .3, .05, alike", 64, constant!(0.3, 0.05), ALIKE),
+    looking(
+        "64, .3, .05, other signature",
+        64,
+        constant!(0.3, 0.05),
+        OTHER_NAME,
+    ),
+    looking("64, .3, .05, both", 64, constant!(0.3, 0.05), OTHER_BOTH),
+    looking(
+        "64, .5, .01, other signature",
+        64,
+        constant!(0.5, 0.01),
+        OTHER_NAME,
+    ),
+    looking("64, .03, .01, alike", 64, constant!(0.03, 0.01), ALIKE),
+    looking(
+        "64, .03, .01, other signature",
+        64,
+        constant!(0.03, 0.01),
+        OTHER_NAME,
+    ),
+    looking("1024, .1, .01, alike", 1024, constant!(0.1, 0.01), ALIKE),
+    looking(
+        "1024, .1, .01, other signature",
+        1024,
+        constant!(0.1, 0.01),
+        OTHER_NAME,
+    ),
+    looking("64, .1, 0, renamed", 64, constant!(0.1, 0.0), RENAMED),
+    looking("64, .3, 0, renamed", 64, constant!(0.3, 0.0), RENAMED),
+    looking(
+        "64, .1, 0, never the same",
+        64,
+        constant!(0.1, 0.0),
+        NEVER_THE_SAME,
+    ),
+    looking("64, .1, 0, slower", 64, constant!(0.1, 0.0), SLOWER),
+    looking("64, .3, 0, slower", 64, constant!(0.3, 0.0), SLOWER),
+];
+
+/// Shows these with what failures look like, and without.
+pub(crate) fn looks(count: u64, only: &str) {
+    for world in LOOKS.iter().filter(|world| world.name.contains(only)) {
+        show(world, "any-failure = true", count);
+        show(world, "", count);
+    }
+}
+
 /// Shows these; `only` keeps the rows with these words in their name.
 pub(crate) fn shown(worlds: &[World], count: u64, only: &str) {
     for world in worlds {
         let name = format!("{}{}", world.name, if world.clean { ", clean" } else { "" });
         if name.contains(only) {
-            show(world, count);
+            show(world, "", count);
         }
     }
 }

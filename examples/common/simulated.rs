@@ -1,0 +1,98 @@
+//! Runs without processes: plan, policy and state of the program itself, one trial after another.
+
+use std::time::Duration;
+
+use provoke::model::{
+    Depth, Event, FORMAT, Failure, Host, Kind, Lane, Observation, Outcome, Plan, Signature,
+    SignatureId, Survey, Trial,
+};
+use provoke::policy::{self, Step};
+use provoke::scenario::{Scenario, Surroundings};
+use provoke::state::State;
+
+/// Returns the plan of a scenario whose command does not matter.
+pub(crate) fn plan(text: &str) -> Plan {
+    let text = format!("command = ['x']\n{text}");
+    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
+    let surroundings = Surroundings {
+        environment: Vec::new(),
+        base: "/".into(),
+        seed: 1,
+        baseline: None,
+        searched: None,
+    };
+    scenario.plan(surroundings).expect("a plan")
+}
+
+/// Returns what is known of a run that has begun.
+pub(crate) fn begin(plan: Plan) -> State {
+    let event = Event::RunStarted {
+        format: FORMAT,
+        version: String::new(),
+        run: String::new(),
+        plan: Box::new(plan),
+        host: Host::default(),
+        survey: Survey::default(),
+        at: 0,
+    };
+    State::begin(event).expect("a sound plan")
+}
+
+/// Returns a failure with this signature.
+pub(crate) fn failure(signature: u32) -> Outcome {
+    Outcome::Fail(Box::new(Failure {
+        kind: Kind::Exit { code: 1 },
+        signature: Signature {
+            id: SignatureId(signature),
+            title: String::new(),
+            depth: Depth::Output,
+            also: Vec::new(),
+            placed: false,
+            family: None,
+            families: Vec::new(),
+        },
+    }))
+}
+
+/// Runs trials until the question is answered, or so many were run. `outcome` says how a trial ends, and after
+/// how long.
+pub(crate) fn answer(
+    plan: &Plan,
+    most: u64,
+    mut outcome: impl FnMut(&State, &Trial) -> (Outcome, Duration),
+) -> State {
+    let mut state = begin(plan.clone());
+    let policy = policy::of(plan);
+    while !state.decided && state.next_id().0 <= most {
+        let variant = match policy.next(&state) {
+            Step::Launch(variant) => variant,
+            Step::Choose(choice) => {
+                state.apply(&Event::VariantChosen(choice), |_| false);
+                continue;
+            }
+            Step::Done => break,
+            step => panic!("one trial at a time never waits: {step:?}"),
+        };
+        let trial = Trial {
+            id: state.next_id(),
+            variant,
+            lane: Lane(0),
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            capture: false,
+        };
+        state.apply(&Event::TrialStarted(trial.clone()), |_| false);
+        let (outcome, elapsed) = outcome(&state, &trial);
+        let ended = Event::TrialFinished {
+            trial: trial.id,
+            at: Duration::ZERO,
+            seen: Box::new(Observation {
+                elapsed,
+                ..Observation::default()
+            }),
+            outcome,
+        };
+        state.apply(&ended, policy::is_done);
+    }
+    state
+}
