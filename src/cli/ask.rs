@@ -169,6 +169,10 @@ pub(super) struct BisectFlags {
     /// Shell command in the folder of each commit or crate, before its first trial; if it fails, that one is left out
     #[arg(long, value_name = "CMD", help_heading = ASKED)]
     build: Option<String>,
+    /// File that --build makes: commits that build identical ones are one candidate, if nothing else of them can
+    /// change how the command runs; may be repeated
+    #[arg(long, value_name = "FILE", requires = "build", help_heading = ASKED)]
+    artifact: Vec<PathBuf>,
     /// The first is bad, the last one good: search the last that fails, before the fix
     #[arg(long, help_heading = ASKED)]
     fixed: bool,
@@ -302,6 +306,9 @@ impl BisectFlags {
         scenario.requirements = self.requirements.or(scenario.requirements.take());
         scenario.constraints = self.constraints.or(scenario.constraints.take());
         scenario.build = self.build.or(scenario.build.take());
+        if !self.artifact.is_empty() {
+            scenario.artifact = self.artifact;
+        }
         scenario.fixed = self.fixed.then_some(true).or(scenario.fixed);
         let first_parent = self.first_parent.then_some(true);
         scenario.first_parent = first_parent.or(scenario.first_parent);

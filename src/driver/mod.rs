@@ -386,12 +386,13 @@ impl Run<'_, '_> {
     fn made(&mut self, variant: VariantId, since: Instant, made: Made) {
         let at = self.worked();
         match made {
-            Made::Ready { gone } => {
+            Made::Ready { gone, build } => {
                 let took = since.elapsed();
                 self.emit(&Event::VariantMade {
                     variant,
                     took,
                     gone,
+                    build,
                     at,
                 });
             }

@@ -28,7 +28,10 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Makes a variant, which it knows, before its first trial.
     fn make(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
-        Box::pin(std::future::ready(Made::Ready { gone: Vec::new() }))
+        Box::pin(std::future::ready(Made::Ready {
+            gone: Vec::new(),
+            build: None,
+        }))
     }
 
     /// Runs a trial in its lane until nothing of it is left, or until it is halted.
@@ -45,6 +48,8 @@ pub enum Made {
     Ready {
         /// Which.
         gone: Vec<VariantId>,
+        /// A name for its artifacts, the same where they are identical.
+        build: Option<String>,
     },
     /// It cannot be tried: why.
     Failed(String),

@@ -44,6 +44,9 @@ pub enum Event {
         /// Variants whose folders had to go for it: they must be made again.
         #[serde(default, skip_serializing_if = "is_default")]
         gone: Vec<VariantId>,
+        /// A name for its artifacts, the same where they are identical; nothing where none were named.
+        #[serde(default, skip_serializing_if = "is_default")]
+        build: Option<String>,
         /// When.
         #[serde(with = "micros")]
         at: Duration,

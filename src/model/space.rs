@@ -221,6 +221,9 @@ pub struct Make {
     pub script: Option<Text>,
     /// Where that runs.
     pub cwd: Text,
+    /// Files in the folder that the script makes: variants in whose folders they are identical are one candidate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub artifacts: Vec<Text>,
     /// It follows from the script alone, and is kept for other runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
@@ -599,6 +602,7 @@ mod tests {
             copy: None,
             script: Some("install {variant}".into()),
             cwd: "/".into(),
+            artifacts: Vec::new(),
             shared: false,
         };
         Space {

@@ -184,9 +184,10 @@ pub fn merged(root: &Path, commit: &str) -> Vec<String> {
 /// work trees when it makes one, and fails where another is half made: so they wait for each other.
 /// Git must not be the last command of the subshell that holds the lock: a shell may become it, and
 /// lets go of the lock then.
-pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>) -> Make {
+pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>, artifacts: &[PathBuf]) -> Make {
     let unset = ELSEWHERE.join(" ");
-    let inside = quoted(cwd.strip_prefix(root).unwrap_or(Path::new("")));
+    let below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
+    let inside = quoted(below);
     let mut script = format!(
         "unset {unset}
 (
@@ -202,6 +203,10 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
         copy: None,
         script: Some(script.into()),
         cwd: root.into(),
+        artifacts: artifacts
+            .iter()
+            .map(|file| below.join(file).as_path().into())
+            .collect(),
         shared: false,
     }
 }

@@ -5,11 +5,13 @@
 //! is written, and the plan in it names them: whoever resumes the run or replays a trial of it
 //! needs to know nothing else. Those of a search are made when they are chosen, by the [`Maker`].
 
+mod artifact;
 mod git;
 mod maker;
 mod reduced;
 mod tree;
 
+pub use artifact::fingerprint;
 pub use git::{Commit, Line, line, merged, work_tree};
 pub use maker::{Maker, Reserved, Stage};
 pub use reduced::{Reduced, reduced};

@@ -251,7 +251,10 @@ fn work_trees_wait_for_each_other() {
     let path = format!("{tools}:{}", std::env::var("PATH").unwrap());
     bench.write("variants/repository/HEAD", "");
     let root = bench.path("work");
-    let script = work_tree(&root, &root, None).script.unwrap().to_string();
+    let script = work_tree(&root, &root, None, &[])
+        .script
+        .unwrap()
+        .to_string();
     let start = |number: u32| {
         let made = bench.path("variants").join(number.to_string());
         fs::create_dir(&made).unwrap();

@@ -100,6 +100,8 @@ pub struct Scenario {
     pub python: Option<String>,
     /// To bisect commits or crates: shell command in the folder of each, before its first trial; if it fails, that one is left out.
     pub build: Option<String>,
+    /// To bisect commits: files that `build` makes, from the working folder; commits that build identical ones are one candidate. Only if nothing else of a commit can change how the command runs.
+    pub artifact: Vec<PathBuf>,
     /// To bisect: the first of the list is bad and the last one good; the last that fails is searched, before the fix. To compare two: the second is a fix of the first, does it hold?
     pub fixed: Option<bool>,
     /// To bisect: how likely each candidate is the culprit: a file with a name and a weight on each line; of commits also `size`, for the number of lines that each changes, or a run that failed: commits that change a file in its stacks are more likely.

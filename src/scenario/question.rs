@@ -62,6 +62,7 @@ impl Scenario {
             ("requirements", self.requirements.is_some()),
             ("constraints", self.constraints.is_some()),
             ("build", self.build.is_some()),
+            ("artifact", !self.artifact.is_empty()),
             ("first-parent", self.first_parent.is_some()),
             ("prior", self.prior.is_some()),
             ("log", self.log.is_some()),

@@ -220,6 +220,10 @@ impl Scenario {
                     self.build.is_some() && !["git", "cargo"].contains(one),
                 )
                 .or(field(
+                    "artifact",
+                    !self.artifact.is_empty() && *one != "git",
+                ))
+                .or(field(
                     "first-parent",
                     self.first_parent.is_some() && *one != "git",
                 ))

@@ -120,6 +120,8 @@ pub struct State {
     pub chosen: BTreeMap<Choice, VariantId>,
     /// Variants that are being made.
     pub making: BTreeSet<VariantId>,
+    /// The places of a list whose artifacts are known, by the name of those.
+    builds: BTreeMap<String, Vec<usize>>,
     /// How many variants were made, and how long that took.
     pub made: (u64, Duration),
     /// The variant that was launched last.
@@ -247,6 +249,7 @@ impl State {
             screen: None,
             reduction: None,
             first_failure: None,
+            builds: BTreeMap::new(),
             made: (0, Duration::ZERO),
             last_launched: None,
             plan: *plan,
@@ -308,6 +311,7 @@ impl State {
                 variant,
                 took,
                 gone,
+                build,
                 at,
             } => {
                 self.worked = *at;
@@ -315,6 +319,7 @@ impl State {
                 self.made.1 += *took;
                 self.is_made(&[*variant], true);
                 self.is_made(gone, false);
+                self.identify(*variant, build.as_deref());
             }
             Event::VariantUntestable { variant, why, at } => {
                 self.worked = *at;

@@ -158,6 +158,33 @@ impl State {
         }
     }
 
+    /// Takes into account which build a place has: between two places with identical builds nothing begins to
+    /// fail.
+    pub(super) fn identify(&mut self, variant: VariantId, build: Option<&str>) {
+        let (Some(build), Some(place)) = (build, self.place(variant)) else {
+            return;
+        };
+        let same = self.builds.entry(build.to_owned()).or_default();
+        same.push(place);
+        let (first, last) = same.iter().fold((place, place), |(first, last), other| {
+            (first.min(*other), last.max(*other))
+        });
+        if let Some(search) = &mut self.search {
+            search.identical(first, last);
+        }
+    }
+
+    /// Returns how many builds are identical to one that was made before.
+    pub fn identical_builds(&self) -> u64 {
+        let more = self.builds.values().map(|places| {
+            let mut places = places.clone();
+            places.sort_unstable();
+            places.dedup();
+            places.len() as u64 - 1
+        });
+        more.sum()
+    }
+
     /// Searches with a background where good versions were said never to fail, and the good end
     /// does, but less often than the bad end.
     fn allow_background(&mut self) {

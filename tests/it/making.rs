@@ -125,7 +125,7 @@ impl Executor for Workshop {
             assert!(!inside.made.contains(&id), "made twice");
             inside.made.push(id);
             let gone = inside.make_room(world.room, id);
-            Made::Ready { gone }
+            Made::Ready { gone, build: None }
         })
     }
 

@@ -139,7 +139,12 @@ fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Com
     }
     let places = line.commits.iter().cloned().map(Into::into).collect();
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let make = prepare::work_tree(&line.root, &cwd, scenario.build.as_deref());
+    let make = prepare::work_tree(
+        &line.root,
+        &cwd,
+        scenario.build.as_deref(),
+        &scenario.artifact,
+    );
     let searched = Searched {
         make: Some(make),
         repository: Some(line.root.as_path().into()),

@@ -84,6 +84,7 @@ fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched 
             copy: None,
             script: Some(recipe.script.into()),
             cwd: cwd.as_path().into(),
+            artifacts: Vec::new(),
             shared: recipe.shared,
         }),
         moved: recipe.cwd.map(|to| (cwd, format!("{{made}}/{to}"))),

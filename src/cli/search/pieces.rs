@@ -29,6 +29,7 @@ fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
         copy: Some(root.as_path().into()),
         script: None,
         cwd: root.as_path().into(),
+        artifacts: Vec::new(),
         shared: false,
     };
     Ok((root, make))

@@ -4,7 +4,7 @@ use super::super::lane::Slot;
 use super::super::{Halt, Made};
 use super::Shared;
 use crate::model::{HookSeen, Make, VariantId};
-use crate::prepare::{Reserved, Stage};
+use crate::prepare::{self, Reserved, Stage};
 use crate::slot::wire::Hook;
 use crate::untrusted::Untrusted as _;
 use std::fs;
@@ -22,8 +22,8 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> Made {
         let made = match self.folder(id, halt).await {
-            Made::Ready { gone } => match self.set_up(steward, id, halt).await {
-                Ok(()) => Made::Ready { gone },
+            Made::Ready { gone, build } => match self.set_up(steward, id, halt).await {
+                Ok(()) => Made::Ready { gone, build },
                 Err(why) => Made::Failed(why),
             },
             other => other,
@@ -37,8 +37,12 @@ impl Shared {
     async fn folder(self: &Arc<Self>, id: VariantId, halt: &mut watch::Receiver<Halt>) -> Made {
         let variant = self.recipe(id).variant.clone();
         let Some(make) = variant.make.clone() else {
-            return Made::Ready { gone: Vec::new() };
+            return Made::Ready {
+                gone: Vec::new(),
+                build: None,
+            };
         };
+        let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != Halt::No));
         let told = Arc::clone(&flag);
         let mut begun = pin!(self.aside(move |shared| shared.maker.begin(&variant, &make, &told)));
@@ -62,11 +66,20 @@ impl Shared {
             Ok(Ok(Stage::Halted)) => return Made::Halted,
             Ok(Err(why)) | Err(why) => return Made::Broken(why),
         };
+        let build = self.aside(move |_| prepare::fingerprint(&artifacts)).await;
+        let build = match build {
+            Ok(Ok(build)) => build,
+            Ok(Err(error)) => {
+                self.maker.fail(&reserved);
+                return Made::Failed(error.in_words());
+            }
+            Err(why) => return Made::Broken(why),
+        };
         let finished = self
             .aside(move |shared| shared.maker.finish(id, reserved))
             .await;
         match finished.map(|gone| gone.map_err(|error| error.in_words())) {
-            Ok(Ok(gone)) => Made::Ready { gone },
+            Ok(Ok(gone)) => Made::Ready { gone, build },
             Ok(Err(why)) | Err(why) => Made::Broken(why),
         }
     }

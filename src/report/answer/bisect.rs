@@ -46,6 +46,8 @@ pub struct Bisection {
     pub limit: Option<u64>,
     /// The trials that were missing when a limit cut the check of the answer off; null otherwise.
     pub unchecked: Option<Unchecked>,
+    /// Builds that are identical to one that was made before them; 0 unless artifacts were named.
+    pub identical_builds: u64,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
     /// The merge that a search before this one found, where these commits are what it merged; null
@@ -191,6 +193,7 @@ impl Bisection {
                 name: name(place),
                 trials,
             }),
+            identical_builds: state.identical_builds(),
             error_rate: alpha,
             merge: merge(state).map(|merge| merge.name.clone()),
             boundaries: boundaries(state, &search),
@@ -415,6 +418,12 @@ impl Bisection {
             lines.push(format!(
                 "the check was cut off: {} of {name} would tell whether an earlier version fails, too",
                 words::plural(*trials, "more trial")
+            ));
+        }
+        if self.identical_builds > 0 {
+            lines.push(format!(
+                "{} to an earlier one: between them nothing begins to fail, if nothing else of a commit matters",
+                words::plural_of(self.identical_builds, "build was identical", "builds were identical")
             ));
         }
         if let Some(merge) = &self.merge {

@@ -433,6 +433,11 @@ impl Bisection {
         self.untestable.insert(version);
     }
 
+    /// Says that two versions are identical: none after the first of them, up to the second, is the culprit.
+    pub fn identical(&mut self, first: usize, second: usize) {
+        self.retain(|c| c <= first || c > second);
+    }
+
     /// Excludes all hypotheses but these, unless nothing is possible then.
     pub(super) fn retain(&mut self, kept: impl Fn(usize) -> bool) {
         let mut other = self.clone();

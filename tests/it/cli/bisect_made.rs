@@ -138,6 +138,37 @@ fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before()
 }
 
 #[test]
+fn commits_that_build_identical_files_are_one_candidate() {
+    needs!(program("git"));
+    let repository = Repository::new();
+    // Only the seventh commit changes what is built.
+    let build = ["--build", "cp t.sh built.sh"];
+    let command = ["--", "sh", "built.sh"];
+    let apart = repository.bisect(&[&build[..], &command].concat());
+    let artifact = ["--artifact", "built.sh"];
+    let one = repository.bisect(&[&build[..], &artifact, &command].concat());
+    assert_eq!(told(&apart), found(&["change 7"]), "{}", apart.1);
+    assert_eq!(told(&one), found(&["change 7"]), "{}", one.1);
+    let answer = |all: &(Value, Said)| all.0["answer"]["bisect"].clone();
+    assert_eq!(answer(&apart)["identical_builds"], json!(0));
+    let identical = answer(&one)["identical_builds"].as_u64().unwrap();
+    assert!(identical >= 2, "{}", one.1);
+    assert!(
+        one.1.out.contains("identical to an earlier one"),
+        "{}",
+        one.1
+    );
+
+    let gone = repository.bisect(&[&build[..], &["--artifact", "gone"], &command].concat());
+    assert_eq!(gone.0["verdict"], json!("could_not_test"), "{}", gone.1);
+    assert!(
+        gone.1.to_string().contains("the build did not make"),
+        "{}",
+        gone.1
+    );
+}
+
+#[test]
 fn a_build_that_hangs_ends_with_the_time_that_was_given() {
     needs!(program("git"));
     let repository = Repository::new();

@@ -1,0 +1,150 @@
+//! Did two commits build the same?
+//!
+//! Each commit is built in a folder of its own, and compilers write its name into what they build. So that name does not
+//! count, and of a program only what is loaded does: not its debug information, nor its build id.
+
+use super::{Unready, refuse};
+use crate::model::Make;
+use crate::untrusted::Untrusted as _;
+use object::elf::SHF_ALLOC;
+use object::{Object as _, ObjectSection as _, SectionFlags};
+use ring::digest::{Context, SHA256};
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Holds the build id.
+const BUILD_ID: &str = ".note.gnu.build-id";
+
+/// Returns a name for the artifacts in a folder that is made, the same where they are identical; nothing if there are none.
+pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
+    if make.artifacts.is_empty() {
+        return Ok(None);
+    }
+    let folder = Path::new(make.folder.as_os_str());
+    let files: Vec<PathBuf> = make
+        .artifacts
+        .iter()
+        .map(|file| file.as_os_str().into())
+        .collect();
+    let missing = |(path, error): (PathBuf, io::Error)| {
+        let what = format!("the build did not make `{}`: {error}", path.safe());
+        refuse(
+            what,
+            vec!["artifact".to_owned()],
+            "`artifact` names files that `build` makes, from the working folder",
+        )
+    };
+    of_files(folder, &files).map(Some).map_err(missing)
+}
+
+/// Returns a name for what these files hold, which lie below a folder.
+fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
+    let mut all = Context::new(&SHA256);
+    for file in files {
+        let path = folder.join(file);
+        let bytes = fs::read(&path).map_err(|error| (path, error))?;
+        for part in parts(&bytes) {
+            let part = without(part, folder);
+            all.update(&(part.len() as u64).to_le_bytes());
+            all.update(&part);
+        }
+    }
+    let mut name = String::new();
+    for byte in all.finish().as_ref() {
+        let _ = write!(name, "{byte:02x}");
+    }
+    Ok(name)
+}
+
+/// Returns what counts of a file.
+fn parts(bytes: &[u8]) -> Vec<&[u8]> {
+    let loaded = |program: &object::File<'_>| {
+        let sections = program.sections().filter(|section| {
+            let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+                return false;
+            };
+            sh_flags.contains(SHF_ALLOC) && section.name() != Ok(BUILD_ID)
+        });
+        let parts = sections.map(|section| section.file_range());
+        let parts = parts.flatten().map(|(from, length)| {
+            let from = usize::try_from(from).ok()?;
+            bytes.get(from..from.checked_add(usize::try_from(length).ok()?)?)
+        });
+        parts.collect::<Option<Vec<&[u8]>>>()
+    };
+    let program = object::File::parse(bytes).ok();
+    let parts = program.as_ref().and_then(loaded);
+    // A program without sections counts as a whole.
+    parts
+        .filter(|parts| !parts.is_empty())
+        .unwrap_or_else(|| vec![bytes])
+}
+
+/// Returns some bytes without the name of a folder.
+fn without(bytes: &[u8], folder: &Path) -> Vec<u8> {
+    let name = folder.as_os_str().as_encoded_bytes();
+    let mut rest = Vec::with_capacity(bytes.len());
+    let mut from = 0;
+    while from < bytes.len() {
+        if bytes[from] == b'/' && bytes[from..].starts_with(name) {
+            from += name.len();
+        } else {
+            rest.push(bytes[from]);
+            from += 1;
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Compiles a program in a folder of this name, with its debug information.
+    fn built(above: &Path, name: &str, text: &str) -> PathBuf {
+        let folder = above.join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("main.c"), text).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-g", "-o", "app"]).arg(folder.join("main.c"));
+        assert!(cc.current_dir(&folder).status().unwrap().success());
+        folder
+    }
+
+    #[test]
+    fn comments_do_not_change_a_build_and_code_does() {
+        let above = tempfile::tempdir().unwrap();
+        let same = |folder: &Path| of_files(folder, &["app".into()]).unwrap();
+        let text = "#include <stdio.h>\nint main(void) { puts(__FILE__); return 0; }\n";
+        let one = built(above.path(), "one", text);
+        let other = built(above.path(), "other", &format!("{text}// nothing\n"));
+        let third = built(above.path(), "third", &text.replace("return 0", "return 1"));
+        assert_ne!(
+            fs::read(one.join("app")).unwrap(),
+            fs::read(other.join("app")).unwrap()
+        );
+        assert_eq!(same(&one), same(&other));
+        assert_ne!(same(&one), same(&third));
+    }
+
+    #[test]
+    fn a_file_that_is_no_program_counts_as_a_whole() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path();
+        let same = |text: String| {
+            fs::write(folder.join("app"), text).unwrap();
+            of_files(folder, &["app".into()]).unwrap()
+        };
+        let name = folder.display();
+        assert_eq!(
+            same("from  here".to_owned()),
+            same(format!("from {name} here"))
+        );
+        assert_ne!(same("one".to_owned()), same("other".to_owned()));
+        let missing = of_files(folder, &["gone".into()]);
+        assert_eq!(missing.unwrap_err().0, folder.join("gone"));
+    }
+}
