@@ -27,7 +27,7 @@
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
-//! | `prepare` | makes what a variant needs before its trials | model, source, untrusted | thiserror |
+//! | `prepare` | makes what a variant needs before its trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | which versions of a package there are, and how an environment with one is made | untrusted | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
