@@ -4,6 +4,9 @@ use crate::model::{Failure, Kind, SignatureId};
 use crate::stats::search::Looks;
 use std::time::Duration;
 
+/// Times that differ by much less than this are alike: how long a quick program takes depends on the machine.
+const BLUR: Duration = Duration::from_secs(1);
+
 /// The kinds that were seen of each feature, in their order.
 #[derive(Debug, Default)]
 pub(super) struct LooksSeen {
@@ -22,8 +25,7 @@ fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
 }
 
 impl LooksSeen {
-    /// Returns what a failure looks like. A signature tells nothing that the same bug need not have in another build,
-    /// and times within a factor of two are alike.
+    /// Returns what a failure looks like. A signature tells nothing that the same bug need not have in another build.
     pub(super) fn of(&mut self, failure: &Failure, time: Duration) -> Looks {
         let signature = &failure.signature;
         let hangs = matches!(failure.kind, Kind::Hang { .. });
@@ -31,19 +33,16 @@ impl LooksSeen {
         let first = *self.first_time.get_or_insert(time);
         Looks {
             signature: comparable.then(|| number(&mut self.signatures, signature.id)),
-            time: octave(time, first).map(|octave| number(&mut self.octaves, octave)),
+            time: Some(number(&mut self.octaves, octave(time, first))),
         }
     }
 }
 
-/// Returns the octave of a time around another: 0 if they are alike.
-fn octave(time: Duration, around: Duration) -> Option<i32> {
-    let octaves = time.div_duration_f64(around).log2().round();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a logarithm of a finite number"
-    )]
-    octaves.is_finite().then_some(octaves as i32)
+/// Returns the octave of a time around another: 0 if they are alike, within a factor of about two.
+#[expect(clippy::cast_possible_truncation, reason = "a logarithm of a time")]
+fn octave(time: Duration, around: Duration) -> i32 {
+    let ratio = (time + BLUR).div_duration_f64(around + BLUR);
+    ratio.log2().round() as i32
 }
 
 #[cfg(test)]
@@ -51,10 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_within_a_factor_of_two_are_alike() {
+    fn times_within_a_factor_of_two_or_parts_of_a_second_are_alike() {
         let ms = Duration::from_millis;
-        let of = |time| octave(ms(time), ms(1000));
-        assert_eq!([of(710), of(1000), of(1410)], [Some(0); 3]);
-        assert_eq!((of(500), of(2000), of(0)), (Some(-1), Some(1), None));
+        let of_quick = |time| octave(ms(time), ms(2));
+        assert_eq!([of_quick(1), of_quick(100), of_quick(400)], [0; 3]);
+        let of_slow = |time| octave(ms(time), ms(20_000));
+        assert_eq!([of_slow(15_000), of_slow(28_000)], [0; 2]);
+        assert_eq!([of_slow(10_000), of_slow(42_000), of_slow(0)], [-1, 1, -4]);
     }
 }

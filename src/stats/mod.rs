@@ -67,4 +67,4 @@ pub use power::{Detectable, detectable, pairs_to_tell};
 pub use race::{
     race_alpha, race_runs, race_runs_against, race_runs_measured, runs_until_first_failure_anywhere,
 };
-pub use trend::{RunsTest, Trend, laplace, runs_test};
+pub use trend::{Trend, laplace};

@@ -1,4 +1,4 @@
-//! Does the rate change while we measure it.
+//! Does the rate change while we measure it?
 
 use super::convert::{real, whole};
 use super::special::normal_two_sided;
@@ -58,35 +58,6 @@ pub fn laplace(k: u64, mean_position: f64, horizon: f64) -> Option<Trend> {
     })
 }
 
-/// Whether failures come in clumps, by counting unbroken stretches.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunsTest {
-    /// The score: below 0 failures clump, above 0 they alternate.
-    pub z: f64,
-    /// The probability of a score this far from 0 in random order.
-    pub p_value: f64,
-}
-
-/// Returns the Wald-Wolfowitz test of `stretches` unbroken stretches of equal outcome.
-///
-/// In random order the stretches number 2fg/N + 1 on average, for f failures and g passes, with
-/// variance (mean-1)(mean-2)/(N-1). The score is only near normal when both outcomes are plentiful
-/// (ten or more), so it is a second line of description. `None` when all outcomes are equal, or
-/// when only one order of them is possible.
-pub fn runs_test(failures: u64, passes: u64, stretches: u64) -> Option<RunsTest> {
-    let all = real(failures) + real(passes);
-    let mean = 2.0 * real(failures) * real(passes) / all + 1.0;
-    let variance = (mean - 1.0) * (mean - 2.0) / (all - 1.0);
-    if failures == 0 || passes == 0 || variance <= 0.0 {
-        return None;
-    }
-    let z = (real(stretches) - mean) / variance.sqrt();
-    Some(RunsTest {
-        z,
-        p_value: normal_two_sided(z),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,21 +86,5 @@ mod tests {
     fn nothing_seen_has_no_trend() {
         assert_eq!(laplace(0, 0.0, 100.0), None);
         assert_eq!(laplace(5, 0.0, 0.0), None);
-    }
-
-    #[test]
-    fn one_clump_of_failures_has_too_few_stretches() {
-        let clumped = runs_test(10, 90, 3).unwrap();
-        assert!(clumped.z < -2.58 && clumped.p_value < 0.01);
-        let mean = runs_test(10, 90, 19).unwrap();
-        assert!(mean.p_value > 0.9);
-    }
-
-    #[test]
-    fn equal_outcomes_have_no_order() {
-        assert_eq!(runs_test(0, 10, 1), None);
-        assert_eq!(runs_test(10, 0, 1), None);
-        assert_eq!(runs_test(0, 0, 0), None);
-        assert_eq!(runs_test(1, 1, 2), None);
     }
 }

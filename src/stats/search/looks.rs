@@ -27,7 +27,7 @@ pub(super) const KINDS: usize = 8;
 /// The weights of the priors of each distribution, in failures: with little weight one kind is common, with much all are.
 const WEIGHTS: [f64; 2] = [1.0, 8.0];
 /// The probability that the failures of good and bad versions look alike.
-const ALIKE: f64 = 0.5;
+const ALIKE: f64 = 0.7;
 /// The probability that the failures of bad versions change their looks once, if they do not look like those of good ones.
 const CHANGE: f64 = 0.1;
 
@@ -192,13 +192,13 @@ mod tests {
         let mut other = begun();
         other.observe_looks(30, true, of(1));
         assert!(
-            odds(&alike) > 4.0 * odds(&plain),
+            odds(&alike) > odds(&plain),
             "{} {}",
             odds(&alike),
             odds(&plain)
         );
         assert!(
-            odds(&other) < 0.3 * odds(&plain),
+            odds(&other) < 0.5 * odds(&plain),
             "{} {}",
             odds(&other),
             odds(&plain)

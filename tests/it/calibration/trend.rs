@@ -1,4 +1,4 @@
-use provoke::stats::{laplace, runs_test};
+use provoke::stats::laplace;
 
 use super::chance::{Chance, share};
 
@@ -68,27 +68,4 @@ fn a_leak_is_found() {
         .filter(|_| warns(&positions(&mut chance, 300, 0.0, 0.2)))
         .count();
     assert!(found > 350, "{found} of 500");
-}
-
-#[test]
-fn random_order_seldom_looks_clumped() {
-    const TRIALS: u32 = 4000;
-    let mut chance = Chance::new(7);
-    for (n, p) in [(100, 0.3), (300, 0.1)] {
-        let mut alarms = 0;
-        for _ in 0..TRIALS {
-            let outcomes: Vec<bool> = (0..n).map(|_| chance.fails(p)).collect();
-            let failures = outcomes.iter().filter(|failed| **failed).count();
-            let stretches = 1 + outcomes.windows(2).filter(|w| w[0] != w[1]).count();
-            let count = |x: usize| u64::try_from(x).unwrap();
-            let test = runs_test(
-                count(failures),
-                count(outcomes.len() - failures),
-                count(stretches),
-            );
-            alarms += u32::from(test.is_some_and(|test| test.p_value <= 0.01));
-        }
-        let (alarms, error) = share(alarms, TRIALS, 0.01);
-        assert!(alarms <= 0.015 + error, "{n} runs, p {p}: {alarms}");
-    }
 }

@@ -154,7 +154,7 @@ fn commits_that_build_identical_files_are_one_candidate() {
     let identical = answer(&one)["identical_builds"].as_u64().unwrap();
     assert!(identical >= 2, "{}", one.1);
     assert!(
-        one.1.out.contains("identical to an earlier one"),
+        one.1.stdout.contains("identical to an earlier one"),
         "{}",
         one.1
     );
