@@ -14,6 +14,7 @@
 //! | [`mod@difference`] | by how much? |
 //! | [`power`] | what can a comparison of so many pairs see? |
 //! | [`race`] | which of several variants fail, and what does finding out cost? |
+//! | [`raise`] | does a setting make failures frequent enough to search under it? |
 //! | [`ramp`] | from which level of load on does it fail? |
 //! | [`dependence`] | do failures clump in batches or in time, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change while we measure it? |
@@ -38,6 +39,7 @@ pub mod interval;
 pub mod plan;
 pub mod power;
 pub mod race;
+pub mod raise;
 pub mod ramp;
 pub mod search;
 mod special;

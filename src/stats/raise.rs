@@ -1,0 +1,272 @@
+//! Does a program fail more often under another setting, such as more parallel trials?
+//!
+//! A search takes a number of runs that is in inverse proportion to the failure rate, so a setting that raises the
+//! rate saves runs. The question is asked of a few settings, each against the same runs without it, before a search.
+//! A wrong answer costs time and no correctness: the search learns the rate under its setting anew.
+//!
+//! The test is Fisher's, one-sided, after 8, 16, 32, 64 and 128 runs under a setting, against as many runs without it.
+//! Several settings and the five looks share [`LEVEL`], so that any setting is wrongly said to raise the rate with at
+//! most that probability. Runs that were parallel may fail together: the counts are divided by their design effect, and
+//! failures must come in three batches.
+
+use super::convert::{real, whole};
+use super::dependence::Batches;
+use super::fisher::fisher;
+use super::interval::upper_one_sided;
+use super::search::{Channel, bisect_runs};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A setting must multiply the failure rate by this, counted by runs and by time.
+pub const FACTOR: f64 = 2.0;
+/// The chance that any setting is said to raise the rate although none does. A wrong setting does not make the search
+/// wrong, only no shorter.
+pub const LEVEL: f64 = 0.2;
+/// Numbers of runs under a setting after which the test is made.
+const LOOKS: [u64; 5] = [8, 16, 32, 64, 128];
+/// Runs without any setting before settings are tried ...
+pub const PILOT: u64 = 12;
+/// ... unless this many of them fail: then the search is short anyway.
+pub const PILOT_FAILURES: u64 = 3;
+/// A setting is dropped once it is known to fail in fewer runs than this multiple of the rate without it ...
+const WORTHWHILE: f64 = 3.0;
+/// ... or than this share, if that is more; and more is not asked for.
+const WORTHWHILE_RATES: (f64, f64) = (0.2, 0.9);
+/// The chance that a setting at that rate is dropped, each time one looks.
+const DROPPED: f64 = 0.2;
+/// Batches of parallel runs in which failures must occur.
+const FAILING_BATCHES: usize = 3;
+/// The limit of runs under settings, as a share of the runs that a search takes without them ...
+const SHARE: f64 = 0.5;
+/// ... within these bounds.
+const BUDGET: (u64, u64) = (40, 160);
+
+/// The runs of a program under one setting.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// For each run the batch of parallel runs that it was in, and whether it failed.
+    pub runs: Vec<(u64, bool)>,
+    /// Time of all runs together.
+    pub seconds: f64,
+}
+
+/// The verdict on a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Not known yet.
+    Open,
+    /// Failures come at least twice as often, counted by runs and by time.
+    Raises,
+    /// Failures come more often by runs, but not twice as often by time.
+    TooSlow,
+    /// More runs are not worthwhile.
+    Dropped,
+}
+
+impl Sample {
+    /// Returns the number of runs.
+    pub fn len(&self) -> u64 {
+        self.runs.len() as u64
+    }
+
+    /// True without a run.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Returns the number of failures.
+    pub fn failures(&self) -> u64 {
+        self.runs.iter().filter(|(_, failed)| *failed).count() as u64
+    }
+
+    /// Returns the first of them.
+    fn first(&self, runs: u64) -> Self {
+        let runs = usize::try_from(runs).unwrap_or(usize::MAX);
+        Self {
+            runs: self.runs.iter().copied().take(runs).collect(),
+            seconds: 0.0,
+        }
+    }
+
+    /// Returns a rate that is never 0: half a failure in one more run.
+    fn cautious_rate(&self) -> f64 {
+        (real(self.failures()) + 0.5) / (real(self.len()) + 1.0)
+    }
+
+    /// Returns how many parallel runs are worth one independent run.
+    pub fn design_effect(&self) -> f64 {
+        let mut counts: BTreeMap<u64, (u32, u32)> = BTreeMap::new();
+        for (batch, failed) in &self.runs {
+            let (runs, failures) = counts.entry(*batch).or_default();
+            *runs += 1;
+            *failures += u32::from(*failed);
+        }
+        let mut batches = Batches::new();
+        for (runs, failures) in counts.into_values() {
+            batches.add(runs, failures);
+        }
+        let found = batches.dependence();
+        found.map_or(1.0, |found| found.design_effect.max(1.0))
+    }
+
+    fn failing_batches(&self) -> usize {
+        let failing = self.runs.iter().filter(|(_, failed)| *failed);
+        failing
+            .map(|(batch, _)| batch)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+
+    /// Returns how many times as often failures come as in other runs, by runs and by time; nothing where the
+    /// others have none. Times that were not measured are taken as equal.
+    pub fn times_as_often(&self, others: &Self) -> Option<(f64, f64)> {
+        let (here, there) = (real(self.failures()), real(others.failures()));
+        if others.failures() == 0 || self.is_empty() {
+            return None;
+        }
+        let by_runs = here / real(self.len()) / (there / real(others.len()));
+        let by_time = if self.seconds > 0.0 && others.seconds > 0.0 {
+            here / self.seconds / (there / others.seconds)
+        } else {
+            by_runs
+        };
+        Some((by_runs, by_time))
+    }
+}
+
+/// True if the first runs under a setting failed more often than those without it, at some look.
+fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
+    let level = LEVEL / real(settings * LOOKS.len() as u64);
+    LOOKS.into_iter().any(|runs| {
+        let others = runs.max(PILOT);
+        if raised.len() < runs || natural.len() < others {
+            return false;
+        }
+        let (here, there) = (raised.first(runs), natural.first(others));
+        let (effect, other_effect) = (here.design_effect(), there.design_effect());
+        let parts = |count: u64, effect: f64| real(count) / effect;
+        let p_value = fisher(
+            whole(parts(here.failures(), effect).floor()),
+            whole(parts(here.len(), effect).ceil()),
+            whole(parts(there.failures(), other_effect).ceil()),
+            whole(parts(there.len(), other_effect).floor()),
+        );
+        p_value.greater <= level
+    })
+}
+
+/// Returns the verdict on one of several settings.
+pub fn standing(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
+    if raised.is_empty() {
+        return Standing::Open;
+    }
+    let (least, most) = WORTHWHILE_RATES;
+    let wanted = (WORTHWHILE * natural.cautious_rate()).max(least).min(most);
+    if upper_one_sided(raised.failures(), raised.len(), DROPPED) <= wanted {
+        return Standing::Dropped;
+    }
+    let known = is_known(natural, raised, settings);
+    let often = raised.times_as_often(natural);
+    let (by_runs, by_time) = often.unwrap_or((f64::INFINITY, f64::INFINITY));
+    if !known || by_runs < FACTOR || raised.failing_batches() < FAILING_BATCHES {
+        Standing::Open
+    } else if by_time < FACTOR {
+        Standing::TooSlow
+    } else {
+        Standing::Raises
+    }
+}
+
+/// True if the search is short without any setting.
+pub fn is_short(natural: &Sample) -> bool {
+    natural.failures() >= PILOT_FAILURES && natural.len() <= PILOT
+}
+
+/// Returns the limit of runs under settings before a search among these versions.
+pub fn budget(natural: &Sample, versions: u64, alpha: f64) -> u64 {
+    let rate = natural.cautious_rate().min(1.0);
+    let channel = Channel { p: rate, q: 0.0 };
+    let search = bisect_runs(versions.max(2), &channel, false, alpha);
+    whole(SHARE * search).clamp(BUDGET.0, BUDGET.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of which these fail, in batches of this size, at a second each.
+    fn sample(runs: u64, batch: u64, failing: &[u64]) -> Sample {
+        let run = |number| (number / batch, failing.contains(&number));
+        Sample {
+            runs: (0..runs).map(run).collect(),
+            seconds: real(runs),
+        }
+    }
+
+    fn every(n: u64, runs: u64) -> Vec<u64> {
+        (0..runs).filter(|number| number % n == 0).collect()
+    }
+
+    #[test]
+    fn a_plain_rise_is_seen_and_a_small_one_is_not() {
+        let natural = sample(32, 1, &[7, 19]);
+        let standing = |raised: &Sample| standing(&natural, raised, 3);
+        assert_eq!(standing(&sample(32, 1, &every(2, 32))), Standing::Raises);
+        assert_eq!(standing(&sample(32, 1, &every(5, 32))), Standing::Open);
+        assert_eq!(standing(&sample(32, 1, &[3])), Standing::Dropped);
+        assert_eq!(standing(&Sample::default()), Standing::Open);
+    }
+
+    #[test]
+    fn more_settings_need_more_evidence() {
+        let (natural, raised) = (sample(16, 1, &[7]), sample(16, 1, &every(2, 16)));
+        assert_eq!(standing(&natural, &raised, 3), Standing::Raises);
+        assert_eq!(standing(&natural, &raised, 8), Standing::Open);
+    }
+
+    #[test]
+    fn the_test_is_made_at_each_look_and_at_no_other_time() {
+        let natural = sample(32, 1, &[7]);
+        // Seven of the first eight fail, and no later run.
+        let early = sample(24, 1, &(0..7).collect::<Vec<u64>>());
+        assert!(is_known(&natural, &early, 3));
+        assert!(!is_known(&natural, &early.first(7), 3));
+        // The comparison takes as many runs without the setting.
+        assert!(!is_known(&natural.first(11), &early, 3));
+    }
+
+    #[test]
+    fn failures_that_come_later_are_no_gain() {
+        let natural = sample(32, 1, &[7, 19]);
+        let mut slow = sample(32, 1, &every(2, 32));
+        slow.seconds *= 5.0;
+        assert_eq!(standing(&natural, &slow, 3), Standing::TooSlow);
+        let (by_runs, by_time) = slow.times_as_often(&natural).unwrap();
+        assert!((by_runs - 8.0).abs() < 1e-9 && (by_time - 1.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parallel_runs_that_fail_together_are_few_runs() {
+        let natural = sample(32, 1, &[7, 19]);
+        // Two of four waves fail as a whole; or half of each wave does.
+        let together: Vec<u64> = (0..8).chain(16..24).collect();
+        let together = sample(32, 8, &together);
+        assert!(together.design_effect() > 7.0);
+        assert_eq!(standing(&natural, &together, 3), Standing::Open);
+        let spread = sample(32, 8, &every(2, 32));
+        assert_eq!(standing(&natural, &spread, 3), Standing::Raises);
+    }
+
+    #[test]
+    fn a_search_is_short_where_the_first_runs_fail_often() {
+        assert!(is_short(&sample(12, 1, &[1, 5, 11])));
+        assert!(!is_short(&sample(12, 1, &[1, 5])));
+        assert!(!is_short(&sample(16, 1, &[1, 5, 13])));
+    }
+
+    #[test]
+    fn rare_failures_have_a_larger_budget() {
+        let rare = budget(&sample(30, 1, &[7]), 64, 0.05);
+        let frequent = budget(&sample(30, 1, &every(3, 30)), 64, 0.05);
+        assert_eq!((rare, frequent), (160, 40));
+    }
+}
