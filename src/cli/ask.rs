@@ -129,6 +129,10 @@ struct SearchFlags {
     /// Trials of what fails, after which it is given up that it does [default: 200]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     reproduce_limit: Option<u64>,
+    /// Before the search, try --copies, -j and --wave on the variant that fails, and use the one under which
+    /// failures come at least twice as often, if any: a search takes fewer trials at a higher rate
+    #[arg(long, help_heading = SEARCH)]
+    raise_rate: bool,
 }
 
 const SEARCH: &str = "How it is searched";
@@ -353,6 +357,7 @@ impl SearchFlags {
         scenario.clean = self.clean.then_some(true).or(scenario.clean);
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
         scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
+        scenario.raise_rate = self.raise_rate.then_some(true).or(scenario.raise_rate);
     }
 }
 

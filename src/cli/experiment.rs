@@ -107,6 +107,7 @@ impl<'a> Experiment<'a> {
         let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open(&folder.journal())?;
         let survey = survey::survey(&plan);
+        plan.add_settings(host.cpus);
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -125,6 +126,11 @@ impl<'a> Experiment<'a> {
             output,
         };
         experiment.caution();
+        let asked = experiment.state.plan.question.search();
+        if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
+            let text = "no setting to try: there are as many parallel trials and copies already";
+            experiment.note(Level::Info, text.to_owned());
+        }
         if let Some(coarse) = coarse {
             experiment.note(Level::Info, coarse);
         }

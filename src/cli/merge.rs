@@ -56,7 +56,8 @@ impl Merge {
         }
         space.choices = Choices::Places(places);
         space.merge = Some(self.place.clone());
-        // They are of other places.
+        // They are of other places, and go on under the setting that this one used.
+        asked.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in so many trials does not fail as the merge does.
         let alpha = plan.alpha.value();

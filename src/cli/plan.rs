@@ -54,6 +54,9 @@ pub(super) struct Planner {
 /// How often a difference is found that is planned for.
 const POWER: f64 = 0.8;
 
+/// From this number of trials on, a search is worth a setting that raises the rate.
+const LONG_SEARCH: f64 = 150.0;
+
 /// What is planned for.
 struct Prospect {
     rate: f64,
@@ -208,6 +211,11 @@ impl Prospect {
             &format!("find the first of {versions} versions that fails"),
             search,
         );
+        if search >= LONG_SEARCH {
+            let hint =
+                "  bisect --raise-rate first looks for a setting under which it fails more often";
+            let _ = writeln!(table.out, "{hint}");
+        }
     }
 }
 

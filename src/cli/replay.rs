@@ -9,6 +9,7 @@ use crate::model::{ActorPlan, Event, Keep, Observation, Outcome, Plan, Trial};
 use crate::oracle;
 use crate::report::words;
 use crate::slot::{CommandLine, Numbers, words_by_hand};
+use crate::state::State;
 use crate::store::{self, Folder, default_root, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
@@ -145,12 +146,17 @@ fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
 
 /// Makes the variant of a trial again, where a search made it: its folder may be gone.
 async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
-    let variant = plan.variant(trial.variant);
+    // A variant with a setting runs in the folder of the failing variant.
+    let id = match plan.variant(trial.variant).setting {
+        Some(_) => State::FAILING,
+        None => trial.variant,
+    };
+    let variant = plan.variant(id);
     if !variant.is_made() {
         return Ok(());
     }
     let (_halt, halted) = watch::channel(Halt::No);
-    match executor.make(trial.variant, halted).await {
+    match executor.make(id, halted).await {
         Made::Failed(why) | Made::Broken(why) => {
             let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
             Err(CliError::could_not(anyhow::Error::msg(what)))

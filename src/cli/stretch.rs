@@ -50,6 +50,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     space.choices = Choices::Places(section.places);
     // They are of other places, and of a search for something else.
     (space.known, space.weights) = (Vec::new(), Vec::new());
+    asked.raise_rate = false;
     asked.fixed = section.fixed;
     asked.inside = section.agree;
     asked.reproduce = section.agree.unwrap_or(reproduce);

@@ -103,7 +103,7 @@ struct UnderWay {
 /// Runs trials until the question is answered or the run is broken off.
 pub async fn drive(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
-    let lanes = (0..plan.jobs).rev().map(Lane).collect();
+    let lanes = (0..plan.most_jobs()).rev().map(Lane).collect();
     let mut run = Run {
         begun: Instant::now(),
         worked_before: driver.state.worked,
@@ -272,11 +272,12 @@ impl Run<'_, '_> {
 
     /// Fills the free lanes, and makes ahead what is likely to be tried next.
     fn launch(&mut self) {
+        self.choose_setting();
         let Plan { waves, jobs, .. } = self.driver.state.plan;
         if self.under_way.is_empty() {
             self.wave = jobs;
         }
-        while !self.driver.state.decided && (!waves || self.wave > 0) && !self.free.is_empty() {
+        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_lane() {
             let Some(trial) = self.next_trial() else {
                 break;
             };
@@ -309,8 +310,31 @@ impl Run<'_, '_> {
         {}
     }
 
+    /// Begins the search under the setting that the policy chose.
+    fn choose_setting(&mut self) {
+        let state = &*self.driver.state;
+        if state.raising().is_none() || state.decided || state.unsettled() {
+            return;
+        }
+        let step = self.driver.policy.next(state);
+        if let Step::Use(_) = step {
+            self.get_ready(&step);
+        }
+    }
+
+    /// True if another trial may be launched. While settings are tried, the policy limits the parallel trials.
+    fn has_free_lane(&self) -> bool {
+        let state = &*self.driver.state;
+        let lanes = match state.raising() {
+            Some(_) => state.plan.most_jobs(),
+            None => state.plan.jobs,
+        };
+        !self.free.is_empty() && self.under_way.len() < lanes as usize
+    }
+
     fn next_trial(&mut self) -> Option<Trial> {
-        let lane = *self.free.last()?;
+        // The lowest: `{slot}` is below the number of parallel trials.
+        let lane = *self.free.iter().min()?;
         loop {
             let state = &*self.driver.state;
             let timeout = timeout(state);
@@ -351,6 +375,7 @@ impl Run<'_, '_> {
     /// True when a variant can be tried now. After a resumption it is made again first.
     fn is_ready(&mut self, variant: VariantId) -> bool {
         let state = &*self.driver.state;
+        let variant = state.runs_as(variant);
         let (ready, making) = (state.is_ready(variant), state.making.contains(&variant));
         if !ready && !making {
             self.get_ready(&Step::Make(variant));
@@ -377,6 +402,14 @@ impl Run<'_, '_> {
                 let making = self.driver.executor.make(*id, halt);
                 let task = self.tasks.spawn(async { Ended::Making(making.await) });
                 self.making.insert(task.id(), (*id, Instant::now()));
+                true
+            }
+            Step::Use(variant) => {
+                self.emit(&Event::SettingChosen(*variant));
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
+                executor.learn(State::FAILING, state.plan.variant(State::FAILING));
                 true
             }
             Step::Launch(_) | Step::Wait | Step::Done => false,
@@ -468,7 +501,7 @@ impl Run<'_, '_> {
     fn give_up(&mut self, variant: VariantId, why: String) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
-            let name = &state.plan.variant(variant).name;
+            let name = state.plan.variant(variant).label();
             // Of all sets of things, many are nothing.
             let level = match state.plan.question {
                 Question::Reduce(_) => Level::Info,

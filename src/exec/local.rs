@@ -78,7 +78,9 @@ impl Local {
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = service(plan, trials);
-        let doors = plan.watch_engine.then(|| Doors::open(plan.jobs, trials));
+        let doors = plan
+            .watch_engine
+            .then(|| Doors::open(plan.most_jobs(), trials));
         let doors = doors.transpose()?;
         let identity = plan.user.as_deref().map(|name| {
             let user = user::find(name).map(|user| user.identity());
@@ -137,7 +139,7 @@ impl Local {
         }
         Ok(Self {
             shared: Arc::new(shared),
-            lanes: (0..plan.jobs).map(|_| Arc::default()).collect(),
+            lanes: (0..plan.most_jobs()).map(|_| Arc::default()).collect(),
             steward: Arc::default(),
             cwd: plan.hooks.cwd.clone(),
         })

@@ -61,6 +61,8 @@ pub enum Event {
         #[serde(with = "micros")]
         at: Duration,
     },
+    /// The search runs under the setting of this variant. Trials under other settings do not count in it.
+    SettingChosen(VariantId),
     /// A trial was handed to its lane.
     TrialStarted(Trial),
     /// A trial is over. `at` is the working time of the run so far: time between

@@ -20,6 +20,7 @@ mod plan;
 mod question;
 mod rules;
 mod secret;
+mod setting;
 mod signal;
 mod space;
 mod survey;
@@ -53,6 +54,7 @@ pub use question::{
 };
 pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;
+pub use setting::Setting;
 pub use signal::Signal;
 pub use space::{
     Boundary, Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Section, Source, Space,

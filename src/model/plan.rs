@@ -1,6 +1,6 @@
 use super::{
-    Baseline, Choice, Confirm, Container, Factor, Load, Make, Only, Question, Rules, Space, Text,
-    is_default, micros,
+    Baseline, Choice, Confirm, Container, Factor, Load, Make, Only, Question, Rules, Setting,
+    Space, Text, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -165,6 +165,9 @@ pub struct VariantPlan {
     /// How many clients the load has, if not as many as that of the plan.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clients: Option<u32>,
+    /// This is the failing variant under a setting, tried before a search.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub setting: Option<Setting>,
 }
 
 impl VariantPlan {
@@ -468,6 +471,7 @@ impl Plan {
             && self.has_reference()
             && self.has_choices()
             && self.has_clients()
+            && self.settings().all(|(_, setting)| setting.jobs != Some(0))
     }
 
     /// Where no cores are dumped, no crash is known by its stack: then every failure with its
@@ -518,7 +522,8 @@ impl Plan {
                 !cuts
                     && places == matches!(self.question, Question::Bisect(_))
                     && space.len() > usize::from(places)
-                    && variants().all(|one| one.choice.as_ref().is_some_and(chosen))
+                    && variants()
+                        .all(|one| one.setting.is_some() || one.choice.as_ref().is_some_and(chosen))
                     && variants().next().and_then(|one| one.choice.as_ref())
                         == Some(&space.failing())
                     && space.known.iter().all(known)

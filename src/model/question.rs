@@ -60,6 +60,9 @@ pub struct Search {
     /// Clean trials of a place between two good ends that are enough, where that is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inside: Option<u64>,
+    /// Before the search, look for a setting under which the failing variant fails more often.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub raise_rate: bool,
 }
 
 impl Question {

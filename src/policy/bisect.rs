@@ -4,7 +4,7 @@
 //! places between them are tried: histories often go from good to bad and back.
 
 use super::search::{is_spent, makes, making_cost, reproduce, step, under_way};
-use super::{Policy, Step, StopRule, Verdict, nothing_counts, search};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
 use crate::stats::search::{Bisection, Channel, Costs, Slots, Stop, Verdict as Found, bisect_runs};
@@ -116,6 +116,17 @@ impl<'a> Search<'a> {
         };
         self.known.choose_batch(&self.stop, &slots)
     }
+}
+
+/// Returns about how many trials a search along a list takes, as far as the trials of the bad end tell.
+pub fn search_trials(state: &State) -> Option<u64> {
+    let search = Search::of(state)?.known;
+    let (failures, trials) = search.counts(search.newest());
+    let p = real(failures) / real(trials.max(1));
+    let clean = !search.allows_background();
+    let places = search.newest() as u64;
+    let alpha = state.plan.alpha.value();
+    (failures > 0).then(|| whole(bisect_runs(places, &Channel { p, q: 0.0 }, clean, alpha)))
 }
 
 /// Returns the number of trials after which a search is given up; nothing as long as the bad end has not failed, or
@@ -240,6 +251,9 @@ impl Policy for Bisect {
         let Some(search) = Search::of(state) else {
             return Step::Done;
         };
+        if let Some(step) = raise::step(state) {
+            return step;
+        }
         let reproduced = reproduce(state);
         let passes = reproduced == Some(Step::Done)
             && state.is_testable(State::FAILING)
@@ -278,10 +292,13 @@ impl Policy for Bisect {
     /// Makes what is likely to be tried soon.
     fn ahead(&self, state: &State) -> Option<Step> {
         let ids = || state.tallies().map(|(id, _)| id);
-        let untried = |id: &VariantId| state.is_ready(*id) && state.launched(*id) == 0;
+        let is_setting = |id: VariantId| state.plan.variant(id).setting.is_some();
+        let untried =
+            |id: &VariantId| state.is_ready(*id) && state.launched(*id) == 0 && !is_setting(*id);
         let stored = ids().filter(untried).count() + state.making.len();
         let makers = state.plan.space.as_ref()?.makers as usize;
-        let over = is_spent(state) || state.reproduced() == Reproduced::No;
+        let over =
+            is_spent(state) || state.raising().is_some() || state.reproduced() == Reproduced::No;
         if over || !makes(state) || stored >= makers || !state.is_ready(State::FAILING) {
             return None;
         }

@@ -21,6 +21,7 @@ mod blocks;
 mod capture;
 mod confirm;
 mod race;
+mod raise;
 mod ramp;
 mod rates;
 mod reduce;
@@ -28,10 +29,11 @@ mod repeat;
 mod search;
 mod shrink;
 
-pub use bisect::{Bisect, Search};
+pub use bisect::{Bisect, Search, search_trials};
 pub use capture::Collect;
 pub use confirm::{Confirm, Progress, doubtful};
 pub use race::{Race, Standing};
+pub use raise::Decision;
 pub use ramp::Ramp;
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
@@ -101,6 +103,8 @@ pub enum Step {
     Choose(Choice),
     /// Make this variant, beside the trials.
     Make(VariantId),
+    /// Go on under the setting of this variant.
+    Use(VariantId),
     /// Run a trial of this variant.
     Launch(VariantId),
     /// Wait for what is under way.

@@ -3,7 +3,7 @@
 //! First which of them can be left out at all: without some a program does not even run.
 
 use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
-use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, search};
+use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
 use crate::stats::search::Reduction;
@@ -30,7 +30,7 @@ fn choose(state: &State, free: usize) -> Vec<Choice> {
 
 impl Policy for Reduce {
     fn next(&self, state: &State) -> Step {
-        if let Some(step) = reproduce(state) {
+        if let Some(step) = raise::step(state).or_else(|| reproduce(state)) {
             return step;
         }
         if is_spent(state) || state.reduction.as_ref().is_some_and(Reduction::is_over) {
@@ -60,8 +60,17 @@ impl Policy for Reduce {
 
     fn ahead(&self, state: &State) -> Option<Step> {
         let ids = state.tallies().map(|(id, _)| id);
-        let stored = ids.filter(|id| state.is_ready(*id) && state.launched(*id) == 0);
-        if !makes(state) || free_makers(state) == 0 || is_spent(state) || stored.count() > 0 {
+        let untried = |id: &VariantId| {
+            let setting = state.plan.variant(*id).setting;
+            state.is_ready(*id) && state.launched(*id) == 0 && setting.is_none()
+        };
+        let stored = ids.filter(untried);
+        if state.raising().is_some()
+            || !makes(state)
+            || free_makers(state) == 0
+            || is_spent(state)
+            || stored.count() > 0
+        {
             return None;
         }
         let steps = choose(state, 2)

@@ -45,7 +45,7 @@ pub(super) fn step(state: &State, choice: Choice) -> Step {
     }
 }
 
-fn launch(state: &State, variant: VariantId) -> Step {
+pub(super) fn launch(state: &State, variant: VariantId) -> Step {
     if state.is_ready(variant) {
         Step::Launch(variant)
     } else if state.making.contains(&variant) || free_makers(state) == 0 {

@@ -88,7 +88,7 @@ impl Variant {
             .collect();
         failing_trials.sort_unstable();
         Self {
-            name: plan.variant(id).name.clone(),
+            name: plan.variant(id).label(),
             command: command_line(plan, id),
             stop_rule,
             trials,

@@ -29,7 +29,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         )?,
         all => {
             writeln!(out, "{verdict}\n")?;
-            for variant in all {
+            for variant in all.iter().filter(|one| is_shown(report, one)) {
                 let headline = words::headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", code(&variant.name))?;
             }
@@ -106,7 +106,7 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     writeln!(out, "| {} |", head.join(" | "))?;
     let first = if several { "---" } else { "---:" };
     writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
-    for variant in &report.variants {
+    for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
         let mut cells = Vec::new();
         if several {
             cells.push(code(&variant.name));
@@ -136,6 +136,12 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
+}
+
+/// False for a variant of a search that has no trial, such as a setting that was not tried.
+fn is_shown(report: &Report, variant: &Variant) -> bool {
+    let searches = matches!(report.answer, Some(Answer::Bisect(_) | Answer::Reduce(_)));
+    !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
 }
 
 fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {

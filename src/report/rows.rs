@@ -134,7 +134,7 @@ impl Reader {
                     plan.variants.push(variant);
                 }
             }
-            Event::MakingBegun(_) | Event::Note { .. } => {}
+            Event::SettingChosen(_) | Event::MakingBegun(_) | Event::Note { .. } => {}
         }
     }
 
@@ -203,7 +203,7 @@ impl Reader {
         let death = life.and_then(|life| Some((life, life.death.as_ref()?)));
         Some(Row {
             trial: number,
-            variant: variant.name.clone(),
+            variant: variant.label(),
             lane: trial.lane.0,
             seed: trial.seed,
             attempt: open.attempt,

@@ -140,6 +140,8 @@ pub struct Scenario {
     pub clean: Option<bool>,
     /// To search: trials of what fails, after which it is given up that it does.
     pub reproduce_limit: Option<u64>,
+    /// To search: first try `copies`, `jobs` and `wave` on the variant that fails, and use the one under which failures come at least twice as often, if any.
+    pub raise_rate: Option<bool>,
     /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     pub command: Option<Vec<String>>,
     /// A command for `sh -c`, instead of `command`.

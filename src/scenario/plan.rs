@@ -391,6 +391,7 @@ impl Scenario {
             make: None,
             choice: None,
             clients: None,
+            setting: None,
         })
     }
 

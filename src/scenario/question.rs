@@ -26,6 +26,7 @@ impl Scenario {
             reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
             all: self.all.unwrap_or(false),
             inside: None,
+            raise_rate: self.raise_rate.unwrap_or(false),
         };
         match ask {
             Ask::Rate => Ok(Question::Rate),
@@ -81,6 +82,7 @@ impl Scenario {
             ("disk", self.disk.is_some()),
             ("clean", self.clean.is_some()),
             ("reproduce-limit", self.reproduce_limit.is_some()),
+            ("raise-rate", self.raise_rate.is_some()),
         ];
         let known = [("any-failure", self.any_failure.is_some())];
         let stops = [

@@ -12,6 +12,7 @@
 mod contrast;
 mod load;
 mod looks;
+mod raise;
 mod ramp;
 mod search;
 mod series;
@@ -19,13 +20,14 @@ mod tally;
 
 pub use contrast::Contrast;
 pub use load::Lives;
+pub use raise::{Raise, Tried, TriedOutcome};
 pub use search::Reproduced;
 pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
     Around, Choice, Event, Host, Kind, Level, LoadSeen, Observation, Outcome, Plan, SignatureId,
-    StopCause, Survey, Trial, TrialId, VariantId, Void,
+    StopCause, Survey, Trial, TrialId, VariantId, VariantPlan, Void,
 };
 use crate::stats::ramp::Ramp;
 use crate::stats::search::{Bisection, Reduction, Screen};
@@ -134,6 +136,8 @@ pub struct State {
     looks: looks::LooksSeen,
     /// What is known of the levels of load, where the first that fails is searched.
     pub ramp: Option<Ramp>,
+    /// The settings that are tried before a search, and what was seen under them.
+    pub raise: Option<Raise>,
     /// Which things can be left out at all, once everything together has failed often enough.
     pub screen: Option<Screen>,
     /// What is known of a set of things, where the smallest that fails is searched, and everything
@@ -233,7 +237,7 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let new = |_: &_| Variant::new(plan.jobs);
+        let new = |variant: &VariantPlan| Variant::new(plan.jobs_of(variant));
         let choices = plan.variants.iter().map(|variant| variant.choice.clone());
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
@@ -246,6 +250,7 @@ impl State {
             search: search::bisection(&plan),
             looks: looks::LooksSeen::default(),
             ramp: ramp::ramp(&plan),
+            raise: Raise::new(&plan),
             screen: None,
             reduction: None,
             first_failure: None,
@@ -291,7 +296,9 @@ impl State {
                 seen,
                 outcome,
             } => {
+                let took = at.saturating_sub(self.worked);
                 self.worked = *at;
+                self.spend(*trial, took);
                 self.ended(*trial, seen, outcome.clone());
                 self.advance(decided);
             }
@@ -304,6 +311,10 @@ impl State {
                 (self.capturing, self.decided) = (true, false);
             }
             Event::VariantChosen(choice) => self.choose(choice),
+            Event::SettingChosen(variant) => {
+                self.use_setting(*variant);
+                self.decided = self.any_testable() && decided(self);
+            }
             Event::MakingBegun(variant) => {
                 self.making.insert(*variant);
             }
@@ -395,6 +406,42 @@ impl State {
         self.plan.variants.push(variant);
         self.variants.push(Variant::new(self.plan.jobs));
         self.chosen.insert(choice.clone(), id);
+    }
+
+    /// Adds time to the setting of a trial, while settings are tried one after another.
+    fn spend(&mut self, trial: TrialId, time: Duration) {
+        if let Some(Open::Running(trial, _)) = self.open.get(&trial)
+            && let Some(raise) = &mut self.raise
+        {
+            raise.add_time(trial.variant, time);
+        }
+    }
+
+    /// Begins the search under the setting of a variant. Trials under the conditions of the plan count in a search under
+    /// these conditions. Trials under a setting never count, because it was chosen for its failures.
+    fn use_setting(&mut self, variant: VariantId) {
+        let Some(raise) = self.raise.as_mut().filter(|raise| raise.chosen.is_none()) else {
+            return;
+        };
+        let Some(setting) = self.plan.settings().find(|(id, _)| *id == variant) else {
+            return;
+        };
+        raise.chosen = Some(variant);
+        let natural = raise.natural().variant;
+        self.plan.use_setting(setting.1);
+        let made = self.variants[Self::FAILING.index()].made;
+        let begun = if variant == natural {
+            std::mem::take(&mut self.variants[natural.index()])
+        } else {
+            Variant::new(self.plan.jobs)
+        };
+        self.variants[Self::FAILING.index()] = Variant { made, ..begun };
+        if variant == natural {
+            if let Some(why) = self.untestable.remove(&natural) {
+                self.give_up(Self::FAILING, why);
+            }
+            self.learn_reproduction();
+        }
     }
 
     fn is_made(&mut self, variants: &[VariantId], made: bool) {
@@ -517,6 +564,9 @@ impl State {
                 }
             }
             counted.tally.add(trial.id, &ended);
+            if let Some(raise) = self.raise.as_mut().filter(|_| !trial.capture) {
+                raise.add(trial.variant, &ended);
+            }
             let failed = match &ended.outcome {
                 Outcome::Pass => Some(false),
                 Outcome::Fail(_) => Some(true),
@@ -583,7 +633,16 @@ impl State {
 
     /// True when nothing must be done for a variant before it is tried.
     pub fn is_ready(&self, variant: VariantId) -> bool {
+        let variant = self.runs_as(variant);
         !self.plan.variant(variant).is_made() || self.variants[variant.index()].made
+    }
+
+    /// Returns the variant whose folder this one runs in: under a setting, that of the failing variant.
+    pub fn runs_as(&self, variant: VariantId) -> VariantId {
+        match self.plan.variant(variant).setting {
+            Some(_) => Self::FAILING,
+            None => variant,
+        }
     }
 
     /// Returns how many trials of a variant run, or have run and are not counted yet.

@@ -1,6 +1,6 @@
 //! What a search has learned: the place that fails first, or the smallest set that does.
 
-use super::{Ended, State};
+use super::{Ended, State, TriedOutcome};
 use crate::model::{
     Choice, Choices, Failure, Outcome, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
@@ -77,10 +77,11 @@ impl State {
     pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
         let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
         let asked = self.plan.question.search();
-        if trial.variant == Self::FAILING || asked.is_none_or(says_which) {
+        let example = self.shows_the_bug();
+        if trial.variant == example || asked.is_none_or(says_which) {
             return true;
         }
-        let known = &self.tally(Self::FAILING).groups;
+        let known = &self.tally(example).groups;
         let bugs = known.values().filter(|group| group.is_the_bug);
         let mut kinds = bugs.map(|group| group.kind.name()).peekable();
         kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
@@ -150,12 +151,42 @@ impl State {
             }
         } else if self.screen.is_some() {
             self.screen(trial.variant, true);
-        } else if matches!(self.plan.question, Question::Reduce(_))
-            && self.reproduced() == Reproduced::Yes
+        } else {
+            self.begin_screen();
+        }
+    }
+
+    /// Begins to look for what can be left out, once everything together has failed often enough.
+    fn begin_screen(&mut self) {
+        if matches!(self.plan.question, Question::Reduce(_)) && self.reproduced() == Reproduced::Yes
         {
             let things = self.plan.space.as_ref().map_or(0, Space::len);
             self.screen = Some(Screen::new(things));
         }
+    }
+
+    /// Takes into account the trials of the failing variant that were run before the search.
+    pub(super) fn learn_reproduction(&mut self) {
+        let alike = self
+            .plan
+            .question
+            .search()
+            .is_some_and(|asked| asked.any_failure);
+        if let (Some(raise), Some(search)) = (&self.raise, &mut self.search) {
+            let newest = search.newest();
+            for (_, ended) in &raise.natural().outcomes {
+                match ended {
+                    TriedOutcome::Passed => search.observe(newest, false),
+                    TriedOutcome::Failed(_, _) if alike => search.observe(newest, true),
+                    TriedOutcome::Failed(failure, time) => {
+                        let looks = self.looks.of(failure, *time);
+                        search.observe_looks(newest, true, looks);
+                    }
+                    TriedOutcome::Otherwise => {}
+                }
+            }
+        }
+        self.begin_screen();
     }
 
     /// Takes into account which build a place has: between two places with identical builds nothing begins to

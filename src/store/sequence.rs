@@ -51,6 +51,7 @@ impl Sequence {
                 self.finished = matches!(event, Event::RunFinished { .. });
             }
             Event::VariantChosen(_)
+            | Event::SettingChosen(_)
             | Event::MakingBegun(_)
             | Event::VariantMade { .. }
             | Event::VariantUntestable { .. }

@@ -7,7 +7,7 @@ use crate::model::{
 use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
 use crate::report::{Speed, answer, forecast as load_forecast, words};
-use crate::state::{Sink, State};
+use crate::state::{Reproduced, Sink, State};
 use crate::stats::{confidence_sequence, real};
 use console::style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -30,6 +30,8 @@ pub struct Live {
     began: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
+    /// Whether a search is long was looked at.
+    hinted: bool,
     /// Of several variants, the one that each trial is of that runs.
     running: BTreeMap<TrialId, VariantId>,
     /// Says what goes on within the trials that run.
@@ -70,6 +72,7 @@ impl Live {
             began: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
+            hinted: false,
             running: BTreeMap::new(),
             within: None,
             rate: None,
@@ -194,6 +197,17 @@ impl Live {
         }
     }
 
+    /// Says once, when the rate of a search is known, that a setting may shorten it.
+    fn hint(&mut self, state: &State) {
+        if self.hinted || state.reproduced() != Reproduced::Yes {
+            return;
+        }
+        self.hinted = true;
+        if let Some(text) = answer::raise_hint(state) {
+            self.line(&format!("  {text}"));
+        }
+    }
+
     fn status(&self, state: &State) -> String {
         if state.capturing {
             let (caught, wanted) = Collect::caught(state);
@@ -274,12 +288,18 @@ impl Sink for Live {
                 ..
             } => {
                 let of = self.running.remove(trial).map_or(String::new(), |of| {
-                    let name = words::sanitize(&state.plan.variant(of).name);
+                    let name = words::sanitize(&state.plan.variant(of).label());
                     format!("{}  ", style(name).bold())
                 });
                 self.ended(state, *trial, &of, seen, outcome);
+                self.hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {
                     self.forecast(state, Speed::ServiceRun(seen.elapsed));
+                }
+            }
+            Event::SettingChosen(_) => {
+                if let Some(text) = answer::raised(state) {
+                    self.line(&format!("  {text}"));
                 }
             }
             Event::CaptureBegun { .. } => self.line(&format!(
@@ -332,6 +352,7 @@ fn progress(state: &State) -> Option<String> {
             let needed = progress.needed?;
             Some(format!("{} of {needed} clean", progress.clean))
         }
+        Question::Bisect(_) | Question::Reduce(_) if state.raising().is_some() => trying(state),
         Question::Bisect(_) => narrowed(state),
         Question::Reduce(_) => found(state),
         Question::Shrink(_) => answer::trying(state),
@@ -363,6 +384,16 @@ fn progress(state: &State) -> Option<String> {
             Some(format!("evidence of {enough}: {}", evidence.join(", ")))
         }
     }
+}
+
+/// The setting that is tried now.
+fn trying(state: &State) -> Option<String> {
+    let variant = state.plan.variant(state.last_launched?);
+    let setting = variant.setting.filter(|setting| !setting.is_as_planned());
+    Some(setting.map_or_else(
+        || "reproducing it".to_owned(),
+        |setting| format!("trying {setting}"),
+    ))
 }
 
 /// What a search has narrowed it down to.

@@ -17,6 +17,7 @@ mod making;
 #[path = "../needs.rs"]
 mod needs;
 mod packages;
+mod raise;
 mod ramp;
 mod scenarios;
 mod slot;

@@ -1,7 +1,7 @@
 //! Which is the first that fails?
 
 use super::super::words;
-use super::{confidence, independence, not_tested, one_of};
+use super::{Raised, confidence, independence, not_tested, one_of};
 use crate::model::{Boundary, Place, VariantId};
 use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
@@ -56,6 +56,8 @@ pub struct Bisection {
     /// The boundaries between versions that fail and others that do not, in the order of the list: the one of this
     /// search, and, where the failure came and went, those of the searches before it.
     pub boundaries: Vec<Boundary>,
+    /// The settings that were tried before the search, and the one that it used; null if none was looked for.
+    pub raised: Option<Raised>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -197,6 +199,7 @@ impl Bisection {
             error_rate: alpha,
             merge: merge(state).map(|merge| merge.name.clone()),
             boundaries: boundaries(state, &search),
+            raised: Raised::new(state),
             assumptions: independence(state),
         };
         new.sentence = new.say(state, &search);
@@ -253,7 +256,14 @@ impl Bisection {
                             format!("the ends agree: {first}, the good end, fails as {last} does");
                         match merge(state).filter(|_| is_fixed(state)) {
                             Some(merge) => format!("{agree}; {}", itself(merge, "fixed")),
-                            None => format!("{agree}; begin {begin}"),
+                            None => match self.setting() {
+                                Some(setting) => {
+                                    format!(
+                                        "{agree} with {setting}; search again without --raise-rate"
+                                    )
+                                }
+                                None => format!("{agree}; begin {begin}"),
+                            },
                         }
                     }
                 }
@@ -315,6 +325,11 @@ impl Bisection {
             Some(why) => format!("{answer}; but {why}"),
             None => answer,
         }
+    }
+
+    /// Returns the setting that the search used to raise the rate.
+    fn setting(&self) -> Option<&str> {
+        self.raised.as_ref()?.setting.as_deref()
     }
 
     /// Returns the place between two ends that agree which does not.
@@ -408,6 +423,7 @@ impl Bisection {
         } else {
             lines.extend(self.background());
         }
+        lines.extend(self.raised.iter().flat_map(Raised::lines));
         if let Some(limit) = self.limit {
             lines.push(format!(
                 "the limit of {} is reached: -n allows more, and --log goes on from what is known",

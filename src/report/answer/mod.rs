@@ -4,6 +4,7 @@
 mod bisect;
 mod compare;
 mod confirm;
+mod raise;
 mod ramp;
 mod reduce;
 mod shrink;
@@ -11,6 +12,7 @@ mod shrink;
 pub use bisect::{Bisection, Earlier, LocalCheck, Meaning, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
+pub use raise::{Raised, SettingTried, raise_hint, raised};
 pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
 pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
@@ -153,6 +155,7 @@ pub fn beforehand(state: &State) -> Vec<String> {
         Question::Reduce(_) => reduce::beforehand(state),
         Question::Shrink(_) => shrink::beforehand(state),
     });
+    lines.extend(raise::beforehand(state));
     lines.extend(super::forecast(state, None));
     lines
 }
@@ -209,6 +212,7 @@ fn independence(state: &State) -> Vec<String> {
                 .to_owned(),
         );
     }
+    all.extend(Raised::new(state).and_then(|raised| raised.assumption()));
     if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
         all.push("trials side by side do not fail together".to_owned());
     }

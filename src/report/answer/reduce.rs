@@ -1,7 +1,7 @@
 //! What does the failure need?
 
 use super::super::words;
-use super::{confidence, independence, not_tested};
+use super::{Raised, confidence, independence, not_tested};
 use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
@@ -37,6 +37,8 @@ pub struct Reduction {
     pub times_rarer: Option<[f64; 2]>,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
+    /// The settings that were tried before the search, and the one that it used; null if none was looked for.
+    pub raised: Option<Raised>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -118,6 +120,7 @@ impl Reduction {
                 .and_then(|rates| rates.times_rarer())
                 .map(|(least, most)| [least, most]),
             error_rate: alpha,
+            raised: Raised::new(state),
             assumptions: assumptions(state),
         };
         new.sentence = new.say(state);
@@ -205,8 +208,9 @@ impl Reduction {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
+        let raised = self.raised.iter().flat_map(Raised::lines);
         if !self.sufficient {
-            return Vec::new();
+            return raised.collect();
         }
         let mut lines: Vec<String> = self
             .needed
@@ -233,12 +237,13 @@ impl Reduction {
             self.alone.in_words(),
             self.everything.in_words()
         ));
+        lines.extend(raised);
         lines
     }
 }
 
 impl Counts {
-    fn in_words(self) -> String {
+    pub(super) fn in_words(self) -> String {
         format!("{}/{}", self.failures, self.trials)
     }
 }

@@ -220,6 +220,90 @@ fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
     assert_eq!(said.answer(), whole.1.answer());
 }
 
+/// From 11 on, a copy that finds another copy of its trial fails; alone it fails in the fifth trial. It mostly
+/// sleeps, so that copies take no longer.
+const COLLIDES: &str = "[ {variant} -lt 11 ] || { sleep 0.1; mkdir seen-$PROVOKE_TRIAL 2> /dev/null && [ $PROVOKE_TRIAL != 5 ]; } || exit 3";
+
+#[test]
+fn a_setting_that_raises_the_rate_is_searched_under() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "--range",
+        "0..16",
+        "--seed",
+        "1",
+        "--raise-rate",
+        "--shell",
+        COLLIDES,
+    ];
+    let all = sandbox.bisect(&args);
+    assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
+    let raised = &all.0["answer"]["bisect"]["raised"];
+    let setting = raised["setting"].as_str().unwrap();
+    assert!(setting.starts_with("--copies "), "{raised}");
+    assert!(
+        raised["as_planned"]["trials"].as_u64() >= Some(12),
+        "{raised}"
+    );
+    let used = raised["settings"].as_array().unwrap().iter();
+    let used: Vec<&Value> = used.filter(|one| one["setting"] == setting).collect();
+    assert_eq!(used[0]["failures"], used[0]["trials"], "{raised}");
+    let wanted = format!("searched with {setting}, because it fails more often:");
+    assert!(all.1.stdout.contains(&wanted), "{}", all.1);
+    // Each version ran in as many copies.
+    let journal = sandbox.read("provoke-out/last/events.jsonl");
+    let chosen = journal
+        .lines()
+        .position(|line| line.contains("setting_chosen"));
+    let copies: usize = setting["--copies ".len()..].parse().unwrap();
+    let later = journal.lines().skip(chosen.unwrap());
+    let later = later.filter(|line| line.contains("trial_finished"));
+    for line in later {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let actors = event["trial_finished"]["seen"]["actors"].as_array();
+        assert_eq!(actors.map(Vec::len), Some(copies), "{line}");
+    }
+    // A trial under a setting runs again under it.
+    let first = journal
+        .lines()
+        .find(|line| line.contains("trial_finished") && line.matches(r#""exited":3"#).count() > 1);
+    let first: Value = serde_json::from_str(first.unwrap()).unwrap();
+    let trial = first["trial_finished"]["trial"].as_u64().unwrap();
+    std::fs::remove_dir(sandbox.path(&format!("seen-{trial}"))).unwrap();
+    let again = sandbox.provoke(&["replay", &format!("last#{trial}")]);
+    assert!(again.stdout.contains("exit 3"), "{again}");
+}
+
+#[test]
+fn a_search_killed_while_settings_are_tried_goes_on_with_them() {
+    let sandbox = Sandbox::new();
+    let wait = "[ $PROVOKE_TRIAL -lt 15 ] || until [ -e go ]; do sleep 0.01; done; ";
+    let line = format!("{wait}{COLLIDES}");
+    let args = [
+        "--range",
+        "0..16",
+        "--seed",
+        "1",
+        "--raise-rate",
+        "--shell",
+        &line,
+    ];
+    let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
+    sandbox.kill_after(14, "cut", cut);
+    sandbox.write("go", "");
+    let said = sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+    let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
+    let answer = &resumed["answer"]["bisect"];
+    assert_eq!(answer["culprits"], json!(["11"]), "{said}");
+    let setting = answer["raised"]["setting"].as_str();
+    assert!(
+        setting.is_some_and(|setting| setting.starts_with("--copies ")),
+        "{said}"
+    );
+    // What follows a search goes on under its setting, and `confirm` knows the conditions.
+    assert_eq!(resumed["jobs"], 1);
+}
+
 /// Makes a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
 fn history(sandbox: &Sandbox) {
     let script = r#"

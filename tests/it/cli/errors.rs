@@ -173,6 +173,7 @@ fn a_plan_is_a_small_table() {
         with one that fails half as often                         1918 trials   1h 03m
       find which one of 4 variants does not fail             about 126 trials   4m 12s
       find the first of 64 versions that fails               about 229 trials   7m 40s
+      bisect --raise-rate first looks for a setting under which it fails more often
 
       taken for granted: trials are independent and the rate stays as it is; 95 % confidence; each takes TIME, also with 2 side by side
     ------- stderr -------

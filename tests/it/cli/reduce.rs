@@ -232,6 +232,7 @@ fn the_report_says_what_was_seen_of_it() {
         "everything": { "failures": 10, "trials": 10 },
         "times_rarer": null,
         "error_rate": 0.05,
+        "raised": null,
         "assumptions": ["no other set causes the failure; a search finds only one"],
     });
     assert_eq!(report["answer"]["reduce"], wanted, "{said}");
@@ -296,6 +297,26 @@ fn what_fails_otherwise_is_neither_unless_every_failure_counts() {
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     let all = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
     assert_eq!(told(&all), found(&["`c`"]), "{}", all.1);
+}
+
+#[test]
+fn copies_of_the_folder_are_reduced_under_a_setting_that_raises_the_rate() {
+    let sandbox = Sandbox::new();
+    // A copy of the command that finds another copy of its trial fails.
+    sandbox.write(
+        "s.sh",
+        "sleep 0.1\nmkdir seen-$PROVOKE_TRIAL || exit 3\n[ $PROVOKE_TRIAL != 5 ] || exit 3\nb=2\n",
+    );
+    let all = sandbox.reduce(&["--raise-rate", "--lines", "s.sh", "--", "sh", "s.sh"]);
+    let needed = ["`mkdir seen-$PROVOKE_TRIAL || exit 3` (line 2)"];
+    assert_eq!(told(&all), found(&needed), "{}", all.1);
+    let raised = &all.0["answer"]["reduce"]["raised"];
+    let setting = raised["setting"].as_str();
+    assert!(
+        setting.is_some_and(|setting| setting.starts_with("--copies ")),
+        "{raised}"
+    );
+    assert!(!sandbox.path("seen-1").exists());
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! Before a search: find a setting under which the failing variant fails more often.
+//!
+//! Settings take turns with the conditions of the plan, so that a change of the machine affects all of them. First every
+//! setting has one turn. Then the setting with the highest failure rate has all further turns, until it is used or
+//! dropped. During a turn only trials of that setting run.
+
+use super::Step;
+use super::search::{is_spent, launch};
+use crate::model::{TrialId, VariantId, trial_seed};
+use crate::state::{Raise, State, Tried};
+use crate::stats::raise::{PILOT, Sample, Standing, budget, is_short, standing};
+use crate::stats::real;
+
+/// Trials of a turn, at least.
+const TURN: u64 = 4;
+/// Parallel trials without waves: trials per lane in a turn, so that starts are not synchronized.
+const ROUNDS: u64 = 2;
+/// So that the order of turns has nothing in common with the seeds of trials.
+const ORDER: u64 = 0x7261_6973_6521_2121;
+
+/// Failures under each setting, and which setting they justify.
+pub struct Decision<'a> {
+    state: &'a State,
+    /// Trials under the conditions of the plan.
+    pub natural: Sample,
+    /// Trials under each setting, and their verdict.
+    pub settings: Vec<(&'a Tried, Sample, Standing)>,
+}
+
+/// The next turn, or the choice.
+enum Next {
+    /// Run trials of this variant.
+    Turn(VariantId),
+    /// Begin the search under the setting of this variant.
+    Use(VariantId),
+}
+
+impl<'a> Decision<'a> {
+    /// Returns the trials of the settings; nothing if the plan has no settings.
+    pub fn of(state: &'a State) -> Option<Self> {
+        state.raise.as_ref().map(|raise| Self::new(state, raise))
+    }
+
+    fn new(state: &'a State, raise: &'a Raise) -> Self {
+        let natural = state.sample(raise, raise.natural());
+        let count = raise.settings().len() as u64;
+        let settings = raise.settings().iter().map(|tried| {
+            let sample = state.sample(raise, tried);
+            let standing = match standing(&natural, &sample, count) {
+                _ if !state.is_testable(tried.variant) => Standing::Dropped,
+                standing => standing,
+            };
+            (tried, sample, standing)
+        });
+        Self {
+            state,
+            settings: settings.collect(),
+            natural,
+        }
+    }
+
+    /// Returns the setting that raises the rate most.
+    pub fn raises(&self) -> Option<VariantId> {
+        self.best(Standing::Raises).map(|(tried, _)| tried.variant)
+    }
+
+    /// Returns the number of trials under settings.
+    pub fn spent(&self) -> u64 {
+        let tried = self.settings.iter().map(|(tried, ..)| tried);
+        tried.map(|tried| tried.outcomes.len() as u64).sum()
+    }
+
+    /// True if the bug was seen without a setting, or any failure is the bug.
+    pub fn knows_the_bug(&self) -> bool {
+        self.natural.failures() > 0 || self.state.takes_any_failure()
+    }
+
+    fn best(&self, wanted: Standing) -> Option<(&'a Tried, &Sample)> {
+        let those = self.settings.iter();
+        let those = those.filter(|(_, _, standing)| *standing == wanted);
+        let rate = |sample: &Sample| real(sample.failures()) / real(sample.len().max(1));
+        let best = those
+            .max_by(|(_, a, _), (_, b, _)| rate(a).total_cmp(&rate(b)).then(b.len().cmp(&a.len())));
+        best.map(|(tried, sample, _)| (*tried, sample))
+    }
+
+    fn next(&self, natural: VariantId) -> Next {
+        let state = self.state;
+        let limit = state
+            .plan
+            .question
+            .search()
+            .map_or(0, |asked| asked.reproduce);
+        if let Some(variant) = self.raises() {
+            return if self.knows_the_bug() {
+                Next::Use(variant)
+            } else if state.tally(natural).ran() < limit {
+                Next::Turn(natural)
+            } else {
+                Next::Use(natural)
+            };
+        }
+        if is_short(&self.natural) {
+            return Next::Use(natural);
+        }
+        if state.launched(natural) < PILOT {
+            return Next::Turn(natural);
+        }
+        let versions = state
+            .plan
+            .space
+            .as_ref()
+            .map_or(0, |space| space.len() as u64);
+        let most = budget(&self.natural, versions, state.plan.alpha.value());
+        let Some((leader, _)) = self.best(Standing::Open).filter(|_| self.spent() < most) else {
+            return Next::Use(natural);
+        };
+        let fresh = self.settings.iter().map(|(tried, ..)| tried.variant);
+        let fresh = fresh.filter(|id| state.launched(*id) == 0 && state.is_testable(*id));
+        let order = |id: &VariantId| trial_seed(state.plan.seed ^ ORDER, TrialId(u64::from(id.0)));
+        let variant = fresh.min_by_key(order).unwrap_or(leader.variant);
+        // Trials without a setting count for the search if no setting is used.
+        let ahead = state.launched(variant) + turn(state, variant);
+        if state.launched(natural) < ahead && state.tally(natural).ran() < limit {
+            Next::Turn(natural)
+        } else {
+            Next::Turn(variant)
+        }
+    }
+}
+
+/// Returns the next step until a setting is chosen; nothing after that, or if the plan has no settings.
+pub(super) fn step(state: &State) -> Option<Step> {
+    let raise = state.raising()?;
+    let natural = raise.natural().variant;
+    let over = is_spent(state) || !state.is_testable(State::FAILING) || !state.is_testable(natural);
+    if state.unsettled() {
+        let going = state.last_launched.filter(|_| !over);
+        return Some(match going.filter(|id| is_in_turn(state, *id)) {
+            Some(variant) if has_room(state, variant) => Step::Launch(variant),
+            _ => Step::Wait,
+        });
+    }
+    if over {
+        return Some(Step::Use(natural));
+    }
+    if !state.is_ready(State::FAILING) {
+        return Some(launch(state, State::FAILING));
+    }
+    let going = state.last_launched.filter(|id| is_in_turn(state, *id));
+    let going = going.filter(|id| state.is_testable(*id));
+    if let Some(variant) = going {
+        return Some(Step::Launch(variant));
+    }
+    Some(match Decision::new(state, raise).next(natural) {
+        Next::Turn(variant) => Step::Launch(variant),
+        Next::Use(variant) => Step::Use(variant),
+    })
+}
+
+/// Returns the number of trials in a turn, a multiple of the parallel trials.
+fn turn(state: &State, variant: VariantId) -> u64 {
+    let plan = state.plan.variant(variant);
+    let jobs = u64::from(state.plan.jobs_of(plan));
+    let waves = plan.setting.map_or(state.plan.waves, |setting| {
+        setting.waves || setting.jobs.is_none() && state.plan.waves
+    });
+    let rounds = if waves || jobs == 1 { 1 } else { ROUNDS };
+    (jobs * rounds).max(TURN.next_multiple_of(jobs))
+}
+
+/// True if the turn of a variant has begun and is not complete.
+fn is_in_turn(state: &State, variant: VariantId) -> bool {
+    !state.launched(variant).is_multiple_of(turn(state, variant))
+}
+
+/// True if another trial of the variant may start now.
+fn has_room(state: &State, variant: VariantId) -> bool {
+    let plan = state.plan.variant(variant);
+    let jobs = u64::from(state.plan.jobs_of(plan));
+    let setting = plan.setting.unwrap_or_default();
+    let waves = setting.waves || setting.jobs.is_none() && state.plan.waves;
+    let running = state.running().count() as u64;
+    let begins_a_wave = state.launched(variant).is_multiple_of(jobs);
+    state.is_testable(variant) && running < jobs && !(waves && begins_a_wave)
+}

@@ -1,0 +1,199 @@
+//! The setting that a search used, and the trials that chose it.
+
+use super::super::words;
+use super::Counts;
+use crate::policy::{self, Decision};
+use crate::state::{Reproduced, State};
+use crate::stats::raise::{Sample, Standing, is_short};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// From this number of trials on, a search is long.
+const LONG: u64 = 150;
+
+/// The settings that were tried before a search, to make the failure more frequent.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Raised {
+    /// The result in one sentence.
+    pub sentence: String,
+    /// The setting that the search used, such as `--copies 4`; null if it ran under the conditions of the plan.
+    pub setting: Option<String>,
+    /// Failures of the failing variant under the conditions of the plan.
+    pub as_planned: Counts,
+    /// Each setting with its trials.
+    pub settings: Vec<SettingTried>,
+    /// Trials that were run to choose the setting, and do not count in the search.
+    pub trials: u64,
+}
+
+/// Failures of the failing variant under a setting.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SettingTried {
+    /// The setting, such as `-j 4`.
+    pub setting: String,
+    /// Trials that count, and failures among them.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Trials that failed in another way: they do not count.
+    pub other: u64,
+    /// How many times as often as under the conditions of the plan failures came, counted by trials; null if none
+    /// came there.
+    pub times_by_trials: Option<f64>,
+    /// The same counted by time.
+    pub times_by_time: Option<f64>,
+    /// Whether the failure rate is high enough to search under this setting.
+    pub raises: bool,
+}
+
+impl Raised {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let raise = state.raise.as_ref()?;
+        let decision = Decision::of(state)?;
+        let chosen = raise.chosen.filter(|id| *id != raise.natural().variant);
+        let setting = chosen.and_then(|id| state.plan.variant(id).setting);
+        let settings = decision.settings.iter().map(|(tried, sample, standing)| {
+            let setting = state
+                .plan
+                .variant(tried.variant)
+                .setting
+                .unwrap_or_default();
+            let often = sample.times_as_often(&decision.natural);
+            SettingTried {
+                setting: setting.to_string(),
+                counts: counts(sample),
+                other: (tried.outcomes.len() as u64).saturating_sub(sample.len()),
+                times_by_trials: often.map(|(by_trials, _)| by_trials),
+                times_by_time: often.map(|(_, by_time)| by_time),
+                raises: *standing == Standing::Raises,
+            }
+        });
+        let natural = match chosen {
+            Some(_) => raise.natural().outcomes.len() as u64,
+            None => 0,
+        };
+        let mut new = Self {
+            sentence: String::new(),
+            setting: setting.map(|setting| setting.to_string()),
+            as_planned: counts(&decision.natural),
+            settings: settings.collect(),
+            trials: decision.spent() + natural,
+        };
+        new.sentence = new.say(&decision, raise.chosen.is_some());
+        Some(new)
+    }
+
+    fn say(&self, decision: &Decision<'_>, over: bool) -> String {
+        let planned = self.as_planned.in_words();
+        let tried: Vec<String> = self
+            .settings
+            .iter()
+            .filter(|one| one.counts.trials + one.other > 0)
+            .map(SettingTried::in_words)
+            .collect();
+        let tried = tried.join(", ");
+        let raises = self.settings.iter().find(|one| one.raises);
+        match (&self.setting, raises) {
+            (Some(used), _) => {
+                let used = self.settings.iter().find(|one| one.setting == *used);
+                used.map_or_else(String::new, |used| used.say_used(self.as_planned))
+            }
+            _ if !over => format!("settings are still tried: {tried}, without {planned}"),
+            (None, Some(one)) if !decision.knows_the_bug() => format!(
+                "with {} it failed {}, without it never in {}: it may be another bug, so no setting was used (--any-failure takes it as the bug)",
+                one.setting,
+                one.counts.in_words(),
+                words::plural(self.as_planned.trials, "trial")
+            ),
+            _ if is_short(&decision.natural) && tried.is_empty() => {
+                format!("no setting was tried: the failure is frequent ({planned})")
+            }
+            _ if tried.is_empty() => "no setting was tried".to_owned(),
+            _ => format!("no setting is known to double the rate: {tried}, without {planned}"),
+        }
+    }
+
+    /// Returns the lines for the summary.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.sentence.clone()];
+        if self.trials > 0 {
+            lines.push(format!(
+                "{} to choose the setting do not count in the search",
+                words::plural(self.trials, "trial")
+            ));
+        }
+        lines
+    }
+
+    /// Returns what the answer assumes if a setting was used.
+    pub(super) fn assumption(&self) -> Option<String> {
+        let setting = self.setting.as_ref()?;
+        Some(format!(
+            "the failure has the same cause with {setting} as without"
+        ))
+    }
+}
+
+impl SettingTried {
+    fn in_words(&self) -> String {
+        let other = match self.other {
+            0 => String::new(),
+            other => format!(" and {other} in another way"),
+        };
+        format!("{} {}{other}", self.setting, self.counts.in_words())
+    }
+
+    fn say_used(&self, planned: Counts) -> String {
+        let often = match (self.times_by_trials, self.times_by_time) {
+            (Some(by_trials), Some(by_time)) => format!(
+                " ({} times as often by trials, {} by time)",
+                words::number(by_trials),
+                words::number(by_time)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "searched with {}, because it fails more often: {}, without {}{often}",
+            self.setting,
+            self.counts.in_words(),
+            planned.in_words()
+        )
+    }
+}
+
+fn counts(sample: &Sample) -> Counts {
+    Counts {
+        failures: sample.failures(),
+        trials: sample.len(),
+    }
+}
+
+/// Says which setting the search uses, and why.
+pub fn raised(state: &State) -> Option<String> {
+    Raised::new(state).map(|raised| raised.sentence)
+}
+
+/// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
+pub fn raise_hint(state: &State) -> Option<String> {
+    let asked = state.plan.question.search()?;
+    let ready = state.reproduced() == Reproduced::Yes && !asked.raise_rate;
+    let trials = policy::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
+    let tally = state.tally(State::FAILING);
+    Some(format!(
+        "it fails in {} of {}, so the search takes about {trials} more; --raise-rate looks for a setting that raises the rate",
+        tally.failures,
+        words::plural(tally.trials(), "trial"),
+    ))
+}
+
+/// Says before the start which settings are tried.
+pub(super) fn beforehand(state: &State) -> Option<String> {
+    let settings = state.raise.as_ref()?.settings().iter();
+    let settings: Vec<String> = settings
+        .filter_map(|tried| state.plan.variant(tried.variant).setting)
+        .map(|setting| setting.to_string())
+        .collect();
+    Some(format!(
+        "before the search, also with {}: it may fail more often",
+        settings.join(", ")
+    ))
+}

@@ -1,0 +1,318 @@
+//! Settings that are tried before a search: turns, the choice, and what follows it.
+
+use crate::loop_and_fold::{begin, exited, plan, run};
+use provoke::model::{Event, Observation, Plan, Trial, TrialId, VariantId};
+use provoke::policy;
+use provoke::report::{Answer, Report};
+use provoke::state::State;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The variants: the failing one in the search; under the conditions of the plan; and under each setting.
+const FAILING: VariantId = VariantId(0);
+const NATURAL: VariantId = VariantId(1);
+const COPIES: VariantId = VariantId(2);
+const PARALLEL: VariantId = VariantId(3);
+const WAVES: VariantId = VariantId(4);
+
+/// A search among 16 that tries `--copies 4`, `-j 4` and `--wave 4`.
+fn search(more: &str) -> Plan {
+    let mut plan = plan(&format!(
+        "ask = 'bisect'\nrange = '0..16'\nraise-rate = true\n{more}"
+    ));
+    plan.add_settings(2);
+    plan
+}
+
+/// Takes a second, and fails or passes.
+fn second(fails: bool) -> (Duration, Observation) {
+    (Duration::from_secs(1), exited(i32::from(fails)))
+}
+
+/// Returns how a search ended, and its events.
+fn searched(
+    plan: Plan,
+    script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
+) -> (State, Vec<Event>) {
+    let (_, mut state) = begin(plan);
+    let events = run(&mut state, script, None);
+    (state, events)
+}
+
+fn chosen(state: &State) -> Option<VariantId> {
+    state.raise.as_ref().and_then(|raise| raise.chosen)
+}
+
+fn sentence(state: &State) -> String {
+    let report = Report::new(state, true);
+    let raised = match report.answer {
+        Some(Answer::Bisect(answer)) => answer.raised,
+        Some(Answer::Reduce(answer)) => answer.raised,
+        _ => None,
+    };
+    raised.expect("settings were tried").sentence
+}
+
+/// Fails in every eighth trial, and under these settings in all.
+fn raised_by(settings: &'static [VariantId]) -> impl Fn(&Trial) -> (Duration, Observation) {
+    |trial| second(settings.contains(&trial.variant) || trial.id.0 % 8 == 3)
+}
+
+#[test]
+fn the_setting_that_raises_the_rate_is_used() {
+    for setting in [COPIES, PARALLEL, WAVES] {
+        let settings: &'static [VariantId] = match setting {
+            COPIES => &[COPIES],
+            PARALLEL => &[PARALLEL],
+            _ => &[WAVES],
+        };
+        let (state, _) = searched(search("seed = 7"), raised_by(settings));
+        assert_eq!(chosen(&state), Some(setting), "{}", sentence(&state));
+        let main = &state.plan.variant(FAILING).actors[0];
+        let used = (state.plan.jobs, state.plan.waves, main.copies);
+        let wanted = match setting {
+            COPIES => (1, false, 4),
+            PARALLEL => (4, false, 1),
+            _ => (4, true, 1),
+        };
+        assert_eq!(used, wanted);
+        // Versions that the search chooses later run under it, too.
+        for variant in state
+            .plan
+            .variants
+            .iter()
+            .filter(|one| one.choice.is_some())
+        {
+            assert_eq!(variant.actors[0].copies, wanted.2);
+        }
+    }
+}
+
+#[test]
+fn trials_of_one_setting_alone_run_as_many_in_parallel_as_it_says() {
+    let (state, events) = searched(search("seed = 3"), raised_by(&[WAVES]));
+    let planned = search("");
+    let jobs = |id: VariantId| planned.jobs_of(planned.variant(id)) as usize;
+    let mut running: BTreeMap<TrialId, VariantId> = BTreeMap::new();
+    let (mut most, mut over) = (BTreeMap::new(), false);
+    for event in &events {
+        match event {
+            Event::SettingChosen(_) => {
+                assert!(running.is_empty());
+                over = true;
+            }
+            Event::TrialStarted(trial) => {
+                running.insert(trial.id, trial.variant);
+                let limit = if over { 4 } else { jobs(trial.variant) };
+                assert!(running.len() <= limit, "{} at {trial:?}", running.len());
+                assert!(trial.lane.index() < limit, "{trial:?}");
+                if !over {
+                    assert!(running.values().all(|id| *id == trial.variant));
+                    let most: &mut usize = most.entry(trial.variant).or_default();
+                    *most = running.len().max(*most);
+                }
+            }
+            Event::TrialFinished { trial, .. } => drop(running.remove(trial)),
+            _ => {}
+        }
+    }
+    assert!(over);
+    let all: BTreeMap<VariantId, usize> = [NATURAL, COPIES, PARALLEL, WAVES]
+        .map(|id| (id, jobs(id)))
+        .into();
+    assert_eq!(most, all);
+    assert_eq!(chosen(&state), Some(WAVES));
+}
+
+#[test]
+fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
+    let (state, events) = searched(search("seed = 3"), raised_by(&[]));
+    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+    assert_eq!(state.plan.jobs, 1);
+    // Those of before are the first of the variant that fails.
+    let starts = events.iter().filter_map(|event| match event {
+        Event::TrialStarted(trial) => Some(trial.variant),
+        _ => None,
+    });
+    let before = starts.filter(|id| *id == NATURAL).count() as u64;
+    assert!(before >= 12);
+    assert!(state.tally(FAILING).trials() >= before);
+    assert_eq!(state.tally(NATURAL).trials(), 0);
+    let known = state.search.as_ref().unwrap().counts(16);
+    assert!(known.1 >= before, "{known:?}");
+}
+
+#[test]
+fn what_fails_often_is_searched_at_once() {
+    let (state, events) = searched(search(""), |trial| second(trial.id.0 % 2 == 1));
+    assert_eq!(chosen(&state), Some(NATURAL));
+    let tried = |id: VariantId| {
+        let of =
+            |event: &&Event| matches!(event, Event::TrialStarted(trial) if trial.variant == id);
+        events.iter().filter(of).count()
+    };
+    assert_eq!((tried(COPIES), tried(PARALLEL), tried(WAVES)), (0, 0, 0));
+    assert_eq!(
+        sentence(&state),
+        "no setting was tried: the failure is frequent (4/8)"
+    );
+}
+
+#[test]
+fn another_failure_under_a_setting_is_not_the_bug() {
+    let (state, _) = searched(search("seed = 3"), |trial| {
+        let another = trial.variant == COPIES;
+        let bug = trial.id.0 % 8 == 3;
+        let code = if another { 4 } else { i32::from(bug) };
+        (Duration::from_secs(1), exited(code))
+    });
+    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+    assert!(
+        sentence(&state).contains("in another way"),
+        "{}",
+        sentence(&state)
+    );
+}
+
+#[test]
+fn failures_that_are_not_the_bug_do_not_count_for_a_setting() {
+    let (state, _) = searched(search("seed = 3\nonly = ['code:3']"), |trial| {
+        let bug = trial.id.0 % 8 == 3;
+        let code = match trial.variant {
+            COPIES => 1,
+            _ if bug => 3,
+            _ => 0,
+        };
+        (Duration::from_secs(1), exited(code))
+    });
+    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+}
+
+#[test]
+fn a_failure_that_is_never_seen_without_a_setting_may_be_another_bug() {
+    let only_with_copies = |trial: &Trial| second(trial.variant == COPIES);
+    let plan = || search("seed = 3\nreproduce-limit = 40");
+    let (state, _) = searched(plan(), only_with_copies);
+    assert_eq!(chosen(&state), Some(NATURAL));
+    assert!(
+        sentence(&state).contains("--any-failure"),
+        "{}",
+        sentence(&state)
+    );
+    // Whoever says that any failure is the bug gets the search.
+    let (state, _) = searched(search("seed = 3\nany-failure = true"), only_with_copies);
+    assert_eq!(chosen(&state), Some(COPIES), "{}", sentence(&state));
+}
+
+#[test]
+fn a_setting_under_which_failures_take_longer_to_come_is_not_used() {
+    let (state, _) = searched(search("seed = 3"), |trial| {
+        let slow = trial.variant == COPIES;
+        let fails = slow || trial.id.0 % 8 == 3;
+        (
+            Duration::from_secs(if slow { 10 } else { 1 }),
+            exited(i32::from(fails)),
+        )
+    });
+    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+}
+
+#[test]
+fn waves_that_fail_together_once_are_no_rise() {
+    // The first waves fail as a whole, and those after them do not.
+    let (state, _) = searched(search("seed = 3"), |trial| {
+        let wave = trial.variant == WAVES && trial.id.0 < 21;
+        second(wave || trial.id.0 % 13 == 3)
+    });
+    let decision = policy::Decision::of(&state).unwrap();
+    let (_, sample, _) = &decision.settings[2];
+    assert!(sample.failures() >= 4, "{}", sentence(&state));
+    assert_ne!(chosen(&state), Some(WAVES), "{}", sentence(&state));
+}
+
+#[test]
+fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
+    // With copies every version fails.
+    let (state, _) = searched(search("seed = 3"), |trial| {
+        let before = trial.variant != FAILING && trial.variant <= WAVES;
+        let copies = trial.variant == COPIES || !before;
+        second(copies || trial.id.0 % 8 == 3)
+    });
+    assert_eq!(chosen(&state), Some(COPIES));
+    let report = Report::new(&state, true);
+    let sentence = report.answer.unwrap().sentence().to_owned();
+    let wanted = "the ends agree: 0, the good end, fails as 16 does with --copies 4; search again without --raise-rate";
+    assert_eq!(sentence, wanted);
+}
+
+#[test]
+fn a_limit_ends_the_settings_as_well() {
+    for limit in [5, 20, 30] {
+        let (state, _) = searched(search(&format!("runs = {limit}")), raised_by(&[]));
+        let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
+        assert_eq!(ran, limit);
+        assert!(chosen(&state).is_some());
+    }
+}
+
+#[test]
+fn the_fold_of_the_journal_gives_the_same_choice() {
+    let (first, mut state) = begin(search("seed = 5"));
+    let events = run(&mut state, raised_by(&[PARALLEL]), None);
+    let text: Vec<String> = [&first]
+        .into_iter()
+        .chain(&events)
+        .map(|event| serde_json::to_string(event).unwrap())
+        .collect();
+    let mut read = text.iter().map(|line| serde_json::from_str(line).unwrap());
+    let mut again = State::begin(read.next().unwrap()).unwrap();
+    for event in read {
+        again.apply(&event, policy::is_done);
+    }
+    assert_eq!((again.plan.jobs, chosen(&again)), (4, Some(PARALLEL)));
+    assert_eq!(again.plan, state.plan);
+    assert_eq!(sentence(&again), sentence(&state));
+}
+
+#[test]
+fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
+    for seconds in [14, 19] {
+        let (first, mut state) = begin(search("seed = 5"));
+        let cut = Some(Duration::from_millis(seconds * 1000 + 500));
+        let mut events = run(&mut state, raised_by(&[PARALLEL]), cut);
+        // As after a kill: what ran then is run again.
+        let ended =
+            |event: &Event| matches!(event, Event::RunStopped { .. } | Event::RunFinished { .. });
+        events.retain(|event| !ended(event));
+        let mut state = State::begin(first).unwrap();
+        for event in &events {
+            state.apply(event, policy::is_done);
+        }
+        state.apply(&Event::RunResumed { at: 0 }, |_| false);
+        run(&mut state, raised_by(&[PARALLEL]), None);
+        assert_eq!(chosen(&state), Some(PARALLEL), "{}", sentence(&state));
+        assert!(state.finished);
+    }
+}
+
+#[test]
+fn a_plan_with_as_many_processes_has_no_setting_to_try() {
+    for full in ["wave = 8\ncopies = 16", "wave = 4\ncopies = 4"] {
+        let plan = search(full);
+        assert_eq!(plan.variants.len(), 1, "{full}");
+        let (_, state) = begin(plan);
+        assert!(state.raise.is_none());
+    }
+    let names = |more: &str| {
+        let plan = search(more);
+        let names = plan
+            .settings()
+            .skip(1)
+            .map(|(_, setting)| setting.to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(""), ["--copies 4", "-j 4", "--wave 4"]);
+    assert_eq!(names("jobs = 3"), ["--copies 4", "-j 4", "--wave 4"]);
+    assert_eq!(names("jobs = 6"), ["--copies 4", "--wave 6"]);
+    assert_eq!(names("wave = 2\ncopies = 9"), ["--wave 4"]);
+}
