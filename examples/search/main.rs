@@ -15,6 +15,7 @@ mod chance;
 mod contradictions;
 mod parallel;
 mod priors;
+mod raise;
 mod ramp;
 mod reduce;
 mod reduce_rivals;
@@ -37,6 +38,7 @@ fn main() {
         "parallel" => parallel::rounds(trials),
         "priors" => priors::weights(trials),
         "stacks" => priors::stacks(trials),
+        "raise" => raise::raised(trials, only),
         "ramp" => ramp::ramps(trials, only),
         "shipped" => {
             shipped::shown(&shipped::CONSTANT, trials, only);
