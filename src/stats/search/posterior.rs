@@ -365,7 +365,7 @@ impl Bisection {
     pub fn with_background(&self) -> Self {
         let mut rows = self.rows.of_counts(Arc::new(Grid::new(&Model::default())));
         rows.seen = self.rows.seen.clone();
-        rows.ln_looks = self.rows.ln_looks.clone();
+        rows.ln_looks.clone_from(&self.rows.ln_looks);
         rows.rebuild_all();
         let mut search = Self {
             before: self.before.clone(),
