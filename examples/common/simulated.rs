@@ -54,8 +54,7 @@ pub(crate) fn failure(signature: u32) -> Outcome {
     }))
 }
 
-/// Runs trials until the question is answered, or so many were run. `outcome` says how a trial ends, and after
-/// how long.
+/// Runs trials until the question is answered or `most` were run. `outcome` returns how a trial ends, and its time.
 pub(crate) fn answer(
     plan: &Plan,
     most: u64,

@@ -44,7 +44,7 @@ fn main() {
             shipped::shown(&shipped::CONSTANT, trials, only);
             shipped::shown(&shipped::VARYING, trials, only);
         }
-        "looks" => shipped::looks(trials, only),
+        "features" => shipped::features(trials, only),
         "timings" => timings::timings(),
         "reduce" => reduce::targets(trials),
         "reduce-background" => reduce::background(trials),

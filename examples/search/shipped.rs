@@ -16,9 +16,9 @@ use super::simulated;
 /// How often each version fails, by its place, the culprit and the last place.
 type Rates = fn(usize, usize, usize) -> f64;
 
-/// What a failure of a version looks like, by its place, the culprit and the last place: its signature, and after how
-/// many seconds it comes.
-type LooksOf = fn(usize, usize, usize, &mut Chance) -> (u32, f64);
+/// The signature of a failure of a version, and its time in seconds, by the place of the version, the culprit and the
+/// last place.
+type FeaturesOf = fn(usize, usize, usize, &mut Chance) -> (u32, f64);
 
 /// What really is, and how it is searched.
 pub(crate) struct World {
@@ -28,7 +28,7 @@ pub(crate) struct World {
     /// The culprit is one of the versions up to this share of the list.
     pub(crate) within: f64,
     pub(crate) rate: Rates,
-    pub(crate) looks: LooksOf,
+    pub(crate) features: FeaturesOf,
 }
 
 /// How one search ended.
@@ -54,7 +54,7 @@ pub(crate) fn search(
     plan: &Plan,
     chance: &mut Chance,
     rate: impl Fn(usize) -> f64,
-    looks: impl Fn(usize, &mut Chance) -> (u32, f64),
+    features: impl Fn(usize, &mut Chance) -> (u32, f64),
 ) -> State {
     simulated::answer(plan, u64::MAX, |state, trial| {
         let Some(Choice::Place(place)) = state.plan.variant(trial.variant).choice else {
@@ -64,7 +64,7 @@ pub(crate) fn search(
         if !chance.fails(rate(place)) {
             return (Outcome::Pass, Duration::ZERO);
         }
-        let (signature, seconds) = looks(place, chance);
+        let (signature, seconds) = features(place, chance);
         let elapsed = Duration::from_secs_f64(seconds);
         (simulated::failure(signature), elapsed)
     })
@@ -107,9 +107,10 @@ pub(crate) fn searches(world: &World, more: &str, count: u64) -> Vec<(u64, Endin
             let among = (world.last as f64 * world.within) as usize;
             let culprit = 1 + chance.below(among);
             let rate = |version| (world.rate)(version, culprit, world.last);
-            let looks =
-                |version, chance: &mut Chance| (world.looks)(version, culprit, world.last, chance);
-            let state = search(&plan, &mut chance, rate, looks);
+            let features = |version, chance: &mut Chance| {
+                (world.features)(version, culprit, world.last, chance)
+            };
+            let state = search(&plan, &mut chance, rate, features);
             (trials(&state), ending(&state, culprit))
         };
         seeds.map(one).collect::<Vec<_>>()
@@ -191,7 +192,7 @@ const fn world(name: &'static str, last: usize, clean: bool, within: f64, rate: 
         clean,
         within,
         rate,
-        looks: ALIKE,
+        features: ALIKE,
     }
 }
 
@@ -299,27 +300,27 @@ pub(crate) const VARYING: [World; 23] = [
     ),
 ];
 
-const fn looking(name: &'static str, last: usize, rate: Rates, looks: LooksOf) -> World {
+const fn failing(name: &'static str, last: usize, rate: Rates, features: FeaturesOf) -> World {
     World {
-        looks,
+        features,
         ..world(name, last, false, 1.0, rate)
     }
 }
 
-const ALIKE: LooksOf = |_, _, _, chance| (1, about_two_seconds(chance));
+const ALIKE: FeaturesOf = |_, _, _, chance| (1, about_two_seconds(chance));
 
 fn about_two_seconds(chance: &mut Chance) -> f64 {
     1.8 + 0.4 * chance.uniform()
 }
 
 /// Nine in ten failures of good versions have one of three other signatures.
-const OTHER_NAME: LooksOf = |version, culprit, _, chance| {
+const OTHER_NAME: FeaturesOf = |version, culprit, _, chance| {
     let other = version < culprit && chance.fails(0.9);
     let signature = if other { 2 + chance.below(3) as u32 } else { 1 };
     (signature, about_two_seconds(chance))
 };
 /// They come at any time within ten seconds, instead of after two.
-const OTHER_TIME: LooksOf = |version, culprit, _, chance| {
+const OTHER_TIME: FeaturesOf = |version, culprit, _, chance| {
     let any = version < culprit;
     (
         1,
@@ -330,76 +331,76 @@ const OTHER_TIME: LooksOf = |version, culprit, _, chance| {
         },
     )
 };
-const OTHER_BOTH: LooksOf = |version, culprit, last, chance| {
+const OTHER_BOTH: FeaturesOf = |version, culprit, last, chance| {
     let (signature, _) = OTHER_NAME(version, culprit, last, chance);
     (signature, OTHER_TIME(version, culprit, last, chance).1)
 };
 /// The bug has another signature in the first half of the bad versions.
-const RENAMED: LooksOf = |version, culprit, last, chance| {
+const RENAMED: FeaturesOf = |version, culprit, last, chance| {
     let early = version < usize::midpoint(culprit, last);
     (if early { 2 } else { 1 }, about_two_seconds(chance))
 };
-/// Each failure has a signature of its own.
-const NEVER_THE_SAME: LooksOf =
+/// Every failure has another signature.
+const NEVER_THE_SAME: FeaturesOf =
     |_, _, _, chance| (chance.below(1_000_000) as u32, about_two_seconds(chance));
 /// The last bad version takes eight times as long to fail as the first.
-const SLOWER: LooksOf = |version, culprit, last, chance| {
+const SLOWER: FeaturesOf = |version, culprit, last, chance| {
     let octaves = 3.0 * version.saturating_sub(culprit) as f64 / (last - culprit + 1) as f64;
     (1, about_two_seconds(chance) * octaves.exp2())
 };
 
-/// Failures that look different, with what they look like and without.
-pub(crate) const LOOKS: [World; 15] = [
-    looking("64, .1, .01, alike", 64, constant!(0.1, 0.01), ALIKE),
-    looking(
+/// Searches with features of failures.
+pub(crate) const FEATURES: [World; 15] = [
+    failing("64, .1, .01, alike", 64, constant!(0.1, 0.01), ALIKE),
+    failing(
         "64, .1, .01, other signature",
         64,
         constant!(0.1, 0.01),
         OTHER_NAME,
     ),
-    looking(
+    failing(
         "64, .1, .01, other time",
         64,
         constant!(0.1, 0.01),
         OTHER_TIME,
     ),
-    looking("64, .1, .01, both", 64, constant!(0.1, 0.01), OTHER_BOTH),
-    looking("64, .3, .05, alike", 64, constant!(0.3, 0.05), ALIKE),
-    looking(
+    failing("64, .1, .01, both", 64, constant!(0.1, 0.01), OTHER_BOTH),
+    failing("64, .3, .05, alike", 64, constant!(0.3, 0.05), ALIKE),
+    failing(
         "64, .3, .05, other signature",
         64,
         constant!(0.3, 0.05),
         OTHER_NAME,
     ),
-    looking("64, .3, .05, both", 64, constant!(0.3, 0.05), OTHER_BOTH),
-    looking(
+    failing("64, .3, .05, both", 64, constant!(0.3, 0.05), OTHER_BOTH),
+    failing(
         "64, .5, .01, other signature",
         64,
         constant!(0.5, 0.01),
         OTHER_NAME,
     ),
-    looking("1024, .1, .01, alike", 1024, constant!(0.1, 0.01), ALIKE),
-    looking(
+    failing("1024, .1, .01, alike", 1024, constant!(0.1, 0.01), ALIKE),
+    failing(
         "1024, .1, .01, other signature",
         1024,
         constant!(0.1, 0.01),
         OTHER_NAME,
     ),
-    looking("64, .1, 0, renamed", 64, constant!(0.1, 0.0), RENAMED),
-    looking("64, .3, 0, renamed", 64, constant!(0.3, 0.0), RENAMED),
-    looking(
+    failing("64, .1, 0, renamed", 64, constant!(0.1, 0.0), RENAMED),
+    failing("64, .3, 0, renamed", 64, constant!(0.3, 0.0), RENAMED),
+    failing(
         "64, .1, 0, never the same",
         64,
         constant!(0.1, 0.0),
         NEVER_THE_SAME,
     ),
-    looking("64, .1, 0, slower", 64, constant!(0.1, 0.0), SLOWER),
-    looking("64, .3, 0, slower", 64, constant!(0.3, 0.0), SLOWER),
+    failing("64, .1, 0, slower", 64, constant!(0.1, 0.0), SLOWER),
+    failing("64, .3, 0, slower", 64, constant!(0.3, 0.0), SLOWER),
 ];
 
-/// Shows these with what failures look like, and without.
-pub(crate) fn looks(count: u64, only: &str) {
-    for world in LOOKS.iter().filter(|world| world.name.contains(only)) {
+/// Shows these with the features of failures, and without.
+pub(crate) fn features(count: u64, only: &str) {
+    for world in FEATURES.iter().filter(|world| world.name.contains(only)) {
         show(world, "any-failure = true", count);
         show(world, "", count);
     }

@@ -10,8 +10,8 @@
 //! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
 
 mod contrast;
+mod features;
 mod load;
-mod looks;
 mod raise;
 mod ramp;
 mod search;
@@ -132,8 +132,8 @@ pub struct State {
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
     pub search: Option<Bisection>,
-    /// What the failures of that search look like.
-    looks: looks::LooksSeen,
+    /// The features of the failures of that search.
+    features: features::FeaturesSeen,
     /// What is known of the levels of load, where the first that fails is searched.
     pub ramp: Option<Ramp>,
     /// The settings that are tried before a search, and what was seen under them.
@@ -248,7 +248,7 @@ impl State {
                 .collect(),
             making: BTreeSet::new(),
             search: search::bisection(&plan),
-            looks: looks::LooksSeen::default(),
+            features: features::FeaturesSeen::default(),
             ramp: ramp::ramp(&plan),
             raise: Raise::new(&plan),
             screen: None,
@@ -370,7 +370,7 @@ impl State {
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.search = search::bisection(&self.plan);
-                    self.looks = looks::LooksSeen::default();
+                    self.features = features::FeaturesSeen::default();
                     self.ramp = ramp::ramp(&self.plan);
                 }
                 self.around = Series::default();

@@ -131,14 +131,14 @@ impl State {
             _ => None,
         };
         let failed = failure.is_some();
-        let any_failure = |asked: &Search| asked.any_failure;
-        let alike = self.plan.question.search().is_some_and(any_failure);
+        let asked = self.plan.question.search();
+        let all_alike = asked.is_some_and(|asked| asked.any_failure);
         if let Some(search) = &mut self.search
             && let Some(Choice::Place(place)) = self.plan.variant(trial.variant).choice
         {
-            let failure = failure.filter(|_| !alike);
-            let looks = failure.map(|failure| self.looks.of(failure, ended.elapsed));
-            search.observe_looks(place as usize, failed, looks.unwrap_or_default());
+            let failure = failure.filter(|_| !all_alike);
+            let features = failure.map(|failure| self.features.of(failure, ended.elapsed));
+            search.observe_with_features(place as usize, failed, features.unwrap_or_default());
             self.allow_background();
         }
         if let Some(ramp) = &mut self.ramp {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `grid` | what is possible: pairs of a failure rate and a background rate |
 //! | `posterior` | what is known: [`Bisection`], one row of cells for each segment between tested versions |
-//! | `looks` | what failures look like, and what that tells |
+//! | `features` | the signatures and times of failures, as evidence |
 //! | `query` | what to run next: the most information for its price |
 //! | `batch` | the same for many slots at once |
 //! | `stop` | when it is over: [`Stop`], [`Verdict`] |
@@ -44,9 +44,9 @@ mod batch;
 mod capacity;
 mod check;
 mod contradiction;
+mod features;
 mod grid;
 mod hedge;
-mod looks;
 mod posterior;
 mod query;
 mod reduce;
@@ -56,9 +56,9 @@ mod stop;
 pub use batch::Slots;
 pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
+pub use features::Features;
 pub use grid::{Cell, Grid, Model};
 pub use hedge::hedged;
-pub use looks::Looks;
 pub use posterior::{Bisection, Tested};
 pub use query::{Costs, Query};
 pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::convert::real;
+use super::features::{Features, Seen};
 use super::grid::{Cell, Grid, Model};
-use super::looks::{Looks, Seen};
 
 /// Below this share of what was, a product is computed anew from logarithms.
 const UNDERFLOW: f64 = 1e-200;
@@ -64,8 +64,8 @@ pub(super) struct Rows {
     /// One row of cells a segment, one segment more than tested versions.
     values: Vec<f64>,
     seen: Seen,
-    /// The logarithm of the factor that the looks of failures put into the values of each segment.
-    ln_looks: Vec<f64>,
+    /// The logarithm of the factor that the features of failures put into the values of each segment.
+    ln_features: Vec<f64>,
     /// The logarithm of all that the values have been scaled by.
     ln_scale: f64,
     bad: Vec<f64>,
@@ -102,7 +102,7 @@ impl Rows {
             newest,
             tested: Vec::new(),
             seen: Seen::default(),
-            ln_looks: vec![0.0],
+            ln_features: vec![0.0],
             ln_scale: 0.0,
             bad: Vec::new(),
             good: Vec::new(),
@@ -167,7 +167,7 @@ impl Rows {
         self.values.extend_from_within(end - width..);
         self.values.copy_within(before.., end);
         self.values.truncate(before + width);
-        self.ln_looks.insert(segment, self.ln_looks[segment]);
+        self.ln_features.insert(segment, self.ln_features[segment]);
         self.tested.insert(
             segment,
             Tested {
@@ -203,18 +203,18 @@ impl Rows {
         }
     }
 
-    /// Takes into account what an observed failure looks like.
-    fn look(&mut self, version: usize, looks: Looks) {
-        self.seen.add(version, looks);
-        let ln_looks = self.seen.ln_factors(&self.tested);
+    /// Takes the features of a failure into account that was observed.
+    fn add_features(&mut self, version: usize, features: Features) {
+        self.seen.add(version, features);
+        let ln_features = self.seen.ln_factors(&self.tested);
         let width = self.width();
-        for (segment, ln) in ln_looks.iter().enumerate() {
-            let factor = (ln - self.ln_looks[segment]).exp();
+        for (segment, ln) in ln_features.iter().enumerate() {
+            let factor = (ln - self.ln_features[segment]).exp();
             for value in &mut self.values[segment * width..(segment + 1) * width] {
                 *value *= factor;
             }
         }
-        self.ln_looks = ln_looks;
+        self.ln_features = ln_features;
     }
 
     /// Takes several runs into account at the price of one.
@@ -275,7 +275,10 @@ impl Rows {
             runs: side.iter().map(|tested| tested.runs).sum(),
         };
         let (good, bad) = self.tested.split_at(segment);
-        self.ln_looks[segment] + cell.weight.ln() + of(&sum(good), cell.q) + of(&sum(bad), cell.p)
+        self.ln_features[segment]
+            + cell.weight.ln()
+            + of(&sum(good), cell.q)
+            + of(&sum(bad), cell.p)
     }
 
     /// Computes everything anew from the counts, such that the largest value is one.
@@ -319,7 +322,7 @@ impl Rows {
             tested: self.tested.clone(),
             values,
             seen: self.seen.clone(),
-            ln_looks: self.ln_looks.clone(),
+            ln_features: self.ln_features.clone(),
             ln_scale: self.ln_scale,
             bad: Vec::new(),
             good: Vec::new(),
@@ -365,7 +368,7 @@ impl Bisection {
     pub fn with_background(&self) -> Self {
         let mut rows = self.rows.of_counts(Arc::new(Grid::new(&Model::default())));
         rows.seen = self.rows.seen.clone();
-        rows.ln_looks.clone_from(&self.rows.ln_looks);
+        rows.ln_features.clone_from(&self.rows.ln_features);
         rows.rebuild_all();
         let mut search = Self {
             before: self.before.clone(),
@@ -401,15 +404,15 @@ impl Bisection {
 
     /// Takes one run into account.
     pub fn observe(&mut self, version: usize, failed: bool) {
-        self.observe_looks(version, failed, Looks::default());
+        self.observe_with_features(version, failed, Features::default());
     }
 
-    /// Takes one run into account, and what its failure looks like.
-    pub fn observe_looks(&mut self, version: usize, failed: bool, looks: Looks) {
+    /// Takes one run into account, and the features of its failure.
+    pub fn observe_with_features(&mut self, version: usize, failed: bool, features: Features) {
         self.exclude_none(version, failed);
         self.rows.observe(version, failed);
-        if looks != Looks::default() {
-            self.rows.look(version, looks);
+        if features != Features::default() {
+            self.rows.add_features(version, features);
         }
         self.normalise();
     }

@@ -1,7 +1,7 @@
-//! What the failures of a search look like, as its statistics take it.
+//! The features of failures, as the statistics of a search take them.
 
 use crate::model::{Failure, Kind, SignatureId};
-use crate::stats::search::Looks;
+use crate::stats::search::Features;
 use std::time::Duration;
 
 /// Times that differ by much less than this are alike: how long a quick program takes depends on the machine.
@@ -9,7 +9,7 @@ const BLUR: Duration = Duration::from_secs(1);
 
 /// The kinds that were seen of each feature, in their order.
 #[derive(Debug, Default)]
-pub(super) struct LooksSeen {
+pub(super) struct FeaturesSeen {
     signatures: Vec<SignatureId>,
     octaves: Vec<i32>,
     first_time: Option<Duration>,
@@ -24,14 +24,14 @@ fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
     })
 }
 
-impl LooksSeen {
-    /// Returns what a failure looks like. A signature tells nothing that the same bug need not have in another build.
-    pub(super) fn of(&mut self, failure: &Failure, time: Duration) -> Looks {
+impl FeaturesSeen {
+    /// Returns the features of a failure. A signature is one only if the same bug has it in every build.
+    pub(super) fn of(&mut self, failure: &Failure, time: Duration) -> Features {
         let signature = &failure.signature;
         let hangs = matches!(failure.kind, Kind::Hang { .. });
         let comparable = !hangs && signature.is_same_in_any_build();
         let first = *self.first_time.get_or_insert(time);
-        Looks {
+        Features {
             signature: comparable.then(|| number(&mut self.signatures, signature.id)),
             time: Some(number(&mut self.octaves, octave(time, first))),
         }

@@ -1,16 +1,16 @@
-//! What failures look like tells which versions are bad.
+//! The signatures and times of failures, as evidence for the culprit.
 //!
-//! A failure has a signature, and took some time: its features. Failures of bad versions draw the kind of each
-//! feature from one distribution, failures of good versions from another, and nobody knows either: each has a
-//! symmetric Dirichlet prior. So a failure that looks like those of the newest version makes its version look bad, and
-//! one that looks different makes it look good, the more so the more failures of the newest were seen.
+//! A failure has two features: its signature, and the time after which it came. Failures of bad versions draw the kind of
+//! each feature from one distribution, failures of good versions from another. Both are unknown, with symmetric
+//! Dirichlet priors. A failure that resembles those of the newest version is evidence that its version is bad. One that
+//! differs is evidence that its version is good. Both weigh more, the more failures of the newest version were seen.
 //!
 //! Features may mislead, so three other explanations keep a share of the prior:
 //!
-//! * good versions fail like bad ones;
-//! * every failure looks different, because a message holds a random word;
-//! * the bug looks different in older versions, where a function has another name. This bounds what features
-//!   can say for "good": a version that fails often is bad, whatever its failures look like.
+//! * good and bad versions fail alike;
+//! * every failure is different, because a message holds a random word;
+//! * the bug has other features in older versions, where a function has another name. So a version that fails often
+//!   is bad, whatever its failures resemble.
 //!
 //! Given the culprit, the features are taken to be independent of the rates. So they are one factor for each culprit, and
 //! the order of the runs does not matter.
@@ -22,37 +22,38 @@ use super::super::special::ln_rising;
 use super::contradiction::ln_sum;
 use super::posterior::Tested;
 
-/// Kinds of a feature that are told apart; all others count as the last.
+/// Kinds of a feature that are counted apart; all further ones count as the last.
 pub(super) const KINDS: usize = 8;
-/// The weights of the priors of each distribution, in failures: with little weight one kind is common, with much all are.
+/// The weights of the priors of each distribution, in failures: with a small weight one kind is common, with a large
+/// one all are.
 const WEIGHTS: [f64; 2] = [1.0, 8.0];
-/// The probability that the failures of good and bad versions look alike.
+/// The probability that good and bad versions fail alike.
 const ALIKE: f64 = 0.7;
-/// The probability that the failures of bad versions change their looks once, if they do not look like those of good ones.
+/// The probability that the features of bad versions change once, unless good and bad versions fail alike.
 const CHANGE: f64 = 0.1;
 
-/// What a failure looks like: the kind of each feature, numbered from 0 in the order in which they were seen;
-/// nothing where a feature is not known, or says nothing.
+/// The kind of each feature of a failure, numbered from 0 in the order in which the kinds were first seen; nothing
+/// if it is not known, or means nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Looks {
+pub struct Features {
     pub signature: Option<usize>,
     pub time: Option<usize>,
 }
 
-/// The looks of all failures.
+/// The features of all failures.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen([Feature; 2]);
 
 impl Seen {
-    pub(super) fn add(&mut self, version: usize, looks: Looks) {
-        for (feature, kind) in self.0.iter_mut().zip([looks.signature, looks.time]) {
+    pub(super) fn add(&mut self, version: usize, features: Features) {
+        for (feature, kind) in self.0.iter_mut().zip([features.signature, features.time]) {
             if let Some(kind) = kind {
                 feature.0.entry(version).or_default()[kind.min(KINDS - 1)] += 1;
             }
         }
     }
 
-    /// Returns the logarithm of the probability of all looks for each segment between tested versions.
+    /// Returns the logarithm of the probability of all features for each segment between tested versions.
     pub(super) fn ln_factors(&self, tested: &[Tested]) -> Vec<f64> {
         let [signatures, times] = self.0.each_ref().map(|feature| feature.ln_factors(tested));
         let both = signatures.iter().zip(times);
@@ -113,7 +114,7 @@ impl Sums {
         self.0.len() - 1
     }
 
-    /// The same if the failures of good and bad versions look different.
+    /// The same if good and bad versions fail differently.
     fn apart(&self, good: usize, weight: f64) -> f64 {
         let newest = self.newest();
         let drawn = |from, to| self.drawn(from, to, weight);
@@ -146,8 +147,8 @@ mod tests {
     use super::super::{Bisection, Model};
     use super::*;
 
-    fn of(signature: usize) -> Looks {
-        Looks {
+    fn of(signature: usize) -> Features {
+        Features {
             signature: Some(signature),
             time: None,
         }
@@ -162,12 +163,12 @@ mod tests {
     fn begun() -> Bisection {
         let mut search = Bisection::new(64, &Model::default(), None);
         for run in 0..20 {
-            let looks = if run % 2 == 0 {
+            let features = if run % 2 == 0 {
                 of(0)
             } else {
-                Looks::default()
+                Features::default()
             };
-            search.observe_looks(64, run % 2 == 0, looks);
+            search.observe_with_features(64, run % 2 == 0, features);
         }
         search
     }
@@ -184,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_like_those_of_the_newest_tells_more_and_another_tells_less() {
+    fn a_failure_like_those_of_the_newest_is_more_evidence_and_another_is_less() {
         let mut plain = begun();
         plain.observe(30, true);
         let mut alike = begun();
-        alike.observe_looks(30, true, of(0));
+        alike.observe_with_features(30, true, of(0));
         let mut other = begun();
-        other.observe_looks(30, true, of(1));
+        other.observe_with_features(30, true, of(1));
         assert!(
             odds(&alike) > odds(&plain),
             "{} {}",
@@ -206,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_fails_as_often_and_looks_different_is_bad() {
+    fn a_version_that_fails_as_often_with_another_signature_is_bad() {
         let mut search = begun();
         for run in 0..20 {
             let failed = run % 2 == 0;
-            let looks = if failed { of(1) } else { Looks::default() };
-            search.observe_looks(30, failed, looks);
+            let features = if failed { of(1) } else { Features::default() };
+            search.observe_with_features(30, failed, features);
         }
         assert!(odds(&search) > 100.0, "{}", odds(&search));
     }
@@ -222,10 +223,10 @@ mod tests {
         let mut one = Bisection::new(64, &Model::default(), None);
         let mut other = one.clone();
         for (version, kind) in runs {
-            one.observe_looks(version, true, of(kind));
+            one.observe_with_features(version, true, of(kind));
         }
         for (version, kind) in runs.into_iter().rev() {
-            other.observe_looks(version, true, of(kind));
+            other.observe_with_features(version, true, of(kind));
         }
         one.observe(10, false);
         other.observe_many(10, 0, 1);
@@ -239,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn looks_do_not_contradict_a_single_boundary() {
+    fn features_do_not_contradict_a_single_boundary() {
         let mut search = begun();
         for version in [10, 20, 30, 40] {
-            search.observe_looks(version, true, of(version));
+            search.observe_with_features(version, true, of(version));
         }
         let mut plain = Bisection::new(64, &Model::default(), None);
         plain.observe_many(64, 10, 20);
