@@ -9,6 +9,7 @@
 //! | [`interval`] | how often does it fail, and how sure is that? |
 //! | [`plan`] | how many runs will it take? |
 //! | [`confirm`] | how many clean runs make a fix believable? |
+//! | [`mod@pool`] | which runs of one program count together? |
 //! | [`eprocess`] | do two variants fail at different rates? |
 //! | [`mod@fisher`] | the same, for final counts |
 //! | [`mod@difference`] | by how much? |
@@ -37,6 +38,7 @@ pub mod fisher;
 pub mod growth;
 pub mod interval;
 pub mod plan;
+pub mod pool;
 pub mod power;
 pub mod race;
 pub mod raise;
@@ -65,6 +67,7 @@ pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
     runs_to_see_one,
 };
+pub use pool::{NamedRate, Pool, pool};
 pub use power::{Detectable, detectable, pairs_to_tell};
 pub use race::{
     race_alpha, race_runs, race_runs_against, race_runs_measured, runs_until_first_failure_anywhere,

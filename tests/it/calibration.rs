@@ -9,6 +9,7 @@ mod confirm;
 mod dependence;
 mod growth;
 mod interval;
+mod pool;
 mod properties;
 mod race;
 mod ramp;

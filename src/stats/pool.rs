@@ -1,0 +1,146 @@
+//! Which runs of one program count together, though they may have failed at different rates.
+//!
+//! Every rule here errs to the lower rate: a fix is then held against more clean trials than
+//! necessary, and never against fewer. A run that failed less often than the others always counts.
+
+use super::fisher::fisher;
+
+/// A difference between runs is called one if chance would show it this often.
+const LEVEL: f64 = 0.01;
+
+/// Failures among trials.
+type Counts = (u64, u64);
+
+/// How often the run that was named failed, beside the others together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NamedRate {
+    /// No difference that chance would not show.
+    Alike,
+    /// More often, with the chance of such a difference. The others count: it may have been named
+    /// because it failed so often.
+    MoreOften(f64),
+    /// Less often, with the chance of such a difference. The others do not count.
+    LessOften(f64),
+}
+
+/// The runs that count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Failures of all that count.
+    pub failures: u64,
+    /// Trials of all that count.
+    pub trials: u64,
+    /// Which of the others count, by their places.
+    pub counted: Vec<usize>,
+    /// Which of the others do not because they failed more often than the rest, and the chance of
+    /// such a difference.
+    pub more_often: Vec<(usize, f64)>,
+    /// How often the named run failed.
+    pub named: NamedRate,
+}
+
+/// Returns which of the other runs count together with the one that was named.
+///
+/// Each of the others is held against all the rest by Fisher's exact test, one-sided, at 1 %
+/// divided by their number. The one that failed more often, by more than that, is left out, and
+/// the test is repeated for the rest. Then the named run is held against the others together, at 1 %
+/// in either direction.
+pub fn pool(named: Counts, others: &[Counts]) -> Pool {
+    let mut counted: Vec<usize> = (0..others.len()).collect();
+    let mut more_often = Vec::new();
+    loop {
+        let (failures, trials) = sum(named, others, &counted);
+        let level = LEVEL / super::real(counted.len().max(1) as u64);
+        let against_rest = |at: usize| {
+            let (k, n) = others[at];
+            fisher(k, n, failures - k, trials - n).greater
+        };
+        let tests = counted.iter().map(|at| (*at, against_rest(*at)));
+        let least = tests.min_by(|left, right| left.1.total_cmp(&right.1));
+        match least.filter(|(_, p_value)| *p_value <= level) {
+            Some((at, p_value)) => {
+                counted.retain(|other| *other != at);
+                more_often.push((at, p_value));
+            }
+            None => break,
+        }
+    }
+    let (failures, trials) = sum((0, 0), others, &counted);
+    let (k, n) = named;
+    let more = fisher(k, n, failures, trials).greater;
+    let less = fisher(failures, trials, k, n).greater;
+    let rate = if less <= LEVEL {
+        counted.clear();
+        NamedRate::LessOften(less)
+    } else if more <= LEVEL {
+        NamedRate::MoreOften(more)
+    } else {
+        NamedRate::Alike
+    };
+    let (failures, trials) = sum(named, others, &counted);
+    Pool {
+        failures,
+        trials,
+        counted,
+        more_often,
+        named: rate,
+    }
+}
+
+fn sum(named: Counts, others: &[Counts], counted: &[usize]) -> Counts {
+    counted.iter().fold(named, |(k, n), at| {
+        let (failures, trials) = others[*at];
+        (k + failures, n + trials)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_at_one_rate_count_together() {
+        let all = pool((3, 30), &[(2, 30), (0, 10), (5, 40)]);
+        assert_eq!((all.failures, all.trials), (10, 110));
+        assert_eq!(all.counted, [0, 1, 2]);
+        assert_eq!(all.named, NamedRate::Alike);
+        let alone = pool((3, 30), &[]);
+        assert_eq!((alone.failures, alone.trials), (3, 30));
+        assert_eq!(alone.named, NamedRate::Alike);
+    }
+
+    #[test]
+    fn a_named_run_that_failed_more_often_does_not_count_alone() {
+        let all = pool((3, 10), &[(0, 100), (0, 60)]);
+        assert_eq!((all.failures, all.trials), (3, 170));
+        assert!(matches!(all.named, NamedRate::MoreOften(p) if p < 0.001));
+    }
+
+    #[test]
+    fn a_named_run_that_failed_less_often_counts_alone() {
+        // None of the others stands out among them.
+        let all = pool((1, 100), &[(9, 30), (8, 30), (10, 30)]);
+        assert_eq!((all.failures, all.trials), (1, 100));
+        assert!(all.counted.is_empty() && all.more_often.is_empty());
+        assert!(matches!(all.named, NamedRate::LessOften(p) if p < 0.001));
+    }
+
+    #[test]
+    fn a_run_that_failed_more_often_is_left_out() {
+        let all = pool((3, 30), &[(2, 30), (25, 30), (3, 40), (20, 20)]);
+        assert_eq!((all.failures, all.trials), (8, 100));
+        assert_eq!(all.counted, [0, 2]);
+        let mut left_out: Vec<usize> = all.more_often.iter().map(|(at, _)| *at).collect();
+        left_out.sort_unstable();
+        assert_eq!(left_out, [1, 3]);
+    }
+
+    #[test]
+    fn a_run_that_failed_less_often_counts() {
+        let all = pool((3, 30), &[(0, 300)]);
+        assert_eq!((all.failures, all.trials), (3, 330));
+        // Either of two rates may come next, so the lower one counts.
+        let all = pool((5, 30), &[(5, 30), (0, 300), (6, 30)]);
+        assert_eq!((all.failures, all.trials), (5, 330), "{all:?}");
+    }
+}
