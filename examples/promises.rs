@@ -135,7 +135,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         let measured = policy::measured(&state, VariantId(0), tally.failures);
         let confirm = simulated::begin(Plan {
             question: Question::Confirm(Confirm {
-                baseline: Baseline::Measured(measured),
+                baseline: Baseline::Measured(Box::new(measured)),
                 accept_conditions: false,
                 earlier_attempts: 0,
                 exclude_half: false,

@@ -45,6 +45,7 @@ fn main() {
             shipped::shown(&shipped::VARYING, trials, only);
         }
         "features" => shipped::features(trials, only),
+        "earlier" => shipped::after_earlier_runs(trials, only),
         "timings" => timings::timings(),
         "reduce" => reduce::targets(trials),
         "reduce-background" => reduce::background(trials),

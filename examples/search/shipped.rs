@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{Choice, Outcome, Plan};
+use provoke::model::{Choice, EarlierTrials, Outcome, Plan, Question};
 use provoke::policy::Verdict;
 use provoke::report::{Answer, Report};
 use provoke::state::State;
@@ -96,8 +96,48 @@ pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
     }
 }
 
+/// Earlier runs of the bad end.
+#[derive(Clone, Copy)]
+pub(crate) struct History {
+    /// They ended with this failure.
+    pub(crate) failures: u64,
+    /// The failure rate then, as a multiple of the rate now.
+    pub(crate) times: f64,
+}
+
+impl History {
+    const NONE: Self = Self {
+        failures: 0,
+        times: 1.0,
+    };
+
+    /// Lets earlier runs of the bad end, which fails at this rate now, count in a search.
+    fn add(self, plan: &Plan, rate: f64, chance: &mut Chance) -> Plan {
+        let mut plan = plan.clone();
+        let rate = (rate * self.times).min(1.0);
+        let (mut failures, mut trials) = (0, 0);
+        while failures < self.failures {
+            trials += 1;
+            failures += u64::from(chance.fails(rate));
+        }
+        if let (Question::Bisect(asked), 1..) = (&mut plan.question, trials) {
+            asked.earlier = Some(EarlierTrials {
+                failures,
+                trials,
+                ..EarlierTrials::default()
+            });
+        }
+        plan
+    }
+}
+
 /// Returns the trials and the ending of each search, on two threads.
-pub(crate) fn searches(world: &World, more: &str, count: u64) -> Vec<(u64, Ending)> {
+pub(crate) fn searches(
+    world: &World,
+    more: &str,
+    history: History,
+    count: u64,
+) -> Vec<(u64, Ending)> {
     let clean = if world.clean { "clean = true" } else { "" };
     let plan = plan(world.last, &format!("{clean}\n{more}"));
     let half = |first: u64| {
@@ -107,6 +147,7 @@ pub(crate) fn searches(world: &World, more: &str, count: u64) -> Vec<(u64, Endin
             let among = (world.last as f64 * world.within) as usize;
             let culprit = 1 + chance.below(among);
             let rate = |version| (world.rate)(version, culprit, world.last);
+            let plan = history.add(&plan, rate(world.last), &mut chance);
             let features = |version, chance: &mut Chance| {
                 (world.features)(version, culprit, world.last, chance)
             };
@@ -124,8 +165,17 @@ pub(crate) fn searches(world: &World, more: &str, count: u64) -> Vec<(u64, Endin
 }
 
 fn show(world: &World, more: &str, count: u64) {
+    show_after(world, more, History::NONE, count);
+}
+
+fn show_after(world: &World, more: &str, history: History, count: u64) {
     let begun = std::time::Instant::now();
-    let all = searches(world, more, count);
+    let all = searches(world, more, history, count);
+    let History { failures, times } = history;
+    let about = match failures {
+        0 => more.to_owned(),
+        _ => format!("{more}{failures} known, {times} times"),
+    };
     let mut counts: BTreeMap<Ending, u64> = BTreeMap::new();
     for (_, ending) in &all {
         *counts.entry(*ending).or_default() += 1;
@@ -135,7 +185,7 @@ fn show(world: &World, more: &str, count: u64) {
     trials.sort_unstable();
     let mean = trials.iter().sum::<u64>() as f64 / count as f64;
     println!(
-        "{:<34} {more:<18} trials {mean:>7.1} q95 {:>5} max {:>6}  wrong {:.3} unsaid {:.3} agree {:.3} open {:.3}  right but warned {:.3}  ({count}, {:.0} s)",
+        "{:<34} {about:<24} trials {mean:>7.1} q95 {:>5} max {:>6}  wrong {:.3} unsaid {:.3} agree {:.3} open {:.3}  right but warned {:.3}  ({count}, {:.0} s)",
         format!("{}{}", world.name, if world.clean { ", clean" } else { "" }),
         trials[trials.len() * 95 / 100],
         trials[trials.len() - 1],
@@ -412,6 +462,19 @@ pub(crate) fn shown(worlds: &[World], count: u64, only: &str) {
         let name = format!("{}{}", world.name, if world.clean { ", clean" } else { "" });
         if name.contains(only) {
             show(world, "", count);
+        }
+    }
+}
+
+/// Shows what earlier runs of the bad end save, and what they cost where they failed at another rate.
+pub(crate) fn after_earlier_runs(count: u64, only: &str) {
+    let worlds = CONSTANT.iter().chain(&VARYING);
+    for world in worlds.filter(|world| world.name.starts_with(only)) {
+        show(world, "", count);
+        for failures in [3, 30, 300] {
+            for times in [1.0, 2.0, 5.0, 0.5] {
+                show_after(world, "", History { failures, times }, count);
+            }
         }
     }
 }

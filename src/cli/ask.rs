@@ -126,6 +126,9 @@ struct SearchFlags {
     /// Every failure is the bug, not only the kinds that are seen where it is known to fail
     #[arg(long, help_heading = SEARCH)]
     any_failure: bool,
+    /// Do not count earlier runs of the same program under the same conditions
+    #[arg(long, help_heading = SEARCH)]
+    ignore_earlier_runs: bool,
     /// Trials of what fails, after which it is given up that it does [default: 200]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     reproduce_limit: Option<u64>,
@@ -229,6 +232,9 @@ pub(super) struct ConfirmFlags {
     /// Confirm although conditions such as -j differ from the baseline
     #[arg(long, help_heading = ASKED)]
     accept_different_conditions: bool,
+    /// Do not count earlier runs of the same program under the same conditions
+    #[arg(long, help_heading = ASKED)]
+    ignore_earlier_runs: bool,
     /// Every failure is the bug, not only those that the baseline saw
     #[arg(long, help_heading = ASKED)]
     any_failure: bool,
@@ -254,6 +260,12 @@ pub(super) struct CompareFlags {
     /// Of a baseline with several variants, which one
     #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
     of: Option<String>,
+    /// Compare although conditions such as -j differ from the baseline
+    #[arg(long, help_heading = ASKED)]
+    accept_different_conditions: bool,
+    /// Do not count earlier runs of the same program under the same conditions
+    #[arg(long, help_heading = ASKED)]
+    ignore_earlier_runs: bool,
     /// Call a variant clean only if it fails in fewer than this share of its trials; 5% takes about
     /// 60 to 100 trials of each clean variant
     #[arg(long, value_name = "RATE", help_heading = ASKED)]
@@ -358,6 +370,7 @@ impl SearchFlags {
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
         scenario.reproduce_limit = self.reproduce_limit.or(scenario.reproduce_limit);
         scenario.raise_rate = self.raise_rate.then_some(true).or(scenario.raise_rate);
+        ignore_earlier_runs(scenario, self.ignore_earlier_runs);
     }
 }
 
@@ -408,19 +421,30 @@ impl ConfirmFlags {
         scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
         scenario.exclude_half = self.exclude_half.then_some(true).or(scenario.exclude_half);
         scenario.independent = self.independent.then_some(true).or(scenario.independent);
-        let accepted = self.accept_different_conditions.then_some(true);
-        scenario.accept_different_conditions = accepted.or(scenario.accept_different_conditions);
+        accept_different_conditions(scenario, self.accept_different_conditions);
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);
+        ignore_earlier_runs(scenario, self.ignore_earlier_runs);
     }
 }
 
 impl CompareFlags {
     fn overlay(self, scenario: &mut Scenario) {
         baseline(scenario, self.baseline, self.of);
+        accept_different_conditions(scenario, self.accept_different_conditions);
+        ignore_earlier_runs(scenario, self.ignore_earlier_runs);
         scenario.find = self.find.or(scenario.find);
         scenario.reference = self.reference.or(scenario.reference.take());
         scenario.floor = self.floor.or(scenario.floor);
     }
+}
+
+fn accept_different_conditions(scenario: &mut Scenario, said: bool) {
+    let accepted = said.then_some(true);
+    scenario.accept_different_conditions = accepted.or(scenario.accept_different_conditions);
+}
+
+fn ignore_earlier_runs(scenario: &mut Scenario, said: bool) {
+    scenario.ignore_earlier_runs = said.then_some(true).or(scenario.ignore_earlier_runs);
 }
 
 fn baseline(scenario: &mut Scenario, baseline: Option<String>, of: Option<String>) {

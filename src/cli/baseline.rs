@@ -1,24 +1,30 @@
 //! What was measured before: `3/30`, or a run.
 
+use super::earlier;
 use super::error::CliError;
 use crate::model::{
     self, Bug, Confirm, Depth, Event, Failure, Host, Kind, Measured, Only, Plan, Question,
     Signature, SignatureId, VariantId,
 };
 use crate::policy;
+use crate::report::words;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
+use crate::stats;
 use crate::store::{self, Folder, default_root};
 use crate::survey;
 
 /// Which failures of a baseline are the bug.
-enum LookedFor {
+#[derive(Clone)]
+pub(super) enum LookedFor {
     /// Those that were the bug there.
     AsThere,
     /// All.
     Any,
     /// These.
     Only(Vec<Only>),
+    /// Those that are known by a name of one of these.
+    Like(Vec<Bug>),
 }
 
 /// A baseline that was found.
@@ -55,11 +61,16 @@ impl Baseline {
     }
 
     /// Reads `K/N`, or finds the run of this name. Only its numbers are wanted: nothing of it is run.
-    pub(super) fn read(text: &str, of: Option<&str>) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        text: &str,
+        of: Option<&str>,
+        ignore_earlier_runs: bool,
+    ) -> Result<Self, Refusal> {
         let scenario = Scenario {
             baseline: Some(text.to_owned()),
             of: of.map(str::to_owned),
             trust: true,
+            ignore_earlier_runs: Some(ignore_earlier_runs),
             ..Scenario::default()
         };
         Ok(Self::of(&scenario)?.unwrap_or_default())
@@ -68,8 +79,11 @@ impl Baseline {
     fn run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
         let read = Folder::find(name, &default_root())
             .and_then(|folder| folder.trusted(asked.trust))
-            .and_then(|folder| store::read(&folder.journal(), policy::is_done, |_, _| {}));
-        let state = read.map_err(|error| {
+            .and_then(|folder| {
+                let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+                Ok((folder, state))
+            });
+        let (folder, state) = read.map_err(|error| {
             let hint = error.hint();
             let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
             refuse(
@@ -80,11 +94,16 @@ impl Baseline {
         })?;
         let variant = variant(&state, asked.of.as_deref())?;
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
+        let alone = asked.ignore_earlier_runs.unwrap_or(false);
         Ok(Self {
             measured: match &state.plan.question {
                 // One fix after another is held against what the first was held against.
                 Question::Confirm(asked) => before(&state, asked)?,
-                _ => measured(&state, variant, looked_for),
+                _ if alone => measured(&state, variant, looked_for),
+                _ => {
+                    let base = measured(&state, variant, looked_for);
+                    earlier::add_to(base, &state, variant, &folder, looked_for)
+                }
             },
             scenario: again.ok(),
         })
@@ -119,7 +138,7 @@ fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
 /// Returns the baseline of a run that confirmed something itself.
 fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
     match &asked.baseline {
-        model::Baseline::Measured(measured) => Ok(measured.clone()),
+        model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
         model::Baseline::Assumed(_) => Err(refuse(
             "baseline",
             format!(
@@ -160,8 +179,9 @@ fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
 }
 
 /// Counts the failures of a variant that are the bug: by the rules of the run, or by others.
-fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measured {
+pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measured {
     let tally = state.tally(variant);
+    let as_a_bug = |group: &Group| bug(group, state.captured(variant), &state.plan.rules.only);
     let is_bug = |group: &Group| {
         let failure = Failure {
             kind: group.kind.clone(),
@@ -171,6 +191,7 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
             LookedFor::Any => true,
             LookedFor::AsThere => group.is_the_bug,
             LookedFor::Only(only) => only.iter().any(|only| only.covers(&failure)),
+            LookedFor::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
         }
     };
     let bugs: Vec<&Group> = tally
@@ -188,28 +209,50 @@ fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measur
         pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
         run: Some(state.run.clone()),
         unfinished: !state.finished,
-        conditions: Some(survey::conditions(&state.plan, &state.host)),
+        conditions: Some(survey::conditions(&state.plan, variant, &state.host)),
         others: others
             .flat_map(|group| all_names(&group.signature))
             .collect(),
-        bugs: bugs
-            .iter()
-            .map(|group| bug(group, state.captured(variant), &state.plan.rules.only))
-            .collect(),
+        bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
         ..policy::measured(state, variant, failures)
     }
 }
 
+/// Says how many clean trials a fix of a run will need if other runs of the same program count, too.
+pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> {
+    let [_] = state.plan.variants.as_slice() else {
+        return None;
+    };
+    let alone = measured(state, VariantId(0), &LookedFor::AsThere);
+    if alone.failures == 0 || alone.one_life {
+        return None;
+    }
+    let base = earlier::add_to(alone, state, VariantId(0), folder, &LookedFor::AsThere);
+    let ((failures, trials), alpha) = (base.counts(), state.plan.alpha.value());
+    let clean = stats::clean_runs_needed_effective(failures, trials, base.effect(), alpha)?;
+    (base.runs.len() > 1).then(|| {
+        format!(
+            "  with {} of the same program ({failures}/{trials} in all), a fix will need {}",
+            words::plural(base.runs.len() as u64 - 1, "other run"),
+            words::plural(clean, "clean trial"),
+        )
+    })
+}
+
+/// True where two failures have a name in common, as far as the first is known by more than its exit
+/// status.
+fn is_same(known: &Bug, seen: &Bug) -> bool {
+    let by_status = known.names == [known.widest] && known.widest == seen.widest;
+    by_status || known.names.iter().any(|name| seen.names.contains(name))
+}
+
 /// Counts the runs kept here that confirmed a fix against the same baseline.
 fn earlier_attempts(baseline: &Measured) -> u64 {
-    let Some(run) = &baseline.run else {
-        return 0;
-    };
     let folders = Folder::all(&default_root()).unwrap_or_default();
     let same = |folder: &Folder| match store::first_event(&folder.journal()) {
         Ok(Event::RunStarted { plan, .. }) => match &plan.question {
             Question::Confirm(asked) => {
-                matches!(&asked.baseline, model::Baseline::Measured(base) if base.run.as_ref() == Some(run))
+                matches!(&asked.baseline, model::Baseline::Measured(base) if base.run.as_ref().is_some_and(|run| baseline.has_run(run)))
             }
             _ => false,
         },
@@ -218,43 +261,57 @@ fn earlier_attempts(baseline: &Measured) -> u64 {
     folders.iter().filter(|folder| same(folder)).count() as u64
 }
 
-/// Completes the question of a plan that confirms a fix, and refuses one whose answer cannot be
+/// Completes the question of a plan that has a baseline, and refuses one whose answer cannot be
 /// known: the failure rate may be another one than that of the baseline for a reason besides the
 /// fix.
 pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
-    let here = survey::conditions(plan, host);
-    let Question::Confirm(asked) = &mut plan.question else {
-        return Ok(());
+    let (base, accepts, answer) = match &mut plan.question {
+        Question::Confirm(asked) => {
+            let model::Baseline::Measured(base) = &asked.baseline else {
+                return Ok(());
+            };
+            asked.earlier_attempts = earlier_attempts(base);
+            refuse_drift(base)?;
+            (base.clone(), asked.accept_conditions, "confirm")
+        }
+        Question::Compare(asked) => {
+            let Some(base) = &asked.baseline else {
+                return Ok(());
+            };
+            (base.clone(), asked.accept_conditions, "compare")
+        }
+        _ => return Ok(()),
     };
-    let model::Baseline::Measured(base) = &asked.baseline else {
-        return Ok(());
-    };
-    asked.earlier_attempts = earlier_attempts(base);
-    if let Some(drift) = base.drift.filter(|drift| drift.failures == 0) {
-        let error = anyhow::anyhow!(
-            "not known: the failure rate changed while the baseline ran, and the {} trials of its {} half have no failure, so that no number of clean trials shows a fix",
-            drift.trials,
-            if drift.late { "first" } else { "second" },
-        );
-        return Err(CliError::undecided(error).hinted(
-            "measure the baseline again; or compare the old and the new program in turns, which a changing rate cannot mislead: provoke compare --find different",
-        ));
-    }
     let unlike = base
         .conditions
         .as_ref()
-        .map(|there| here.differences(there));
+        .map(|there| survey::differing_conditions(plan, host, there));
     let mut unlike = unlike.unwrap_or_default();
     unlike.retain(|difference| difference.can_change_rate);
-    if unlike.is_empty() || asked.accept_conditions {
+    if unlike.is_empty() || accepts {
         return Ok(());
     }
     let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
     let error = anyhow::anyhow!("{}", lines.join("\n    ")).context(
         "not known: the conditions differ from the baseline, and the failure rate may differ with them",
     );
+    Err(CliError::undecided(error).hinted(format!(
+        "{answer} under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions",
+    )))
+}
+
+/// Refuses a baseline whose rate changed, and of which the half that counts has no failure.
+fn refuse_drift(base: &Measured) -> Result<(), CliError> {
+    let Some(drift) = base.drift.filter(|drift| drift.failures == 0) else {
+        return Ok(());
+    };
+    let error = anyhow::anyhow!(
+        "not known: the failure rate changed while the baseline ran, and the {} trials of its {} half have no failure, so that no number of clean trials shows a fix",
+        drift.trials,
+        if drift.late { "first" } else { "second" },
+    );
     Err(CliError::undecided(error).hinted(
-        "confirm under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions",
+        "measure the baseline again; or compare the old and the new program in turns, which a changing rate cannot mislead: provoke compare --find different",
     ))
 }
 

@@ -3,6 +3,7 @@
 use super::args::{Output, Progress, Style, Talk};
 use super::baseline;
 use super::bundles::Bundles;
+use super::earlier;
 use super::engine;
 use super::error::CliError;
 use super::exit::Exit;
@@ -15,7 +16,7 @@ use super::user;
 use crate::driver::{Driver, drive};
 use crate::exec::{Halt, Local};
 use crate::model::{
-    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Text,
+    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Survey, Text,
     TrialId, VariantId, VariantPlan,
 };
 use crate::policy::{self, Verdict};
@@ -103,10 +104,11 @@ impl<'a> Experiment<'a> {
         plan.no_cores = no_cores(&plan);
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen();
+        let survey = output.survey(&plan, &[&root, folder.path()]);
+        earlier::add_to_search(&mut plan, &host, &survey);
         // The time of its file and of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open(&folder.journal())?;
-        let survey = survey::survey(&plan);
         plan.add_settings(host.cpus);
         let started = Event::RunStarted {
             format: FORMAT,
@@ -443,6 +445,11 @@ impl<'a> Experiment<'a> {
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
         }
+        if !output.talk.quiet
+            && let Some(line) = baseline::with_other_runs(&state, &folder)
+        {
+            term::say(&line);
+        }
         let merge = Merge::found(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
         let next = next.and_then(|merge| merge.search(&state, &report));
@@ -528,6 +535,18 @@ fn no_cores(plan: &Plan) -> Option<String> {
             template?.overwrites_in(folder)
         }
     })
+}
+
+impl Output {
+    /// Records where trials run. Files at these paths and reports are not files of the program.
+    fn survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
+        let mut survey = survey::survey(plan);
+        let reports = self.exports.wanted().map(|(_, path)| path);
+        let ours = ours.iter().copied().chain(reports);
+        let ours: Vec<PathBuf> = ours.map(Path::to_owned).collect();
+        survey::add_files(&mut survey, plan, &ours);
+        survey
+    }
 }
 
 impl super::args::Exports {

@@ -7,6 +7,7 @@ mod bundle;
 mod bundles;
 mod diff;
 mod doctor;
+mod earlier;
 mod engine;
 mod error;
 mod exit;

@@ -31,6 +31,9 @@ pub(super) struct Planner {
     /// Of a baseline with several variants, which one
     #[arg(long, value_name = "VARIANT", requires = "baseline")]
     of: Option<String>,
+    /// Do not count earlier runs of the program that the baseline ran
+    #[arg(long, requires = "baseline")]
+    ignore_earlier_runs: bool,
     /// Width of the interval that is wanted
     #[arg(long, value_name = "W", default_value = "10%")]
     width: Rate,
@@ -66,7 +69,8 @@ struct Prospect {
 
 impl Planner {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let read = |text: &String| Baseline::read(text, self.of.as_deref());
+        let alone = self.ignore_earlier_runs;
+        let read = |text: &String| Baseline::read(text, self.of.as_deref(), alone);
         let baseline = self.baseline.as_ref().map(read).transpose()?;
         let baseline = baseline.map(|found| found.measured);
         let seconds = self.time.map(|span| span.0.as_secs_f64());
@@ -132,8 +136,12 @@ impl Prospect {
             None => format!("the rate is known to be {rate} %"),
             Some(base) => {
                 let within = stats::clopper_pearson(base.failures, base.trials, self.alpha);
+                let runs = match base.run_count() {
+                    0 | 1 => String::new(),
+                    runs => format!(" in {runs} runs"),
+                };
                 format!(
-                    "the rate is as measured, {}/{}: {rate} % (it may be {})",
+                    "the rate is as measured, {}/{}{runs}: {rate} % (it may be {})",
                     base.failures,
                     base.trials,
                     words::interval([within.lo, within.hi])

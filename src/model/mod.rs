@@ -50,7 +50,8 @@ pub use plan::{
     Resource, Role, Stop, Timeout, VariantPlan,
 };
 pub use question::{
-    Baseline, Bug, Compare, Confirm, Drift, Factor, Find, Measured, Question, Ramp, Search, Shrink,
+    Baseline, Bug, Compare, Confirm, Drift, EarlierTrials, Factor, Find, LeftOut, Measured,
+    Question, Ramp, RatesDiffer, RunCounts, Search, Shrink,
 };
 pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;

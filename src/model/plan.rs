@@ -472,6 +472,7 @@ impl Plan {
             && self.has_choices()
             && self.has_clients()
             && self.settings().all(|(_, setting)| setting.jobs != Some(0))
+            && self.has_earlier_trials()
     }
 
     /// Where no cores are dumped, no crash is known by its stack: then every failure with its
@@ -502,6 +503,12 @@ impl Plan {
         let mut levels = self.factors.iter().zip(&variant.levels);
         variant.levels.len() == self.factors.len()
             && levels.all(|(factor, level)| (*level as usize) < factor.levels.len())
+    }
+
+    fn has_earlier_trials(&self) -> bool {
+        let search = self.question.search();
+        let earlier = search.and_then(|search| search.earlier.as_ref());
+        earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
     }
 
     fn has_reference(&self) -> bool {

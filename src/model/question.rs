@@ -63,6 +63,50 @@ pub struct Search {
     /// Before the search, look for a setting under which the failing variant fails more often.
     #[serde(default, skip_serializing_if = "is_default")]
     pub raise_rate: bool,
+    /// Earlier runs of what fails do not count.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore_earlier: bool,
+    /// What earlier runs saw of what fails; nothing without such runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier: Option<EarlierTrials>,
+}
+
+/// Trials of what fails that earlier runs made of the same program under the same conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EarlierTrials {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// The kinds of these failures.
+    pub kinds: Vec<String>,
+    /// The runs that made them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub runs: Vec<RunCounts>,
+    /// Runs of the same command that do not count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Failures among the trials of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunCounts {
+    /// The run.
+    pub run: String,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+}
+
+/// A run of the same command that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LeftOut {
+    /// The run.
+    pub run: String,
+    /// Why it does not count.
+    pub why: String,
 }
 
 impl Question {
@@ -103,7 +147,7 @@ pub struct Confirm {
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
     /// This was measured.
-    Measured(Measured),
+    Measured(Box<Measured>),
     /// Nobody measured it: a rate in millionths that is taken for granted.
     Assumed(u32),
 }
@@ -146,6 +190,32 @@ pub struct Measured {
     /// How its trials were run, where it was a run that says so.
     #[serde(skip_serializing_if = "is_default")]
     pub conditions: Option<Conditions>,
+    /// All runs that count, first the one that was named; nothing where it counts alone.
+    #[serde(skip_serializing_if = "is_default")]
+    pub runs: Vec<RunCounts>,
+    /// Runs of the same command that do not count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub left_out: Vec<LeftOut>,
+    /// How the run that was named failed beside the others, if they differ by more than chance.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rates: Option<RatesDiffer>,
+}
+
+/// The run that was named as a baseline failed more or less often than other runs of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RatesDiffer {
+    /// More often: all of them count. Otherwise it counts alone.
+    pub more_often: bool,
+    /// The run that was named.
+    pub named: RunCounts,
+    /// How many others there are.
+    pub others: u64,
+    /// Their failures.
+    pub failures: u64,
+    /// Their trials.
+    pub trials: u64,
+    /// The chance of such a difference at one rate, in millionths.
+    pub p_value: u32,
 }
 
 /// A change of the rate in the course of a run.
@@ -187,7 +257,10 @@ pub struct Compare {
     pub fixed: bool,
     /// How often those fail that do, where that is known.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub baseline: Option<Measured>,
+    pub baseline: Option<Box<Measured>>,
+    /// Conditions that differ from the baseline are taken not to change the rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accept_conditions: bool,
     /// A clean variant fails in fewer of its trials, in millionths.
     #[serde(default, skip_serializing_if = "is_default")]
     pub floor: Option<u32>,
@@ -226,6 +299,19 @@ impl Measured {
             Some(drift) => (drift.failures, drift.trials),
             None => (self.failures, self.trials),
         }
+    }
+
+    /// Returns how many runs it was; 0 for counts alone.
+    pub fn run_count(&self) -> u64 {
+        match self.runs.len() {
+            0 => u64::from(self.run.is_some()),
+            several => several as u64,
+        }
+    }
+
+    /// True when the trials of this run count.
+    pub fn has_run(&self, name: &str) -> bool {
+        self.run.as_deref() == Some(name) || self.runs.iter().any(|one| one.run == name)
     }
 
     /// Returns how many trials are worth one independent trial.

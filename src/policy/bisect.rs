@@ -161,7 +161,8 @@ impl<'a> Between<'a> {
         let asked = state.plan.question.search()?;
         let enough = if both_fail {
             // As many clean trials as would be too few by chance alone.
-            clean_runs_needed(failing.failures, failing.trials(), alpha)?
+            let (failures, trials) = search.known.counts(search.known.newest());
+            clean_runs_needed(failures, trials, alpha)?
         } else {
             asked.inside.unwrap_or(asked.reproduce / 8)
         };

@@ -258,12 +258,13 @@ pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
     }
 }
 
+/// Returns a value in such parts of one, rounded up: trials of one clump, or a probability.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "trials of one clump, or a probability, neither of which comes near the limit"
 )]
-fn parts(value: f64, of_one: f64) -> u32 {
+pub fn parts(value: f64, of_one: f64) -> u32 {
     (value * of_one).ceil() as u32
 }
 

@@ -71,7 +71,10 @@ impl<'a> Course<'a> {
         };
         match asked.and_then(|asked| asked.floor) {
             Some(floor) => Self::with_floor(state, floor),
-            None => Self::with_reference(state, asked.and_then(|asked| asked.baseline.clone())),
+            None => Self::with_reference(
+                state,
+                asked.and_then(|asked| asked.baseline.as_deref().cloned()),
+            ),
         }
     }
 

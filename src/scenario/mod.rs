@@ -68,8 +68,10 @@ pub struct Scenario {
     pub any_failure: Option<bool>,
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     pub independent: Option<bool>,
-    /// To confirm: conditions that differ from the baseline do not change the failure rate.
+    /// To confirm, or compare with a baseline: conditions that differ from the baseline do not change the failure rate.
     pub accept_different_conditions: Option<bool>,
+    /// To confirm, compare with a baseline or search: earlier runs of the same program under the same conditions do not count.
+    pub ignore_earlier_runs: Option<bool>,
     /// To compare: which variants are `failing`, or which fail at `different` rates.
     pub find: Option<Find>,
     /// The variant that the others are compared with; the first, unless told.

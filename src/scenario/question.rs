@@ -27,6 +27,8 @@ impl Scenario {
             all: self.all.unwrap_or(false),
             inside: None,
             raise_rate: self.raise_rate.unwrap_or(false),
+            ignore_earlier: self.ignore_earlier_runs.unwrap_or(false),
+            earlier: None,
         };
         match ask {
             Ask::Rate => Ok(Question::Rate),
@@ -49,11 +51,11 @@ impl Scenario {
             ("assume-rate", self.assume_rate.is_some()),
             ("exclude-half", self.exclude_half.is_some()),
             ("independent", self.independent.is_some()),
-            (
-                "accept-different-conditions",
-                self.accept_different_conditions.is_some(),
-            ),
         ];
+        let conditions = [(
+            "accept-different-conditions",
+            self.accept_different_conditions.is_some(),
+        )];
         let compare = [
             ("find", self.find.is_some()),
             ("reference", self.reference.is_some()),
@@ -85,6 +87,7 @@ impl Scenario {
             ("raise-rate", self.raise_rate.is_some()),
         ];
         let known = [("any-failure", self.any_failure.is_some())];
+        let earlier = [("ignore-earlier-runs", self.ignore_earlier_runs.is_some())];
         let stops = [
             ("max-fail", self.max_fail.is_some()),
             ("fail-fast", self.fail_fast.is_some()),
@@ -104,6 +107,13 @@ impl Scenario {
                 &[field],
                 "use `provoke confirm`, or `ask = \"confirm\"`",
             ));
+        }
+        if !matches!(ask, Ask::Confirm | Ask::Compare)
+            && let Some(field) = said(&conditions)
+        {
+            let what = format!("`{field}` is for questions that have a baseline");
+            let hint = "use `provoke confirm`, or `provoke compare --baseline`";
+            return Err(refuse(what, &[field], hint));
         }
         if matches!(ask, Ask::Rate | Ask::Compare)
             && let Some(field) = said(&known)
@@ -150,6 +160,12 @@ impl Scenario {
             let what = format!("`{field}` is for a search");
             let hint = "use `provoke bisect` or `provoke reduce`";
             return Err(refuse(what, &[field], hint));
+        }
+        if matches!(ask, Ask::Rate | Ask::Ramp)
+            && let Some(field) = said(&earlier)
+        {
+            let what = format!("`{name}` counts no earlier runs");
+            return Err(refuse(what, &[field], "leave it out"));
         }
         if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce | Ask::Ramp)
             && self.baseline.is_some()
@@ -201,7 +217,7 @@ impl Scenario {
                 ));
             }
             (None, Some(rate)) => Baseline::Assumed(rate.0),
-            (Some(measured), None) => Baseline::Measured(self.failing(measured)?),
+            (Some(measured), None) => Baseline::Measured(Box::new(self.failing(measured)?)),
             (None, None) => {
                 return Err(refuse(
                     "a fix is confirmed against how often it failed before, and nothing says that",
@@ -297,7 +313,9 @@ impl Scenario {
             reference: self.reference_among(variants)?,
             baseline: measured
                 .map(|measured| self.failing(measured))
-                .transpose()?,
+                .transpose()?
+                .map(Box::new),
+            accept_conditions: self.accept_different_conditions.unwrap_or(false),
             floor,
         })
     }

@@ -21,7 +21,7 @@ mod tally;
 pub use contrast::Contrast;
 pub use load::Lives;
 pub use raise::{Raise, Tried, TriedOutcome};
-pub use search::Reproduced;
+pub use search::{EarlierUse, Reproduced};
 pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
@@ -134,6 +134,8 @@ pub struct State {
     pub search: Option<Bisection>,
     /// The features of the failures of that search.
     features: features::FeaturesSeen,
+    /// Whether earlier runs count for what fails, of a search.
+    pub earlier_use: EarlierUse,
     /// What is known of the levels of load, where the first that fails is searched.
     pub ramp: Option<Ramp>,
     /// The settings that are tried before a search, and what was seen under them.
@@ -249,6 +251,7 @@ impl State {
             making: BTreeSet::new(),
             search: search::bisection(&plan),
             features: features::FeaturesSeen::default(),
+            earlier_use: search::earlier_use(&plan),
             ramp: ramp::ramp(&plan),
             raise: Raise::new(&plan),
             screen: None,
@@ -371,6 +374,7 @@ impl State {
                     self.untestable.clear();
                     self.search = search::bisection(&self.plan);
                     self.features = features::FeaturesSeen::default();
+                    self.search_with_earlier();
                     self.ramp = ramp::ramp(&self.plan);
                 }
                 self.around = Series::default();

@@ -12,6 +12,30 @@ const FAILURES: u64 = 3;
 /// ... but where every trial fails, so many trials: it may well be that it always does.
 const ALWAYS: u64 = 10;
 
+/// Failures of the bad end of a list that are enough where earlier runs count: the search notices soon if the rate is
+/// another one.
+const FAILURES_AGAIN: u64 = 1;
+/// Count earlier failures as at most this many. More of them hardly save a trial, and mislead if the rate has
+/// changed.
+const MOST_EARLIER_FAILURES: u64 = 10;
+/// Earlier runs do not count where their rate and that of now differ so much that chance would show it this rarely.
+const ALIKE: f64 = 0.05;
+
+/// Whether earlier runs count for what fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EarlierUse {
+    /// There are none.
+    Nothing,
+    /// It has not failed yet.
+    Open,
+    /// They count.
+    Counted,
+    /// They do not: it fails at another rate now. The chance of such a difference at one rate.
+    RateDiffers(f64),
+    /// They do not: it failed in another way.
+    KindDiffers,
+}
+
 /// What is still to be learned of the variant that fails, before anything is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reproduced {
@@ -59,16 +83,114 @@ impl State {
             return Reproduced::No;
         };
         let tally = self.tally(Self::FAILING);
-        let (failures, trials) = (tally.failures, tally.trials());
-        let in_vain = tally.ran() >= asked.reproduce && failures < FAILURES;
-        if failures >= FAILURES && (failures < trials || trials >= ALWAYS) {
+        let failures = tally.failures;
+        let needed = self.failures_needed();
+        let all = match self.earlier_use {
+            EarlierUse::Open | EarlierUse::Counted => self.with_earlier(failures, tally.trials()),
+            _ => (failures, tally.trials()),
+        };
+        let always = all.0 == all.1;
+        let in_vain = tally.ran() >= asked.reproduce && failures < needed;
+        if failures >= needed && (!always || all.1 >= ALWAYS) {
             Reproduced::Yes
         } else if !self.is_testable(Self::FAILING) || in_vain {
             Reproduced::No
-        } else if failures == trials {
-            Reproduced::NotYet(ALWAYS - trials)
+        } else if always {
+            Reproduced::NotYet(ALWAYS.saturating_sub(all.1).max(1))
         } else {
-            Reproduced::NotYet(FAILURES - failures)
+            Reproduced::NotYet(needed - failures)
+        }
+    }
+
+    /// Returns how often what fails must fail before anything is searched.
+    pub fn failures_needed(&self) -> u64 {
+        match (&self.plan.question, self.earlier_use) {
+            (Question::Bisect(_), EarlierUse::Open | EarlierUse::Counted) => FAILURES_AGAIN,
+            _ => FAILURES,
+        }
+    }
+
+    /// Adds the failures and trials of earlier runs, scaled to the most failures that count.
+    fn with_earlier(&self, failures: u64, trials: u64) -> (u64, u64) {
+        let asked = self.plan.question.search();
+        let earlier = asked.and_then(|asked| asked.earlier.as_ref());
+        earlier.map_or((failures, trials), |earlier| {
+            let worth = earlier.failures.min(MOST_EARLIER_FAILURES);
+            let of_trials = match earlier.failures {
+                0 => earlier.trials,
+                all => earlier.trials.saturating_mul(worth) / all,
+            };
+            (failures + worth, trials + of_trials)
+        })
+    }
+
+    /// Returns the failures and trials that were added for earlier runs; none where these do not count.
+    pub fn counted_earlier(&self) -> (u64, u64) {
+        match self.earlier_use {
+            EarlierUse::Counted => self.with_earlier(0, 0),
+            _ => (0, 0),
+        }
+    }
+
+    /// Decides whether earlier runs count, as soon as what fails has failed again: then they were of the
+    /// same failure, at a rate that may be the same.
+    fn count_earlier(&mut self) {
+        let asked = self.plan.question.search();
+        let Some(earlier) = asked.and_then(|asked| asked.earlier.as_ref()) else {
+            return;
+        };
+        let tally = self.tally(Self::FAILING);
+        if self.earlier_use != EarlierUse::Open || tally.failures < self.failures_needed() {
+            return;
+        }
+        let (failures, trials) = (earlier.failures, earlier.trials);
+        let mut kinds = tally.groups.values().map(|group| group.kind.name());
+        let same_kinds = earlier.kinds.is_empty()
+            || earlier.kinds.len() == 1 && kinds.all(|kind| earlier.kinds.contains(&kind));
+        let alike = fisher(tally.failures, tally.trials(), failures, trials).two_sided;
+        self.earlier_use = if !same_kinds {
+            EarlierUse::KindDiffers
+        } else if alike < ALIKE {
+            EarlierUse::RateDiffers(alike)
+        } else {
+            EarlierUse::Counted
+        };
+        self.search_with_earlier();
+    }
+
+    /// Leaves earlier runs out as soon as the failing versions fail at another rate in this run.
+    fn check_earlier(&mut self) {
+        let asked = self.plan.question.search();
+        let earlier = asked.and_then(|asked| asked.earlier.as_ref());
+        let (Some(search), Some(earlier), EarlierUse::Counted) =
+            (&self.search, earlier, self.earlier_use)
+        else {
+            return;
+        };
+        let worth = self.with_earlier(0, 0);
+        let first = search.likeliest().first;
+        let failing = search.tested().iter().filter(|one| one.version >= first);
+        let (failures, trials) =
+            failing.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
+        let now = (
+            failures.saturating_sub(worth.0),
+            trials.saturating_sub(worth.1),
+        );
+        let alike = fisher(now.0, now.1, earlier.failures, earlier.trials).two_sided;
+        if alike < ALIKE {
+            let newest = search.newest();
+            self.search = Some(search.without(newest, worth.0, worth.1));
+            self.earlier_use = EarlierUse::RateDiffers(alike);
+        }
+    }
+
+    /// Adds earlier runs to what is known of a list, if they count.
+    pub(super) fn search_with_earlier(&mut self) {
+        let (failures, trials) = self.counted_earlier();
+        if let Some(search) = &mut self.search
+            && trials > 0
+        {
+            search.observe_many(search.newest(), failures, trials);
         }
     }
 
@@ -126,6 +248,9 @@ impl State {
 
     /// Takes a trial that counts into account.
     pub(super) fn learn(&mut self, trial: &Trial, ended: &Ended) {
+        if trial.variant == Self::FAILING {
+            self.count_earlier();
+        }
         let failure = match &ended.outcome {
             Outcome::Fail(failure) => Some(failure),
             _ => None,
@@ -140,6 +265,7 @@ impl State {
             let features = failure.map(|failure| self.features.of(failure, ended.elapsed));
             search.observe_with_features(place as usize, failed, features.unwrap_or_default());
             self.allow_background();
+            self.check_earlier();
         }
         if let Some(ramp) = &mut self.ramp {
             ramp.observe(trial.variant.index(), failed);
@@ -179,8 +305,8 @@ impl State {
                     TriedOutcome::Passed => search.observe(newest, false),
                     TriedOutcome::Failed(_, _) if alike => search.observe(newest, true),
                     TriedOutcome::Failed(failure, time) => {
-                        let looks = self.looks.of(failure, *time);
-                        search.observe_looks(newest, true, looks);
+                        let features = self.features.of(failure, *time);
+                        search.observe_with_features(newest, true, features);
                     }
                     TriedOutcome::Otherwise => {}
                 }
@@ -236,10 +362,11 @@ impl State {
 
     fn begin_reduction(&self, asked: &Search, free: &[usize]) -> Reduction {
         let tally = self.tally(Self::FAILING);
-        let baseline = Count {
-            failures: tally.failures,
-            runs: tally.trials(),
+        let (failures, runs) = match self.earlier_use {
+            EarlierUse::Counted => self.with_earlier(tally.failures, tally.trials()),
+            _ => (tally.failures, tally.trials()),
         };
+        let baseline = Count { failures, runs };
         let delta = self.plan.alpha.value();
         Reduction::new(free.to_vec(), asked.clean, baseline, delta)
     }
@@ -269,6 +396,16 @@ impl State {
 
 fn indices(subset: &Subset) -> Vec<usize> {
     subset.0.iter().map(|index| *index as usize).collect()
+}
+
+/// Says whether earlier runs may count.
+pub(super) fn earlier_use(plan: &Plan) -> EarlierUse {
+    let asked = plan.question.search();
+    let earlier = asked.and_then(|asked| asked.earlier.as_ref());
+    match earlier {
+        Some(earlier) if earlier.trials > 0 => EarlierUse::Open,
+        _ => EarlierUse::Nothing,
+    }
 }
 
 /// Returns what is known of a list before the first trial.

@@ -65,7 +65,7 @@ const PRIME: u64 = 0x0100_0000_01b3;
 
 /// Takes bytes into a hash as Fowler, Noll and Vo did, but eight at a time: programs are
 /// large, and nobody tries to deceive us. The rotation lets high bits reach low ones.
-fn hashed(hash: u64, bytes: &[u8]) -> u64 {
+pub(super) fn hashed(hash: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));

@@ -1,11 +1,13 @@
 //! The conditions under which the trials of a plan run.
 
 use super::{Around, influence, mains_of};
-use crate::model::{Capture, Conditions, Host, Pace, Plan, Timeout};
+use crate::model::{
+    Capture, ConditionDifference, Conditions, Host, Pace, Plan, Timeout, VariantId,
+};
 
-/// Returns the conditions of a plan's trials on a machine: what is done around the command that is
+/// Returns the conditions of a variant's trials on a machine: what is done around the command that is
 /// tried, and can change how often it fails.
-pub fn conditions(plan: &Plan, host: &Host) -> Conditions {
+pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     let mut all = Conditions::default();
     all.set("jobs", plan.jobs.to_string());
     all.set("waves", if plan.waves { "yes" } else { "no" });
@@ -36,10 +38,10 @@ pub fn conditions(plan: &Plan, host: &Host) -> Conditions {
         "user",
         plan.user.as_deref().unwrap_or("the same as provoke"),
     );
-    if let Some(first) = plan.variants.first() {
-        let copies = first.actors.iter().map(|actor| actor.copies.to_string());
+    if let Some(variant) = plan.variants.get(variant.index()) {
+        let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
         all.set("copies", copies.collect::<Vec<_>>().join("+"));
-        if let Some((_, main)) = mains_of(first).next() {
+        if let Some((_, main)) = mains_of(variant).next() {
             let wrap = main.command.iter().take(plan.wrapped as usize);
             let wrap: Vec<String> = wrap.map(ToString::to_string).collect();
             let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
@@ -71,6 +73,22 @@ pub fn conditions(plan: &Plan, host: &Host) -> Conditions {
         all.set(name, value.trim());
     }
     all
+}
+
+/// Returns which conditions of a plan's trials differ from those of a baseline, except where its variants
+/// differ: those conditions are varied on purpose.
+pub fn differing_conditions(
+    plan: &Plan,
+    host: &Host,
+    baseline: &Conditions,
+) -> Vec<ConditionDifference> {
+    let ids = (0..).map(VariantId).take(plan.variants.len());
+    let each = ids.map(|id| conditions(plan, id, host).differences(baseline));
+    let common = each.reduce(|mut common, other| {
+        common.retain(|one| other.contains(one));
+        common
+    });
+    common.unwrap_or_default()
 }
 
 fn load(plan: &Plan) -> String {

@@ -1,5 +1,6 @@
 //! What differs between the surroundings of two runs, the most suspicious first.
 
+use super::files::is_digest;
 use super::weight::{Group, group_of, group_of_variable, is_used};
 use super::{Around, main_name};
 use crate::model::is_secret;
@@ -106,7 +107,9 @@ pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
     };
     let Side { plan, host, survey } = side;
     if surveyed {
-        for (name, value) in &survey.0 {
+        // A digest does not say which file differs.
+        let told = survey.0.iter().filter(|(name, _)| !is_digest(name));
+        for (name, value) in told {
             add(group_of(name), name, value.clone());
         }
     } else {

@@ -15,6 +15,7 @@ mod command;
 mod conditions;
 mod difference;
 mod elf;
+mod files;
 mod influence;
 mod loader;
 mod machine;
@@ -22,6 +23,7 @@ mod node;
 mod parting;
 pub mod processor;
 mod python;
+mod same;
 mod shell;
 #[cfg(test)]
 mod tests;
@@ -29,13 +31,15 @@ mod variants;
 mod weight;
 
 pub use caution::cautions;
-pub use conditions::conditions;
+pub use conditions::{conditions, differing_conditions};
 pub use difference::{Compared, Difference, Run, Side, differences};
 pub use elf::Elf;
+pub use files::add_files;
 pub use influence::influence;
 pub use loader::{Library, libraries};
 pub use machine::container;
 pub use parting::{Parted, Parting, partings};
+pub use same::{Likeness, likeness};
 pub use variants::{Differing, differing, partings_of_variants};
 pub use weight::Group;
 

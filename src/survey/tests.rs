@@ -1,9 +1,9 @@
 //! Surveys of made-up folders, and their comparison.
 
-use super::{Group, Side, differences, survey};
+use super::{Group, Likeness, Side, add_files, differences, likeness, survey};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role, Rules, Stop,
-    Survey, Text, Timeout, VariantId, VariantPlan,
+    ActorPlan, Alpha, Capture, Container, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role,
+    Rules, Stop, Survey, Text, Timeout, VariantId, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -669,4 +669,182 @@ fn a_program_that_is_not_there_yet_does_not_lack_what_others_have() {
     ];
     let (by, _) = varied(&facts, &[("a", true), ("b", false)], |_| {});
     assert_eq!(by, [""; 0]);
+}
+
+/// What makes a run: the plan and what was seen of the machine.
+struct Seen(Plan, Host, Survey);
+
+impl Seen {
+    fn of(plan: Plan) -> Self {
+        let mut survey = survey(&plan);
+        add_files(&mut survey, &plan, &[]);
+        Self(plan, Host::default(), survey)
+    }
+
+    fn likeness(&self, other: &Self) -> Likeness {
+        let [here, there] = [self, other].map(|seen| {
+            let Self(plan, host, survey) = seen;
+            (Side { plan, host, survey }, VariantId(0))
+        });
+        likeness(here, there)
+    }
+}
+
+impl Place {
+    fn seen(&self, change: impl Fn(&mut Plan)) -> Seen {
+        let mut plan = plan(self.0.path(), &[&["sh", "-c", "cat input; ./tool"]]);
+        change(&mut plan);
+        Seen::of(plan)
+    }
+}
+
+fn unlike(why: &str) -> Likeness {
+    Likeness::Unlike(why.to_owned())
+}
+
+#[test]
+fn the_same_command_with_the_same_files_is_the_same() {
+    let place = Place::new();
+    place.file("input", "1");
+    let before = place.seen(|_| {});
+    assert_eq!(before.likeness(&place.seen(|_| {})), Likeness::Same);
+    let other = place.seen(|plan| plan.variants[0].actors[0].command.push("x".into()));
+    assert_eq!(before.likeness(&other), Likeness::OtherCommand);
+    for (change, why) in [
+        (
+            (|plan| plan.jobs = 8) as fn(&mut Plan),
+            "parallel trials: 8 instead of 1",
+        ),
+        (|plan| plan.seed = 9, ""),
+        (|plan| plan.warmup = 3, "`warmup` differs"),
+        (|plan| plan.capture = Capture::On, "`capture` differs"),
+        (
+            |plan| plan.rules.ok = [0, 1].into(),
+            "a rule for how trials are judged differs",
+        ),
+        (
+            |plan| plan.hooks.prepare = Some("true".into()),
+            "a hook differs",
+        ),
+        (
+            |plan| plan.environment.push(("X".into(), "1".into())),
+            "the variable X differs",
+        ),
+        (
+            |plan| plan.environment.push(("SSH_TTY".into(), "1".into())),
+            "",
+        ),
+    ] {
+        let expected = if why.is_empty() {
+            Likeness::Same
+        } else {
+            unlike(why)
+        };
+        assert_eq!(before.likeness(&place.seen(change)), expected, "{why}");
+    }
+}
+
+#[test]
+fn what_is_not_recorded_is_not_the_same() {
+    let place = Place::new();
+    let with = |change: fn(&mut Plan)| {
+        let [one, other] = [place.seen(change), place.seen(change)];
+        one.likeness(&other)
+    };
+    let container = |plan: &mut Plan| {
+        plan.variants[0].actors[0].container = Some(Container::default());
+    };
+    let why = "the files in its container are not recorded";
+    assert_eq!(with(container), unlike(why));
+    let missing = |plan: &mut Plan| {
+        plan.variants[0].actors[0].command = vec!["./not-there-yet".into()];
+    };
+    let why = "the program was not there before `setup`";
+    assert_eq!(with(missing), unlike(why));
+    let mut old = place.seen(|_| {});
+    old.2.0.retain(|name, _| !name.starts_with("files."));
+    assert_eq!(old.likeness(&old), unlike("its files are not recorded"));
+}
+
+#[test]
+fn a_file_that_may_be_read_makes_a_difference() {
+    let place = Place::new();
+    let elsewhere = Place::new();
+    place.file("input", "1");
+    place.file("src/deep/module.py", "1");
+    let named = elsewhere.file("data", "1");
+    let module = elsewhere.file("lib/module.py", "1");
+    let digest = || {
+        let seen = place.seen(|plan| {
+            let command = &mut plan.variants[0].actors[0].command;
+            command.push(format!("--data={}", named.display()).into());
+            let folder = module.parent().unwrap();
+            plan.environment.push(("PYTHONPATH".into(), folder.into()));
+        });
+        seen.2.get("files.digest").unwrap().to_owned()
+    };
+    let mut known = vec![digest()];
+    assert!(known[0].starts_with("hash:"), "{}", known[0]);
+    let mut is_new = |what: &str| {
+        let new = digest();
+        assert!(!known.contains(&new), "{what}");
+        known.push(new);
+    };
+    place.file("input", "2");
+    is_new("a file in the working directory");
+    place.file("src/deep/module.py", "2");
+    is_new("a file below it");
+    place.file(".hidden", "");
+    is_new("a new file");
+    fs::remove_file(place.path(".hidden")).unwrap();
+    place.file("input", "3");
+    is_new("a file that changed again");
+    fs::write(&named, "2").unwrap();
+    is_new("a file that the command names");
+    fs::write(&module, "2").unwrap();
+    is_new("a module");
+    place.program("input", "3");
+    is_new("a mode");
+    symlink("input", place.path("link")).unwrap();
+    is_new("a link");
+    place.file("large", &"x".repeat(1 << 20));
+    is_new("a large file");
+}
+
+#[test]
+fn files_of_caches_and_of_provoke_make_no_difference() {
+    let place = Place::new();
+    place.file("input", "1");
+    let before = place.seen(|_| {}).2;
+    for file in [
+        ".git/index",
+        "provoke-out/20200101-000000-aaaa/events.jsonl",
+        "other/events.jsonl",
+        "target/CACHEDIR.TAG",
+        "venv/pyvenv.cfg",
+        "__pycache__/a.pyc",
+        "core",
+        "core.123",
+    ] {
+        place.file(file, "1");
+    }
+    assert_eq!(place.seen(|_| {}).2, before);
+    place.file("core.rs", "1");
+    assert_ne!(place.seen(|_| {}).2, before);
+}
+
+#[test]
+fn too_many_files_are_not_known() {
+    let place = Place::new();
+    fs::create_dir(place.path("many")).unwrap();
+    for number in 0..10_000 {
+        fs::File::create(place.path(&format!("many/{number}"))).unwrap();
+    }
+    let seen = place.seen(|_| {});
+    let known = seen.2.get("files.digest").unwrap();
+    assert!(known.starts_with("unknown: there are more than 10000 files in"));
+    let Likeness::Unlike(why) = seen.likeness(&seen) else {
+        panic!("not known");
+    };
+    assert!(why.starts_with("its files are not recorded: there are more than"));
 }

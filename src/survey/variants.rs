@@ -5,6 +5,7 @@
 //! that is: other libraries and packages, another build of the same command, another processor.
 
 use super::command::NOT_FOUND;
+use super::files::is_digest;
 use super::parting::{Facts, Parting, flags_apart, parted};
 use super::weight::{Group, group_of};
 use super::{ABSENT, MAINS, mains_of};
@@ -97,7 +98,9 @@ fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
     let all_found = all.iter().all(is_found);
     for facts in &mut all {
         facts.retain(|(group, name), _| match group {
-            Group::Program => one_program && name.rsplit('.').next() != Some("path"),
+            Group::Program => {
+                one_program && !is_digest(name) && name.rsplit('.').next() != Some("path")
+            }
             Group::Library | Group::Package => all_found,
             Group::Processor => all_answered,
             _ => false,
@@ -124,7 +127,11 @@ fn of_variant(variant: &VariantPlan, survey: &Survey) -> Facts {
 }
 
 /// Returns what is known of a main command under the names that the facts of the first have.
-fn of_main<'a>(main: &ActorPlan, name: &str, survey: &'a Survey) -> BTreeMap<String, &'a str> {
+pub(super) fn of_main<'a>(
+    main: &ActorPlan,
+    name: &str,
+    survey: &'a Survey,
+) -> BTreeMap<String, &'a str> {
     let mut facts: BTreeMap<String, &str> = BTreeMap::new();
     for (key, value) in &survey.0 {
         // Of the processor, only what was asked in the same way.

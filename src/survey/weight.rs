@@ -48,7 +48,7 @@ impl Group {
 pub(super) fn group_of(name: &str) -> Group {
     let section = name.split(['.', '[']).next().unwrap_or_default();
     match section {
-        "program" => Group::Program,
+        "program" | "files" => Group::Program,
         "library" => Group::Library,
         "python" | "node" | "cargo" => Group::Package,
         "limits" | "cgroup" | "container" => Group::Setting,

@@ -197,11 +197,11 @@ fn third_failure(seed: u64, p: f64) -> u64 {
 }
 
 fn fixed_side(failures: u64, trials: u64) -> Plan {
-    let baseline = Baseline::Measured(Measured {
+    let baseline = Baseline::Measured(Box::new(Measured {
         failures,
         trials,
         ..Measured::default()
-    });
+    }));
     Plan {
         question: Question::Confirm(Confirm {
             baseline,
@@ -597,11 +597,11 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
     let Question::Compare(asked) = &mut plan.question else {
         unreachable!()
     };
-    asked.baseline = Some(Measured {
+    asked.baseline = Some(Box::new(Measured {
         failures: 3,
         trials: 30,
         ..Measured::default()
-    });
+    }));
     let needed = clean_runs_needed(3, 30, race_alpha(5, ALPHA)).unwrap();
     for setting in SETTINGS {
         let state = World::new(5, &[0.3, 0.0, 1.0, 0.0], setting).of(&plan);

@@ -1,6 +1,7 @@
 //! Which is the first that fails?
 
 use super::super::words;
+use super::earlier::{EarlierSeen, reproduction};
 use super::{Raised, confidence, independence, not_tested, one_of};
 use crate::model::{Boundary, Place, VariantId};
 use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
@@ -58,6 +59,8 @@ pub struct Bisection {
     pub boundaries: Vec<Boundary>,
     /// The settings that were tried before the search, and the one that it used; null if none was looked for.
     pub raised: Option<Raised>,
+    /// What earlier runs saw of the bad end; null where there are none.
+    pub earlier_runs: Option<EarlierSeen>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -200,6 +203,7 @@ impl Bisection {
             merge: merge(state).map(|merge| merge.name.clone()),
             boundaries: boundaries(state, &search),
             raised: Raised::new(state),
+            earlier_runs: EarlierSeen::of(state),
             assumptions: independence(state),
         };
         new.sentence = new.say(state, &search);
@@ -414,6 +418,8 @@ impl Bisection {
                 words::interval(self.rate)
             ));
         }
+        let bad = self.points.last().zip(self.earlier_runs.as_ref());
+        lines.extend(bad.and_then(|(bad, earlier)| earlier.say(&bad.name)));
         let good = self.points.first().filter(|point| point.place == 0);
         if let Some(good) = good.filter(|_| self.clean_refuted) {
             lines.push(format!(
@@ -557,14 +563,27 @@ fn ends(state: &State) -> (&str, &str) {
     }
 }
 
+/// Returns the failures and the trials of a place without those of earlier runs.
+fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
+    let (failures, trials) = search.known.counts(place);
+    if state.at(place) != Some(State::FAILING) {
+        return (failures, trials);
+    }
+    let (earlier_failures, earlier_trials) = state.counted_earlier();
+    (
+        failures.saturating_sub(earlier_failures),
+        trials.saturating_sub(earlier_trials),
+    )
+}
+
 fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     let places = places(state);
     let last = places.len() - 1;
     // Where it is not there, how likely it would be is of no interest.
     let searched = Bisect.verdict(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
-        let (failures, trials) = search.known.counts(place);
         let variant = state.at(place);
+        let (failures, trials) = own_counts(state, search, place);
         let why = variant.and_then(|id| state.untestable.get(&id));
         let point = PointSeen {
             place: place as u64,
@@ -667,7 +686,8 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
         return None;
     };
     let before = group.first.checked_sub(1)?;
-    let ((k, n), (others, clean)) = (search.known.counts(group.last), search.known.counts(before));
+    let (k, n) = own_counts(state, search, group.last);
+    let (others, clean) = search.known.counts(before);
     let p_value = stats::fisher(k, n, others, clean).greater;
     let alpha = state.plan.alpha.value();
     let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
@@ -688,13 +708,16 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
     let (good, bad) = ends(state);
     let count = words::plural(places(state).len() as u64 - 1, "place");
     let (good, bad) = (words::sanitize(good), words::sanitize(bad));
-    vec![if is_fixed(state) {
+    let (seen, until) = reproduction(state);
+    let mut lines = vec![if is_fixed(state) {
         format!(
-            "{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed three times"
+            "{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed {until}"
         )
     } else {
         format!(
-            "{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed three times"
+            "{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed {until}"
         )
-    }]
+    }];
+    lines.extend(seen.iter().flat_map(|seen| seen.beforehand(&bad)));
+    lines
 }

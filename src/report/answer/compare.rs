@@ -1,12 +1,12 @@
 //! Which variants fail, and do they differ?
 
 use super::super::{partings, words};
-use super::{BaselineSeen, confidence, independence};
-use crate::model::{Compare, Find, Plan, Question, VariantId};
+use super::{BaselineSeen, confidence, independence, unrecorded};
+use crate::model::{Compare, ConditionDifference, Find, Plan, Question, VariantId};
 use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
 use crate::state::{Contrast, State};
 use crate::stats::{self, EProcess, real};
-use crate::survey::{Differing, Parting, differing, partings_of_variants};
+use crate::survey::{Differing, Parting, differing, differing_conditions, partings_of_variants};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -58,6 +58,8 @@ pub struct Comparison {
     pub chance: Option<f64>,
     /// The chance that anything of this is wrong.
     pub error_rate: f64,
+    /// Conditions that differ from the run that is the baseline.
+    pub differences: Vec<ConditionDifference>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -170,6 +172,7 @@ impl Comparison {
             chance: None,
             error_rate: alpha,
             assumptions: assumptions(state, asked),
+            differences: differences(state, asked),
         };
         new.fails_where = fails_where(plan, &new.variants);
         new.part(state);
@@ -328,7 +331,8 @@ impl Comparison {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let base = self.baseline.as_ref();
+        let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
         // Of one factor, the table says the same.
         let factors = self.factors.iter().filter(|_| self.factors.len() > 1);
         for factor in factors {
@@ -444,6 +448,15 @@ fn not_tested(state: &State) -> String {
     }
 }
 
+/// Returns which conditions differ from the baseline.
+fn differences(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
+    let there = asked.baseline.as_ref();
+    let there = there.and_then(|base| base.conditions.as_ref());
+    there.map_or_else(Vec::new, |there| {
+        differing_conditions(&state.plan, &state.host, there)
+    })
+}
+
 fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
     let mut all = independence(state);
     let named = asked
@@ -453,6 +466,12 @@ fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
     if named && state.plan.rules.only.is_empty() {
         all.push("every failure is that of the baseline; --only says which are".to_owned());
     }
+    let runs = asked.baseline.as_ref().map_or(0, |base| base.runs.len());
+    if runs > 1 {
+        all.push(unrecorded("the runs of the baseline"));
+    }
+    let differences = differences(state, asked).into_iter();
+    all.extend(differences.map(|one| format!("the failure rate does not depend on {one}")));
     all
 }
 
@@ -523,10 +542,14 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
             "{variants} variants, each until it fails, or is clean after {} trials",
             needed()
         )],
-        (Find::Failing, None, Some(_)) => vec![format!(
-            "{variants} variants, each until it fails, or fails less often than the baseline after {} trials",
-            needed()
-        )],
+        (Find::Failing, None, Some(base)) => {
+            let mut lines = vec![format!(
+                "{variants} variants, each until it fails, or fails less often than the baseline after {} trials",
+                needed()
+            )];
+            lines.extend(BaselineSeen::new(base, None).runs_beforehand());
+            lines
+        }
         (Find::Failing, None, None) => vec![format!(
             "{variants} variants, each until it fails, or is known to fail less often than the first that fails"
         )],

@@ -1,7 +1,7 @@
 //! Is it fixed?
 
 use super::super::words;
-use super::{BaselineSeen, confidence, independence, one_of};
+use super::{BaselineSeen, confidence, independence, one_of, unrecorded};
 use crate::model::{
     Baseline, ConditionDifference, Confirm, Drift, Measured, Only, Question, VariantId,
 };
@@ -99,7 +99,7 @@ impl Confirmation {
         let alpha = state.plan.alpha.value();
         let tally = state.tally(VariantId(0));
         let (baseline, assumed_rate) = match &asked.baseline {
-            Baseline::Measured(measured) => (Some(measured), None),
+            Baseline::Measured(measured) => (Some(measured.as_ref()), None),
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
         let half = Progress::to_exclude_half(asked, alpha);
@@ -133,7 +133,8 @@ impl Confirmation {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let base = self.baseline.as_ref();
+        let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
         let clumps = self
             .baseline
             .as_ref()
@@ -225,8 +226,9 @@ fn attempts(earlier: u64, alpha: f64) -> String {
 /// Returns which conditions differ from the baseline.
 fn differences(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
     let there = baseline.and_then(|base| base.conditions.as_ref());
-    let here = || survey::conditions(&state.plan, &state.host);
-    there.map_or_else(Vec::new, |there| here().differences(there))
+    there.map_or_else(Vec::new, |there| {
+        survey::differing_conditions(&state.plan, &state.host, there)
+    })
 }
 
 /// Returns how the old and the new program are compared in turns.
@@ -266,6 +268,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         lines.push(attempts(asked.earlier_attempts, state.plan.alpha.value()));
     }
     if let Baseline::Measured(base) = &asked.baseline {
+        lines.extend(BaselineSeen::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(drifted));
         lines.extend(base.clumps.map(|clumps| clumped(base, clumps)));
     }
@@ -325,7 +328,10 @@ pub(super) fn against(baseline: &Baseline) -> String {
     match baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.counts();
-            format!("{failures}/{trials}")
+            match base.runs.len() {
+                0 => format!("{failures}/{trials}"),
+                runs => format!("{failures}/{trials} in {runs} runs"),
+            }
         }
         Baseline::Assumed(millionths) => {
             format!(
@@ -450,6 +456,9 @@ fn assumptions(
                     "that the baseline was broken off had nothing to do with how it went"
                         .to_owned(),
                 );
+            }
+            if !base.runs.is_empty() {
+                all.push(unrecorded("the runs of the baseline"));
             }
             if base.run.is_none() {
                 all.push(

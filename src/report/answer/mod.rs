@@ -4,6 +4,7 @@
 mod bisect;
 mod compare;
 mod confirm;
+mod earlier;
 mod raise;
 mod ramp;
 mod reduce;
@@ -12,13 +13,14 @@ mod shrink;
 pub use bisect::{Bisection, Earlier, LocalCheck, Meaning, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
+pub use earlier::{EarlierSeen, RatesDifferSeen};
 pub use raise::{Raised, SettingTried, raise_hint, raised};
 pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
 pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
 
-use crate::model::{Measured, Plan, Question, VariantId};
-use crate::state::State;
+use crate::model::{LeftOut, Measured, Plan, Question, RunCounts, VariantId};
+use crate::state::{EarlierUse, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -59,6 +61,12 @@ pub struct BaselineSeen {
     pub drift: Option<DriftSeen>,
     /// Which failures these were.
     pub bugs: Vec<String>,
+    /// All runs of the program that count, first the one that was named; empty where it counts alone.
+    pub runs: Vec<RunCounts>,
+    /// Runs of the same command that do not count, and why.
+    pub left_out: Vec<LeftOut>,
+    /// How the named run failed beside the others, if they differ by more than chance; null otherwise.
+    pub rates_differ: Option<RatesDifferSeen>,
 }
 
 /// A change of the failure rate while a baseline was measured.
@@ -90,6 +98,9 @@ impl BaselineSeen {
                 trials: drift.trials,
             }),
             bugs: measured.bugs.iter().map(|bug| bug.title.clone()).collect(),
+            runs: measured.runs.clone(),
+            left_out: measured.left_out.clone(),
+            rates_differ: RatesDifferSeen::of(measured),
         }
     }
 }
@@ -206,6 +217,9 @@ fn independence(state: &State) -> Vec<String> {
         }
     }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
+    if state.earlier_use == EarlierUse::Counted {
+        all.push(unrecorded("earlier runs and this one"));
+    }
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
         all.push(
             "what fails in another way than where it is known to fail is another matter (--any-failure counts it)"
@@ -217,6 +231,11 @@ fn independence(state: &State) -> Vec<String> {
         all.push("trials side by side do not fail together".to_owned());
     }
     all
+}
+
+/// Says that runs that count together may differ in what no run records.
+fn unrecorded(runs: &str) -> String {
+    format!("{runs} differ in nothing that is not recorded, such as a database outside")
 }
 
 /// Returns the chance of being wrong as people say it: `1 of 20`.

@@ -1,6 +1,7 @@
 //! What does the failure need?
 
 use super::super::words;
+use super::earlier::{EarlierSeen, reproduction};
 use super::{Raised, confidence, independence, not_tested};
 use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
@@ -39,6 +40,8 @@ pub struct Reduction {
     pub error_rate: f64,
     /// The settings that were tried before the search, and the one that it used; null if none was looked for.
     pub raised: Option<Raised>,
+    /// What earlier runs saw of everything together; null where there are none.
+    pub earlier_runs: Option<EarlierSeen>,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
 }
@@ -121,6 +124,7 @@ impl Reduction {
                 .map(|(least, most)| [least, most]),
             error_rate: alpha,
             raised: Raised::new(state),
+            earlier_runs: EarlierSeen::of(state),
             assumptions: assumptions(state),
         };
         new.sentence = new.say(state);
@@ -238,6 +242,8 @@ impl Reduction {
             self.everything.in_words()
         ));
         lines.extend(raised);
+        let earlier = self.earlier_runs.as_ref();
+        lines.extend(earlier.and_then(|earlier| earlier.say("everything together")));
         lines
     }
 }
@@ -303,9 +309,15 @@ fn counts(state: &State, set: Vec<usize>) -> Counts {
 /// Says before the start what is searched.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let things = state.plan.space.as_ref().map_or(0, Space::len);
-    vec![format!(
-        "what of {} the failure needs, at {}; first until everything together has failed three times",
+    let (seen, until) = reproduction(state);
+    let mut lines = vec![format!(
+        "what of {} the failure needs, at {}; first until everything together has failed {until}",
         words::plural(things as u64, "thing"),
         confidence(&state.plan)
-    )]
+    )];
+    lines.extend(
+        seen.iter()
+            .flat_map(|seen| seen.beforehand("everything together")),
+    );
+    lines
 }

@@ -385,6 +385,28 @@ impl Bisection {
         !self.grid().background().is_empty()
     }
 
+    /// Returns the same search without some of the runs of a version.
+    #[must_use]
+    pub fn without(&self, version: usize, failures: u64, runs: u64) -> Self {
+        let mut rows = self.rows.of_counts(Arc::clone(&self.rows.grid));
+        let mut tested = rows.tested.iter_mut();
+        if let Some(tested) = tested.find(|one| one.version == version) {
+            tested.failures = tested.failures.saturating_sub(failures);
+            tested.runs = tested.runs.saturating_sub(runs);
+        }
+        rows.seen = self.rows.seen.clone();
+        rows.ln_features.clone_from(&self.rows.ln_features);
+        rows.rebuild_all();
+        let mut search = Self {
+            before: self.before.clone(),
+            untestable: self.untestable.clone(),
+            newest: self.newest,
+            rows,
+        };
+        search.normalise();
+        search
+    }
+
     /// Returns a search with these rates and these weights of all hypotheses, 0..=n+1.
     pub(super) fn with(grid: Grid, prior: &[f64]) -> Self {
         let newest = prior.len() - 2;

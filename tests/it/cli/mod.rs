@@ -5,6 +5,7 @@ mod bisect_made;
 mod compare;
 mod confirm;
 mod containers;
+mod earlier;
 mod errors;
 mod evidence;
 mod growth;

@@ -1,0 +1,301 @@
+//! Earlier runs of the same program under the same conditions: their trials count, too.
+//!
+//! Whether a run counts is decided by what was run, never by how it ended: a run may have been named
+//! as a baseline because it failed, and runs without a failure are the other half of the truth.
+
+use super::baseline::{LookedFor, measured};
+use crate::model::{
+    EarlierTrials, Event, Host, LeftOut, Measured, Plan, Question, RatesDiffer, RunCounts, Survey,
+    VariantId,
+};
+use crate::policy;
+use crate::report::words;
+use crate::state::State;
+use crate::stats::{self, NamedRate};
+use crate::store::{self, Folder, default_root};
+use crate::survey::{Likeness, Side, likeness};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Whose trials others may count with.
+struct Wanted<'a> {
+    side: Side<'a>,
+    variant: VariantId,
+    /// Where it is kept itself.
+    folder: Option<&'a Path>,
+    /// It is the bad end of a search, for which it does not matter when trials ended.
+    searched: bool,
+}
+
+/// A run whose trials may count.
+struct Found {
+    run: String,
+    measured: Measured,
+    kinds: BTreeSet<String>,
+}
+
+/// Adds what other runs of the same program measured to a baseline, which is a variant of a run in this folder.
+pub(super) fn add_to(
+    mut base: Measured,
+    state: &State,
+    variant: VariantId,
+    folder: &Folder,
+    looked_for: &LookedFor,
+) -> Measured {
+    // Trials of other questions were chosen by how earlier ones ended; a rate that changed has no
+    // one value that others could share.
+    if !matches!(state.plan.question, Question::Rate) || base.drift.is_some() {
+        return base;
+    }
+    let wanted = Wanted {
+        side: side(&state.plan, &state.host, &state.survey),
+        variant,
+        folder: Some(folder.path()),
+        searched: false,
+    };
+    let looked_for = match looked_for {
+        LookedFor::AsThere => LookedFor::Like(base.bugs.clone()),
+        other => other.clone(),
+    };
+    let (found, left_out) = find(&wanted, &looked_for);
+    base.left_out = left_out;
+    let counts: Vec<(u64, u64)> = found.iter().map(Found::counts).collect();
+    let pool = stats::pool((base.failures, base.trials), &counts);
+    base.left_out.extend(
+        pool.more_often
+            .iter()
+            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+    );
+    let named = RunCounts {
+        run: state.run.clone(),
+        failures: base.failures,
+        trials: base.trials,
+    };
+    let others = found
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !pool.more_often.iter().any(|(left, _)| left == at));
+    let others: Vec<&Found> = others.map(|(_, one)| one).collect();
+    let rates = |more_often: bool, p_value: f64| RatesDiffer {
+        more_often,
+        named: named.clone(),
+        others: others.len() as u64,
+        failures: others.iter().map(|one| one.measured.failures).sum(),
+        trials: others.iter().map(|one| one.measured.trials).sum(),
+        p_value: policy::parts(p_value, 1e6),
+    };
+    base.rates = match pool.named {
+        NamedRate::Alike => None,
+        NamedRate::MoreOften(p_value) => Some(rates(true, p_value)),
+        NamedRate::LessOften(p_value) => Some(rates(false, p_value)),
+    };
+    if pool.counted.is_empty() {
+        return base;
+    }
+    base.runs = vec![named];
+    for one in others {
+        base.design_effect = base.design_effect.max(one.measured.design_effect);
+        base.unfinished |= one.measured.unfinished;
+        base.runs.push(one.run_counts());
+    }
+    // Clumps are known by run; their size is the design effect.
+    base.clumps = None;
+    (base.failures, base.trials) = (pool.failures, pool.trials);
+    base
+}
+
+/// Adds to the plan of a search what earlier runs saw of the bad end, or of everything together.
+pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
+    let Some(asked) = plan.question.search() else {
+        return;
+    };
+    // A log holds trials of an earlier run, which are not counted twice.
+    let is_logged = plan.space.as_ref().is_some_and(|space| {
+        let mut known = space.known.iter();
+        known.any(|known| known.place as usize + 1 == space.len() && known.counts.is_some())
+    });
+    // A search under another setting has another rate.
+    let ignored = asked.ignore_earlier || asked.raise_rate || is_logged;
+    let earlier = (!ignored).then(|| of_bad_end(plan, host, survey));
+    if let Question::Bisect(asked) | Question::Reduce(asked) = &mut plan.question {
+        asked.earlier = earlier.flatten();
+    }
+}
+
+fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials> {
+    let wanted = Wanted {
+        side: side(plan, host, survey),
+        variant: State::FAILING,
+        folder: None,
+        searched: true,
+    };
+    let says_which = !plan.rules.only.is_empty();
+    let any = plan
+        .question
+        .search()
+        .is_some_and(|asked| asked.any_failure);
+    let looked_for = if says_which {
+        LookedFor::Only(plan.rules.only.clone())
+    } else {
+        LookedFor::Any
+    };
+    let (found, mut left_out) = find(&wanted, &looked_for);
+    let counts: Vec<(u64, u64)> = found.iter().map(Found::counts).collect();
+    let pool = stats::pool((0, 0), &counts);
+    left_out.extend(
+        pool.more_often
+            .iter()
+            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+    );
+    let found: Vec<&Found> = pool.counted.iter().map(|at| &found[*at]).collect();
+    let kinds = found.iter().flat_map(|one| one.kinds.iter().cloned());
+    let kinds: BTreeSet<String> = kinds.filter(|_| !says_which && !any).collect();
+    (!found.is_empty() || !left_out.is_empty()).then(|| EarlierTrials {
+        failures: pool.failures,
+        trials: pool.trials,
+        kinds: kinds.into_iter().collect(),
+        runs: found.iter().map(|one| one.run_counts()).collect(),
+        left_out,
+    })
+}
+
+fn side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> Side<'a> {
+    Side { plan, host, survey }
+}
+
+/// Finds the runs that tried the same, the oldest first, and the runs of the same command that do not count.
+fn find(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
+    for folder in Folder::all(&default_root()).unwrap_or_default() {
+        if wanted.folder == folder.path().canonicalize().ok().as_deref() {
+            continue;
+        }
+        let Some((variants, refused)) = alike(&folder, wanted, &mut seeds) else {
+            continue;
+        };
+        let one = match refused {
+            Some(why) => Err(why),
+            None => read(&folder, &variants, looked_for, wanted),
+        };
+        match one {
+            Ok(one) if one.measured.trials == 0 => {}
+            Ok(one) => found.push(one),
+            Err(why) => left_out.push(LeftOut {
+                run: folder.name(),
+                why,
+            }),
+        }
+    }
+    (found, left_out)
+}
+
+/// Returns the variants of a run that tried the same command, with why they do not count, if they
+/// do not; nothing where none did.
+fn alike(
+    folder: &Folder,
+    wanted: &Wanted,
+    seeds: &mut BTreeSet<u64>,
+) -> Option<(Vec<VariantId>, Option<String>)> {
+    let Ok(Event::RunStarted {
+        plan, host, survey, ..
+    }) = store::first_event(&folder.journal())
+    else {
+        return None;
+    };
+    let there = side(&plan, &host, &survey);
+    let is_search = plan.question.search().is_some();
+    let ids = (0..).map(VariantId).take(plan.variants.len());
+    let ids = ids.filter(|id| !is_search || *id == State::FAILING);
+    let (mut same, mut unlike) = (Vec::new(), Vec::new());
+    for id in ids {
+        match likeness((wanted.side, wanted.variant), (there, id)) {
+            Likeness::Same => same.push(id),
+            Likeness::Unlike(why) => unlike.push(why),
+            Likeness::OtherCommand => {}
+        }
+    }
+    let counts = match plan.question {
+        Question::Rate => true,
+        Question::Compare(_) => wanted.searched,
+        // Some of its trials were under another setting.
+        Question::Bisect(ref asked) | Question::Reduce(ref asked) => {
+            wanted.searched && !asked.raise_rate
+        }
+        Question::Confirm(_) | Question::Ramp(_) | Question::Shrink(_) => false,
+    };
+    if same.is_empty() && unlike.is_empty() {
+        return None;
+    }
+    let refused = if let Question::Confirm(_) = plan.question {
+        Some("it was run to confirm a change of the program".to_owned())
+    } else if same.is_empty() {
+        unlike.pop()
+    } else if !counts {
+        Some("it chose its trials by how earlier ones ended".to_owned())
+    } else if let Err(error) = folder.clone().trusted(false) {
+        Some(error.to_string())
+    } else if !seeds.insert(plan.seed) {
+        Some("its seed is that of another run, so that its trials may be the same".to_owned())
+    } else {
+        None
+    };
+    Some((same, refused))
+}
+
+/// Reads what a run measured, or says why that does not count.
+fn read(
+    folder: &Folder,
+    variants: &[VariantId],
+    looked_for: &LookedFor,
+    wanted: &Wanted,
+) -> Result<Found, String> {
+    let state = store::read(&folder.journal(), policy::is_done, |_, _| {});
+    let state = state.map_err(|error| error.to_string())?;
+    let mut found = Found {
+        run: folder.name(),
+        measured: Measured::default(),
+        kinds: BTreeSet::new(),
+    };
+    for &id in variants {
+        let one = measured(&state, id, looked_for);
+        if one.drift.is_some() {
+            return Err("its failure rate changed while it ran".to_owned());
+        }
+        if wanted.searched && one.effect() > 1.0 {
+            return Err("its failures came in clumps".to_owned());
+        }
+        let groups = state.tally(id).groups.values();
+        found.kinds.extend(groups.map(|group| group.kind.name()));
+        let all = &mut found.measured;
+        all.failures += one.failures;
+        all.trials += one.trials;
+        all.design_effect = all.design_effect.max(one.design_effect);
+        all.unfinished |= one.unfinished;
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn counts(&self) -> (u64, u64) {
+        (self.measured.failures, self.measured.trials)
+    }
+
+    fn run_counts(&self) -> RunCounts {
+        let (failures, trials) = self.counts();
+        RunCounts {
+            run: self.run.clone(),
+            failures,
+            trials,
+        }
+    }
+
+    /// Says that it does not count because it failed more often than the others.
+    fn failed_more_often(&self, p_value: f64) -> LeftOut {
+        let ((failures, trials), chance) = (self.counts(), words::p_value(p_value));
+        LeftOut {
+            run: self.run.clone(),
+            why: format!("it failed more often than the others ({failures}/{trials}, {chance})"),
+        }
+    }
+}

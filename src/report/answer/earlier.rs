@@ -1,0 +1,216 @@
+//! Which earlier runs count, and which do not.
+
+use super::super::words;
+use super::BaselineSeen;
+use crate::model::{LeftOut, Measured, RunCounts};
+use crate::state::{EarlierUse, State};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// More reasons than this are not told in a line.
+const FEW_REASONS: usize = 2;
+/// The way out where earlier runs do not belong to the baseline.
+const IGNORE: &str = "--ignore-earlier-runs";
+
+/// The run that was named as the baseline failed more or less often than the other runs of the program.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RatesDifferSeen {
+    /// Whether the named run failed more often. Then all of them count; otherwise it counts alone.
+    pub more_often: bool,
+    /// The counts of the named run.
+    pub named: RunCounts,
+    /// How many other runs there are.
+    pub others: u64,
+    /// Failures of the others.
+    pub failures: u64,
+    /// Trials of the others.
+    pub trials: u64,
+    /// The chance of such a difference at one rate.
+    pub p_value: f64,
+}
+
+impl RatesDifferSeen {
+    pub(super) fn of(measured: &Measured) -> Option<Self> {
+        let differ = measured.rates.as_ref()?;
+        Some(Self {
+            more_often: differ.more_often,
+            named: differ.named.clone(),
+            others: differ.others,
+            failures: differ.failures,
+            trials: differ.trials,
+            p_value: f64::from(differ.p_value) / 1e6,
+        })
+    }
+
+    fn say(&self) -> String {
+        let (often, meaning) = if self.more_often {
+            (
+                "more",
+                "all count, because a run is often chosen for its failures",
+            )
+        } else {
+            ("less", "it counts alone")
+        };
+        format!(
+            "{} failed {often} often ({}/{}) than {} ({}/{}, {}): {meaning}",
+            words::sanitize(&self.named.run),
+            self.named.failures,
+            self.named.trials,
+            other_runs(self.others),
+            self.failures,
+            self.trials,
+            words::p_value(self.p_value),
+        )
+    }
+}
+
+/// What earlier runs saw of the bad end of a search, or of everything together.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EarlierSeen {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that count.
+    pub trials: u64,
+    /// The runs that made them.
+    pub runs: Vec<RunCounts>,
+    /// Whether they count in this search.
+    pub counted: bool,
+    /// Why they do not; null where they do.
+    pub why: Option<String>,
+    /// Runs of the same command that do not count.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl EarlierSeen {
+    pub(super) fn of(state: &State) -> Option<Self> {
+        let asked = state.plan.question.search()?;
+        let earlier = asked.earlier.as_ref()?;
+        let why = match state.earlier_use {
+            EarlierUse::Counted => None,
+            EarlierUse::Nothing => Some("no run counts".to_owned()),
+            EarlierUse::Open => Some("the failure has not been reproduced yet".to_owned()),
+            EarlierUse::RateDiffers(p_value) => Some(format!(
+                "the failure rate is another one now, {}",
+                words::p_value(p_value)
+            )),
+            EarlierUse::KindDiffers => Some("it fails in another way now".to_owned()),
+        };
+        Some(Self {
+            failures: earlier.failures,
+            trials: earlier.trials,
+            runs: earlier.runs.clone(),
+            counted: why.is_none(),
+            why,
+            left_out: earlier.left_out.clone(),
+        })
+    }
+
+    /// Says whether the earlier trials of what is called so count.
+    pub(super) fn say(&self, name: &str) -> Option<String> {
+        if self.trials == 0 {
+            return None;
+        }
+        let runs = words::plural(self.runs.len() as u64, "earlier run");
+        let seen = format!(
+            "{} failed {}/{} in {runs}",
+            words::sanitize(name),
+            self.failures,
+            self.trials
+        );
+        Some(match &self.why {
+            None => format!("{seen}: counted ({IGNORE} leaves them out)"),
+            Some(why) => format!("{seen}: not counted, {why}"),
+        })
+    }
+
+    /// Says before the start what there is.
+    pub(super) fn beforehand(&self, name: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.trials > 0 {
+            lines.push(format!(
+                "{} failed {}/{} in {}: they count as long as it fails at that rate ({IGNORE} leaves them out)",
+                words::sanitize(name),
+                self.failures,
+                self.trials,
+                words::plural(self.runs.len() as u64, "earlier run"),
+            ));
+        }
+        lines.extend(not_counted(&self.left_out));
+        lines
+    }
+}
+
+/// Returns what earlier runs saw of what fails, and how often it must fail again.
+pub(super) fn reproduction(state: &State) -> (Option<EarlierSeen>, &'static str) {
+    let times = match state.failures_needed() {
+        1 => "once more",
+        _ => "three times",
+    };
+    (EarlierSeen::of(state), times)
+}
+
+impl BaselineSeen {
+    /// Says which runs it is made of, where there are several.
+    pub(super) fn say_runs(&self) -> Vec<String> {
+        let differ = self.rates_differ.iter().map(RatesDifferSeen::say);
+        let counts = self.runs.split_first().map(|(named, others)| {
+            let all = (self.failures - named.failures, self.trials - named.trials);
+            format!(
+                "the baseline: {}/{} in {}, {}/{} in {} of the same program ({IGNORE} leaves them out)",
+                named.failures,
+                named.trials,
+                words::sanitize(&named.run),
+                all.0,
+                all.1,
+                other_runs(others.len() as u64),
+            )
+        });
+        counts.into_iter().chain(differ).collect()
+    }
+
+    /// Says before the start which runs count and which do not.
+    pub(super) fn runs_beforehand(&self) -> Vec<String> {
+        let mut lines = self.say_runs();
+        lines.extend(not_counted(&self.left_out));
+        lines
+    }
+}
+
+/// Says which runs of the same command do not count, and why.
+fn not_counted(left_out: &[LeftOut]) -> Option<String> {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for one in left_out {
+        *reasons.entry(&one.why).or_default() += 1;
+    }
+    let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let told = reasons.iter().take(FEW_REASONS).map(|(why, count)| {
+        let why = words::sanitize(why);
+        match count {
+            1 => why,
+            count => format!("{why} ({count} runs)"),
+        }
+    });
+    let mut told: Vec<String> = told.collect();
+    if reasons.len() > FEW_REASONS {
+        let more = (reasons.len() - FEW_REASONS) as u64;
+        told.push(words::plural(more, "other reason"));
+    }
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "{} of this command {}: {}",
+            words::plural(left_out.len() as u64, "other run"),
+            if left_out.len() == 1 {
+                "does not count"
+            } else {
+                "do not count"
+            },
+            told.join("; ")
+        )
+    })
+}
+
+fn other_runs(count: u64) -> String {
+    words::plural(count, "other run")
+}

@@ -1,0 +1,233 @@
+//! Whether the files that a command may read are the same as in another run.
+//!
+//! These are the files in the working directory, all that the command or a hook names, and all in
+//! folders where languages look for modules. Files of provoke, version control and caches are left
+//! out, and so are packages, whose versions are recorded separately. One digest of all files is
+//! recorded. A file that is not read, because it is large or there are too many, is known by its
+//! size and the time of its last change.
+
+use super::build::{hash, hashed};
+use super::variants::of_main;
+use super::{Around, MAINS, mains_of, named};
+use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The digest of all files, or why there is none.
+pub(super) const FILES: &str = "files.digest";
+/// The value where nothing is known begins so; the reason follows.
+pub(super) const UNKNOWN: &str = "unknown: ";
+
+/// With more files than this, nothing is known.
+const MOST_FILES: usize = 10_000;
+/// The contents of larger files are not read.
+const LARGEST: u64 = 1 << 20;
+/// The bytes that are read of all files together.
+const MOST_BYTES: u64 = 16 << 20;
+/// The words of commands and hooks that may name files.
+const MOST_WORDS: usize = 2_000;
+
+/// Folders that are left out, wherever they lie. What node and python install is surveyed as packages.
+const LEFT_OUT: [&str; 9] = [
+    ".git",
+    ".hg",
+    ".jj",
+    ".svn",
+    "__pycache__",
+    "lost+found",
+    "node_modules",
+    "provoke-out",
+    ".cache",
+];
+/// A folder with one of these files is left out: a cache by the standard of <https://bford.info/cachedir/>, an
+/// environment of Python, or a run.
+const MARKS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "events.jsonl"];
+/// Folders of the system: what a command names in them is known as a file, but not as a folder.
+const SYSTEM: [&str; 10] = [
+    "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
+];
+/// Folders that are named for what is written to them.
+const SHARED: [&str; 3] = ["/", "/tmp", "/var/tmp"];
+/// Variables with folders in which languages look for modules.
+const MODULES: [&str; 5] = [
+    "CLASSPATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PYTHONPATH",
+    "RUBYLIB",
+];
+
+/// Adds the digest of the files that each main command may read, besides those at `ours`, which
+/// provoke writes itself.
+pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
+    let ours: Vec<PathBuf> = ours
+        .iter()
+        .filter_map(|one| one.canonicalize().ok())
+        .collect();
+    let mut known: BTreeMap<BTreeSet<PathBuf>, String> = BTreeMap::new();
+    let mut first: Option<String> = None;
+    let mains = plan
+        .variants
+        .iter()
+        .flat_map(|variant| mains_of(variant).map(move |(name, main)| (variant, name, main)));
+    for (variant, name, main) in mains.take(MAINS) {
+        let roots = roots(plan, variant, main, &name, all);
+        let value = known
+            .entry(roots)
+            .or_insert_with_key(|roots| digest(roots, &ours));
+        match &first {
+            None => {
+                all.set(FILES, value.clone());
+                first = Some(value.clone());
+            }
+            Some(first) if first == value => {}
+            Some(_) => all.set(named(FILES, &name), value.clone()),
+        }
+    }
+}
+
+/// True for the digest of any command.
+pub(super) fn is_digest(name: &str) -> bool {
+    name.starts_with("files.") || name.starts_with("files[")
+}
+
+/// Returns the folders and files that a main command may read; of folders, all that is in them.
+fn roots(
+    plan: &Plan,
+    variant: &VariantPlan,
+    main: &ActorPlan,
+    name: &str,
+    survey: &Survey,
+) -> BTreeSet<PathBuf> {
+    let around = Around::of(plan, main);
+    let Ok(cwd) = around.cwd.canonicalize() else {
+        return BTreeSet::new();
+    };
+    let hooks = [&plan.hooks, &variant.hooks].into_iter();
+    let hooks = hooks.flat_map(|hooks| [&hooks.setup, &hooks.prepare, &hooks.conclude]);
+    let commands = variant.actors.iter().flat_map(|actor| &actor.command);
+    let texts = commands.chain(hooks.flatten()).chain(&main.stdin);
+    let words = texts.flat_map(words).take(MOST_WORDS);
+    let named = words.filter_map(|word| cwd.join(word).canonicalize().ok());
+    let modules = MODULES.iter().flat_map(|name| around.list(name));
+    let modules = modules.filter_map(|folder| folder.canonicalize().ok());
+    let facts = of_main(main, name, survey);
+    let script = facts.get("program.script.path").map(Path::new);
+    let beside = script.and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned));
+    let of_system = |path: &PathBuf| SYSTEM.iter().any(|folder| path.starts_with(folder));
+    let home = around.get("HOME").map(Path::new);
+    let is_read = |path: &PathBuf| {
+        let shared = SHARED.iter().any(|folder| path == Path::new(folder));
+        let above = cwd.starts_with(path) || home == Some(path.as_path());
+        path.is_file() || !shared && !above && !of_system(path) && path.is_dir()
+    };
+    let mut all: BTreeSet<PathBuf> = named.chain(modules).chain(beside).filter(is_read).collect();
+    all.insert(cwd);
+    all
+}
+
+/// Returns the pieces of a text that may be paths: those between what separates words for a shell.
+fn words(text: &Text) -> impl Iterator<Item = &OsStr> {
+    let separates = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=,:".contains(byte);
+    let whole = std::iter::once(text.as_bytes());
+    let pieces = whole.chain(text.as_bytes().split(separates));
+    let pieces = pieces.filter(|piece| !piece.is_empty() && piece.len() < 4096);
+    pieces.map(OsStr::from_bytes)
+}
+
+/// Returns the digest of all files below these paths.
+fn digest(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
+    if roots.is_empty() {
+        return format!("{UNKNOWN}the working directory is made later");
+    }
+    let mut entries = BTreeMap::new();
+    for root in roots {
+        if let Err(why) = list(root, ours, &mut entries) {
+            return format!("{UNKNOWN}{why}");
+        }
+    }
+    let mut budget = MOST_BYTES;
+    let mut sum = 0;
+    for (path, about) in &entries {
+        sum = hashed(sum, path.as_os_str().as_bytes());
+        sum = hashed(sum, contents(path, about, &mut budget).as_bytes());
+    }
+    format!("hash:{sum:016x}")
+}
+
+/// Adds a path and all that is below it, on the same file system.
+fn list(
+    root: &Path,
+    ours: &[PathBuf],
+    entries: &mut BTreeMap<PathBuf, Metadata>,
+) -> Result<(), String> {
+    let Ok(about) = fs::symlink_metadata(root) else {
+        return Ok(());
+    };
+    let device = about.dev();
+    let mut open = vec![(root.to_owned(), about)];
+    while let Some((path, about)) = open.pop() {
+        if entries.contains_key(&path) {
+            continue;
+        }
+        if entries.len() >= MOST_FILES {
+            let root = root.to_string_lossy();
+            return Err(format!(
+                "there are more than {MOST_FILES} files in `{root}`"
+            ));
+        }
+        if about.is_dir() && about.dev() == device {
+            let below = fs::read_dir(&path).into_iter().flatten().flatten();
+            let below = below.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
+            open.extend(below.filter(|(path, about)| !is_left_out(path, about, ours)));
+        }
+        entries.insert(path, about);
+    }
+    Ok(())
+}
+
+/// True for what provoke, version control and caches write, and for cores.
+fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if ours.iter().any(|one| one == path) {
+        return true;
+    }
+    if about.is_dir() {
+        return LEFT_OUT.contains(&name.as_ref())
+            || MARKS.iter().any(|mark| path.join(mark).is_file());
+    }
+    let number = name
+        .strip_prefix("core")
+        .map(|rest| rest.trim_start_matches('.'));
+    number.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns what tells the contents of a file apart.
+fn contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
+    let kind = about.mode();
+    if about.is_dir() {
+        // Its files have their own entries.
+        return format!("{kind:o}");
+    }
+    let link = fs::read_link(path).unwrap_or_default();
+    // A link to a folder is not followed.
+    let target = fs::metadata(path).ok().filter(Metadata::is_file);
+    let read = match &target {
+        Some(target) if target.len() <= LARGEST => hash(path, budget),
+        _ => None,
+    };
+    let known = read.unwrap_or_else(|| {
+        let target = target.as_ref().unwrap_or(about);
+        format!(
+            "{} {}.{}",
+            target.len(),
+            target.mtime(),
+            target.mtime_nsec()
+        )
+    });
+    format!("{kind:o} {} {known}", link.to_string_lossy())
+}

@@ -1,0 +1,216 @@
+//! Whether two runs tried the same program in the same way, so that their trials may count
+//! together. Where something is not known, they did not.
+
+use super::command::NOT_FOUND;
+use super::files::{FILES, UNKNOWN};
+use super::variants::of_main;
+use super::weight::{Group, group_of, group_of_variable};
+use super::{Around, Side, conditions, mains_of};
+use crate::model::{ActorPlan, Capture, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// How alike the trials of two variants are, of two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// The same program, files, machine and conditions.
+    Same,
+    /// The same command, but something else differs or is not known.
+    Unlike(String),
+    /// Another command.
+    OtherCommand,
+}
+
+/// Compares the trials of a variant with the trials of a variant of another run.
+pub fn likeness(here: (Side<'_>, VariantId), there: (Side<'_>, VariantId)) -> Likeness {
+    let [ours, theirs] = [here, there].map(|(side, id)| Recipe::of(side, id));
+    if ours.commands != theirs.commands {
+        return Likeness::OtherCommand;
+    }
+    let [before, now] = [there, here].map(|(side, id)| conditions(side.plan, id, side.host));
+    if let Some(one) = now.differences(&before).first() {
+        let (what, theirs, ours) = (&one.what, &one.baseline, &one.here);
+        return Likeness::Unlike(format!("{what}: {theirs} instead of {ours}"));
+    }
+    let names = ours.facts.keys().chain(theirs.facts.keys());
+    let mut unlike = names.filter(|name| ours.facts.get(*name) != theirs.facts.get(*name));
+    if let Some((_, name)) = unlike.next() {
+        return Likeness::Unlike(format!("{name} differs"));
+    }
+    match theirs.unknown.or(ours.unknown) {
+        Some(why) => Likeness::Unlike(why),
+        None => Likeness::Same,
+    }
+}
+
+/// What decides how often a variant fails, and what of it is not known.
+struct Recipe {
+    commands: String,
+    /// By priority for the reason, and by name.
+    facts: BTreeMap<(u32, String), String>,
+    unknown: Option<String>,
+}
+
+impl Recipe {
+    fn of(side: Side<'_>, id: VariantId) -> Self {
+        let Side { plan, survey, .. } = side;
+        let variant = plan.variant(id);
+        let mut recipe = Self {
+            commands: String::new(),
+            facts: BTreeMap::new(),
+            unknown: unknown_files(plan, variant),
+        };
+        recipe.add_plan(plan, variant);
+        // A variant that is made for each run has another folder in each.
+        let made = variant.make.as_ref().map(|make| make.folder.to_string());
+        let made = made.filter(|folder| !folder.is_empty());
+        let neutral = |text: String| match &made {
+            Some(folder) => text.replace(folder, "{made}"),
+            None => text,
+        };
+        recipe.commands = neutral(commands(variant));
+        recipe.add(
+            "the working directory",
+            neutral(per_actor(variant, |one| one.cwd.to_string())),
+        );
+        recipe.add(
+            "standard input",
+            per_actor(variant, |one| format!("{:?}", one.stdin)),
+        );
+        recipe.add(
+            "the container",
+            per_actor(variant, |one| format!("{:?}", one.container)),
+        );
+        for (number, (name, main)) in mains_of(variant).enumerate() {
+            for (variable, value) in Around::of(plan, main).env {
+                let variable = variable.to_string_lossy();
+                if group_of_variable(&variable) != Group::Trifle {
+                    let key = (3, format!("the variable {variable}"));
+                    let value = neutral(value.to_string_lossy().into_owned());
+                    let all = recipe.facts.entry(key).or_default();
+                    let _ = write!(all, "{number} {value};");
+                }
+            }
+            let facts = of_main(main, &name, survey);
+            if recipe.unknown.is_none() && variant.make.is_none() {
+                recipe.unknown = unknown_program(&facts);
+            }
+            for (name, value) in facts {
+                // Where each is made, it is made alike.
+                if variant.make.is_none() || !matches!(group_of(&name), Group::Program) {
+                    recipe.add_fact(&name, number, value);
+                }
+            }
+        }
+        for (name, value) in &survey.0 {
+            if !name.contains('[') && group_of(name) == Group::Processor {
+                recipe.add_fact(name, 0, value);
+            }
+        }
+        recipe
+    }
+
+    fn add(&mut self, name: &str, value: String) {
+        self.facts.insert((0, name.to_owned()), value);
+    }
+
+    fn add_fact(&mut self, name: &str, number: usize, value: &str) {
+        let key = match group_of(name) {
+            _ if name == FILES => (
+                1,
+                "a file in the working directory, or one that the command names,".to_owned(),
+            ),
+            Group::Program => (1, format!("`{name}`")),
+            Group::Library | Group::Package => (2, format!("`{name}`")),
+            _ => (4, format!("`{name}`")),
+        };
+        let all = self.facts.entry(key).or_default();
+        let _ = write!(all, "{number} {value};");
+    }
+
+    /// Adds what a plan says of its trials, besides the conditions.
+    fn add_plan(&mut self, plan: &Plan, variant: &VariantPlan) {
+        let rules = Rules {
+            only: Vec::new(),
+            ..plan.rules.clone()
+        };
+        self.add("a rule for how trials are judged", format!("{rules:?}"));
+        self.add("a hook", hooks(&plan.hooks, &variant.hooks));
+        self.add("the load", format!("{:?} {:?}", plan.load, variant.clients));
+        self.add(
+            "the grace time",
+            format!("{:?} {:?}", plan.grace, plan.settle),
+        );
+        self.add("`warmup`", plan.warmup.to_string());
+        self.add("`tmp-per-run`", plan.scratch.to_string());
+        self.add("`watch-engine`", plan.watch_engine.to_string());
+        let dumps = plan.capture == Capture::On;
+        self.add("`capture`", dumps.to_string());
+        let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
+        self.add("how it is made", format!("{made:?} {:?}", variant.edits));
+    }
+}
+
+fn commands(variant: &VariantPlan) -> String {
+    per_actor(variant, |one| {
+        format!(
+            "{} {:?} {:?} {}",
+            one.name, one.role, one.command, one.copies
+        )
+    })
+}
+
+fn per_actor(variant: &VariantPlan, what: impl Fn(&ActorPlan) -> String) -> String {
+    let all: Vec<String> = variant.actors.iter().map(what).collect();
+    all.join("\n")
+}
+
+/// Returns the commands around the trials of a variant, whether they are its own or the plan's.
+fn hooks(plan: &Hooks, own: &Hooks) -> String {
+    let both = |plan: &Option<Text>, own: &Option<Text>| {
+        let all: Vec<String> = plan.iter().chain(own).map(ToString::to_string).collect();
+        all
+    };
+    format!(
+        "{:?} {:?} {:?} {:?}",
+        both(&plan.setup, &own.setup),
+        own.prepare.as_ref().or(plan.prepare.as_ref()),
+        own.conclude.as_ref().or(plan.conclude.as_ref()),
+        both(&plan.cleanup, &own.cleanup),
+    )
+}
+
+/// Returns why it is not known which files a variant reads: commits are known by their names.
+fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
+    let commits = plan
+        .space
+        .as_ref()
+        .is_some_and(|space| space.repository.is_some());
+    if variant.actors.iter().any(|one| one.container.is_some()) {
+        Some("the files in its container are not recorded".to_owned())
+    } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
+        Some("its files are made for each run".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Returns why it is not known which program it is, and which files it may read.
+fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
+    let path = |name: &str| facts.get(name).filter(|path| path.ends_with(NOT_FOUND));
+    match facts.get(FILES) {
+        _ if !facts.contains_key("program.path") => {
+            Some("which program it ran is not recorded".to_owned())
+        }
+        _ if path("program.path")
+            .or(path("program.launched.path"))
+            .is_some() =>
+        {
+            Some("the program was not there before `setup`".to_owned())
+        }
+        None => Some("its files are not recorded".to_owned()),
+        Some(value) => value
+            .strip_prefix(UNKNOWN)
+            .map(|why| format!("its files are not recorded: {why}")),
+    }
+}

@@ -1,0 +1,366 @@
+//! Earlier runs of the same program count: which do, which do not, and what is said of them.
+
+use super::support::{Said, Sandbox};
+use serde_json::{Value, json};
+
+/// Fails in the trials that this variable names. Variables that begin with TERM_ describe the terminal, so they do not
+/// make it another program.
+const FAILS: &str = "case \" $TERM_FAILS \" in *\" $PROVOKE_TRIAL \"*) exit 1;; esac";
+
+impl Sandbox {
+    /// Runs the same program; these trials fail.
+    fn earlier(&self, trials: u32, fails: &str, more: &[&str]) -> Said {
+        let fails = format!("TERM_FAILS={fails}");
+        let trials = trials.to_string();
+        let run = ["run", "-n", &trials, "-e", &fails];
+        let said = self.provoke(&[&run, more, &["--shell", FAILS]].concat());
+        assert!(matches!(said.code, Some(0 | 1)), "{said}");
+        said
+    }
+
+    /// Confirms a fix against the last run.
+    fn confirmed(&self, more: &[&str]) -> (Value, Said) {
+        self.confirmed_against("last", more)
+    }
+
+    fn confirmed_against(&self, baseline: &str, more: &[&str]) -> (Value, Said) {
+        let confirm = ["confirm", "-q", "--export-json", "report.json"];
+        let fixed = ["--baseline", baseline, "-e", "TERM_FAILS=none"];
+        let said = self.provoke(&[&confirm, &fixed[..], more].concat());
+        let report: Value = serde_json::from_str(&self.read("report.json"))
+            .unwrap_or_else(|error| panic!("{error}: {said}"));
+        (report["answer"]["confirm"].clone(), said)
+    }
+}
+
+fn counts(runs: &Value) -> Vec<(u64, u64)> {
+    let count = |one: &Value, name: &str| one[name].as_u64().unwrap();
+    let runs = runs.as_array().unwrap().iter();
+    runs.map(|one| (count(one, "failures"), count(one, "trials")))
+        .collect()
+}
+
+fn reasons(left_out: &Value) -> Vec<&str> {
+    let runs = left_out.as_array().unwrap().iter();
+    runs.map(|one| one["why"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(100, "5 41 77", &[]);
+    sandbox.earlier(100, "", &[]);
+    let said = sandbox.earlier(100, "20 60 90", &[]);
+    let told =
+        "with 2 other runs of the same program (6/300 in all), a fix will need 193 clean trials";
+    assert!(said.stderr.contains(told), "{said}");
+    let (answer, said) = sandbox.confirmed(&[]);
+    assert_eq!(answer["clean_needed"], 193, "{said}");
+    let base = &answer["baseline"];
+    assert_eq!([&base["failures"], &base["trials"]], [6, 300]);
+    assert_eq!(counts(&base["runs"]), [(3, 100), (3, 100), (0, 100)]);
+    assert_eq!(base["runs"][0]["run"], base["run"]);
+    insta::assert_snapshot!(said, @"
+      193 trials   193 ok   0 hang   0 leak
+      0/193 failed: rate below 1.9 % (95 %)
+      FIXED at 95 %: 193 clean trials against 6/300 in 3 runs; an unchanged rate would give this in at most 1 of 20 cases
+        the baseline: 3/100 in RUN, 3/200 in 2 other runs of the same program (--ignore-earlier-runs leaves them out)
+        a fix that only halves the rate would pass in 18.7 % of cases; --exclude-half needs 388 clean trials
+        taken for granted: the runs of the baseline differ in nothing that is not recorded, such as a database outside
+      journal: provoke-out/RUN/events.jsonl
+    ------- stderr -------
+    [exit status: Some(0)]
+    ");
+    // Whichever of them is named.
+    let name = base["runs"][1]["run"].as_str().unwrap();
+    let planned = sandbox.provoke(&["plan", "--baseline", name]);
+    assert!(planned.stdout.contains("6/300 in 3 runs"), "{planned}");
+    let alone = sandbox.provoke(&["plan", "--baseline", name, "--ignore-earlier-runs"]);
+    assert!(alone.stdout.contains("3/100: 3 %"), "{alone}");
+}
+
+#[test]
+fn the_baseline_may_be_one_run() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(100, "5 41 77", &[]);
+    sandbox.earlier(30, "5 11 27", &[]);
+    let (answer, said) = sandbox.confirmed(&["--ignore-earlier-runs"]);
+    assert_eq!(answer["clean_needed"], 50, "{said}");
+    assert_eq!(answer["baseline"]["runs"], json!([]));
+    let file = sandbox.write(
+        "fixed.toml",
+        "ask = 'confirm'\nbaseline = 'last'\nignore-earlier-runs = true\ncommand = ['true']\n",
+    );
+    let said = sandbox.provoke(&["scenario", file.to_str().unwrap()]);
+    assert!(!said.stdout.contains("in 2 runs"), "{said}");
+    let said = sandbox.provoke(&["run", "--file", "x"]);
+    assert_eq!(said.code, Some(2), "{said}");
+}
+
+#[test]
+fn runs_of_anything_else_do_not_count() {
+    let sandbox = Sandbox::new();
+    sandbox.write("settings", "1\n");
+    sandbox.earlier(30, "5", &[]);
+    sandbox.write("settings", "2\n");
+    sandbox.earlier(30, "5", &["-j", "2"]);
+    sandbox.earlier(30, "5", &["-e", "THREADS=8"]);
+    sandbox.earlier(30, "5", &["--prepare", "true"]);
+    sandbox.earlier(30, "5", &["--ok", "0,3"]);
+    sandbox.earlier(30, "5", &["--capture", "on"]);
+    sandbox.earlier(30, "5", &["--seed", "7"]);
+    sandbox.earlier(30, "5", &["--cwd", "/"]);
+    // Of another command nothing is said.
+    sandbox.provoke(&["run", "-n", "3", "--", "true"]);
+    sandbox.earlier(30, "3 14 25", &["--seed", "7"]);
+    let (answer, said) = sandbox.confirmed(&[]);
+    assert_eq!(answer["clean_needed"], 50, "{said}");
+    let base = &answer["baseline"];
+    assert_eq!(base["runs"], json!([]));
+    insta::assert_debug_snapshot!(reasons(&base["left_out"]), @r#"
+    [
+        "a file in the working directory, or one that the command names, differs",
+        "parallel trials: 2 instead of 1",
+        "the variable THREADS differs",
+        "a hook differs",
+        "a rule for how trials are judged differs",
+        "`capture` differs",
+        "its seed is that of another run, so that its trials may be the same",
+        "the working directory differs",
+    ]
+    "#);
+    let said = sandbox.provoke(&["confirm", "--baseline", "last", "-n", "1"]);
+    let line = "other runs of this command do not count: ";
+    assert!(said.stderr.contains(line), "{said}");
+}
+
+#[test]
+fn runs_that_nobody_vouches_for_do_not_count() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(30, "5 9 17", &[]);
+    let copied = sandbox.any(
+        "cp",
+        &[
+            "-r",
+            "provoke-out/last/",
+            "provoke-out/20200101-000000-abcd",
+        ],
+    );
+    let mut copied = copied;
+    assert!(copied.status().unwrap().success());
+    // Time stands in for age: its journal was written elsewhere.
+    let path = sandbox.path("provoke-out/20200101-000000-abcd/events.jsonl");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(path, mode).unwrap();
+    sandbox.earlier(30, "3 14 25", &[]);
+    let (answer, said) = sandbox.confirmed(&[]);
+    let base = &answer["baseline"];
+    assert_eq!(counts(&base["runs"]), [(3, 30), (3, 30)], "{said}");
+    let [why] = reasons(&base["left_out"])[..] else {
+        panic!("{said}");
+    };
+    assert!(why.contains("is not trusted"), "{why}");
+}
+
+#[test]
+fn a_run_that_confirmed_a_fix_does_not_count() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(30, "3 14 25", &[]);
+    let name = sandbox.events()[0]["run_started"]["run"].clone();
+    let name = name.as_str().unwrap();
+    for confirmed in [0, 1] {
+        let (answer, said) = sandbox.confirmed_against(name, &[]);
+        let base = &answer["baseline"];
+        assert_eq!([&base["failures"], &base["trials"]], [3, 30], "{said}");
+        let why = vec!["it was run to confirm a change of the program"; confirmed];
+        assert_eq!(reasons(&base["left_out"]), why, "{said}");
+    }
+}
+
+#[test]
+fn a_run_that_was_chosen_for_its_failures_does_not_count_alone() {
+    let sandbox = Sandbox::new();
+    for _ in 0..3 {
+        sandbox.earlier(100, "", &[]);
+    }
+    sandbox.earlier(10, "2 5 9", &[]);
+    let (answer, said) = sandbox.confirmed(&[]);
+    let base = &answer["baseline"];
+    assert_eq!([&base["failures"], &base["trials"]], [3, 310], "{said}");
+    assert_eq!(base["rates_differ"]["more_often"], true);
+    assert!(said.stdout.contains("failed more often (3/10)"), "{said}");
+    // The other way round, the lower rate is that of the run alone.
+    let sandbox = Sandbox::new();
+    for _ in 0..2 {
+        sandbox.earlier(20, "1 2 4 7 8 11 13 14 17 19", &[]);
+    }
+    sandbox.earlier(30, "9", &[]);
+    let (answer, said) = sandbox.confirmed(&["-n", "3"]);
+    let base = &answer["baseline"];
+    assert_eq!([&base["failures"], &base["trials"]], [1, 30], "{said}");
+    assert_eq!(base["rates_differ"]["more_often"], false);
+    assert!(said.stdout.contains("failed less often (1/30)"), "{said}");
+}
+
+#[test]
+fn another_bug_is_no_failure_of_this_one() {
+    let sandbox = Sandbox::new();
+    let line = "case \" $TERM_FAILS \" in *\" $PROVOKE_TRIAL \"*) exit $TERM_CODE;; esac";
+    for (fails, code) in [("4 9", "3"), ("8 20 25", "1")] {
+        let (fails, code) = (format!("TERM_FAILS={fails}"), format!("TERM_CODE={code}"));
+        let run = [
+            "run", "-n", "30", "-e", &fails, "-e", &code, "--shell", line,
+        ];
+        sandbox.provoke(&run);
+    }
+    let (answer, said) = sandbox.confirmed(&["-n", "3"]);
+    let base = &answer["baseline"];
+    // Two trials showed another bug: they do not count.
+    assert_eq!(counts(&base["runs"]), [(3, 30), (0, 28)], "{said}");
+    let name = base["run"].as_str().unwrap();
+    let (answer, said) = sandbox.confirmed_against(name, &["-n", "3", "--any-failure"]);
+    assert_eq!(
+        counts(&answer["baseline"]["runs"]),
+        [(3, 30), (2, 30)],
+        "{said}"
+    );
+}
+
+/// A list whose version 9 and all after it fail in these trials.
+const VERSIONS: &str =
+    "[ $1 -lt 9 ] || case \" $TERM_FAILS \" in *\" $((PROVOKE_TRIAL % 10)) \"*) exit 1;; esac";
+
+fn bisected(sandbox: &Sandbox, fails: &str, more: &[&str]) -> (Value, u64, Said) {
+    let fails = format!("TERM_FAILS={fails}");
+    let search = ["--range", "0..16", "--clean", "-e", &fails];
+    let command = ["--", "sh", "-c", VERSIONS, "x", "{variant}"];
+    let (report, said) = sandbox.ask("bisect", &[&search, more, &command].concat());
+    let variants = report["variants"].as_array().unwrap().iter();
+    let trials = variants.map(|one| one["trials"].as_u64().unwrap()).sum();
+    (report["answer"]["bisect"].clone(), trials, said)
+}
+
+fn run_of_the_bad_end(sandbox: &Sandbox, fails: &str) {
+    let fails = format!("TERM_FAILS={fails}");
+    let run = ["run", "-n", "100", "-e", &fails];
+    sandbox.provoke(&[&run[..], &["--", "sh", "-c", VERSIONS, "x", "16"]].concat());
+}
+
+#[test]
+fn earlier_runs_of_the_bad_end_count_in_a_bisection() {
+    let sandbox = Sandbox::new();
+    let (alone, trials_alone, said) = bisected(&sandbox, "1 4 7", &[]);
+    assert_eq!(alone["culprits"], json!(["9"]), "{said}");
+    let sandbox = Sandbox::new();
+    run_of_the_bad_end(&sandbox, "1 4 7");
+    let (answer, trials, said) = bisected(&sandbox, "1 4 7", &[]);
+    assert_eq!(answer["culprits"], json!(["9"]), "{said}");
+    let earlier = &answer["earlier_runs"];
+    assert_eq!(earlier["counted"], true, "{said}");
+    assert_eq!(counts(&earlier["runs"]), [(30, 100)]);
+    assert!(trials < trials_alone, "{trials}, alone {trials_alone}");
+    let line = "16 failed 30/100 in 1 earlier run: counted";
+    assert!(said.stdout.contains(line), "{said}");
+    // Its own trials are shown apart.
+    let bad_end = answer["points"].as_array().unwrap().last().unwrap();
+    assert!(bad_end["trials"].as_u64() < Some(33), "{said}");
+    // A log holds these trials, so they do not count twice.
+    let log = sandbox.path("provoke-out/last/bisect.log");
+    let (answer, _, said) = bisected(&sandbox, "1 4 7", &["--log", log.to_str().unwrap()]);
+    assert_eq!(answer["earlier_runs"], Value::Null, "{said}");
+    // The next search also counts this one.
+    let (answer, _, said) = bisected(&sandbox, "1 4 7", &[]);
+    assert_eq!(counts(&answer["earlier_runs"]["runs"]).len(), 3, "{said}");
+    let (answer, again, said) = bisected(&sandbox, "1 4 7", &["--ignore-earlier-runs"]);
+    assert_eq!(answer["earlier_runs"], Value::Null, "{said}");
+    assert_eq!(answer["culprits"], json!(["9"]));
+    assert!(again > 0);
+}
+
+#[test]
+fn earlier_runs_at_another_rate_do_not_count_in_a_bisection() {
+    let sandbox = Sandbox::new();
+    // Of a hundred trials, fifty failed; now the first failure is the thirtieth trial.
+    run_of_the_bad_end(&sandbox, "0 1 2 3 4 5 6 7 8");
+    let line =
+        "[ $1 -lt 9 ] || case \" $TERM_FAILS \" in *\" $((PROVOKE_TRIAL % 10)) \"*) exit 1;; esac";
+    assert_eq!(line, VERSIONS);
+    let (answer, _, said) = bisected(&sandbox, "9", &[]);
+    let earlier = &answer["earlier_runs"];
+    assert_eq!(earlier["counted"], false, "{said}");
+    let why = earlier["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("the failure rate is another one now, p"),
+        "{why}"
+    );
+    assert!(
+        said.stdout.contains("not counted, the failure rate"),
+        "{said}"
+    );
+}
+
+#[test]
+fn earlier_runs_of_everything_count_in_a_reduction() {
+    let sandbox = Sandbox::new();
+    let line = "case \"$*\" in *b*) case \" $TERM_FAILS \" in *\" $((PROVOKE_TRIAL % 10)) \"*) exit 1;; esac;; esac";
+    let command = ["--", "sh", "-c", line, "x", "a", "b", "c"];
+    let fails = ["-e", "TERM_FAILS=1 4 7"];
+    sandbox.provoke(&[&["run", "-n", "100"], &fails[..], &command].concat());
+    let search = ["--set", "a,b,c", "--clean"];
+    let set = ["--", "sh", "-c", line, "x", "{set}"];
+    let (report, said) = sandbox.ask("reduce", &[&search, &fails[..], &set].concat());
+    let answer = &report["answer"]["reduce"];
+    assert_eq!(answer["earlier_runs"]["counted"], true, "{said}");
+    assert_eq!(answer["needed"][0]["things"], json!(["`b`"]), "{said}");
+    let line = "everything together failed 30/100 in 1 earlier run: counted";
+    assert!(said.stdout.contains(line), "{said}");
+}
+
+#[test]
+fn a_comparison_with_a_baseline_counts_earlier_runs_too() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(30, "5 11 27", &[]);
+    sandbox.earlier(30, "3 14 25", &[]);
+    let name = sandbox.events()[0]["run_started"]["run"].clone();
+    let compare = |more: &[&str]| {
+        let first = ["--baseline", name.as_str().unwrap(), "-L", "A=1,2"];
+        sandbox.ask("compare", &[&first, more, &["--", "true"]].concat())
+    };
+    let (report, said) = compare(&["-n", "5"]);
+    let base = &report["answer"]["compare"]["baseline"];
+    assert_eq!([&base["failures"], &base["trials"]], [6, 60], "{said}");
+    let (report, said) = compare(&["-n", "5", "--ignore-earlier-runs"]);
+    let base = &report["answer"]["compare"]["baseline"];
+    assert_eq!([&base["failures"], &base["trials"]], [3, 30], "{said}");
+}
+
+#[test]
+fn a_comparison_under_other_conditions_than_its_baseline_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(30, "3 14 25", &[]);
+    let compare = [
+        "compare",
+        "-q",
+        "--baseline",
+        "last",
+        "-L",
+        "LD_PRELOAD=x.so,y.so",
+        "-n",
+        "5",
+    ];
+    let command = ["--", "true"];
+    let others = [&compare[..], &["-j", "2"], &command].concat();
+    let said = sandbox.provoke(&others);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: not known: the conditions differ from the baseline, and the failure rate may differ with them
+      caused by: parallel trials: 1 in the baseline, 2 here
+
+    hint: compare under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions
+    [exit status: Some(3)]
+    ");
+    let accept = ["--accept-different-conditions"];
+    let said = sandbox.provoke(&[&compare[..], &["-j", "2"], &accept, &command].concat());
+    let assumed = "the failure rate does not depend on parallel trials: 1 in the baseline, 2 here";
+    assert!(said.stdout.contains(assumed), "{said}");
+}
