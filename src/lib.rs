@@ -18,7 +18,6 @@
 //! | --- | --- | --- | --- |
 //! | `untrusted` | text from outside, made safe to show | | shlex |
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
-//! | `stats` | counts in, numbers out | | statrs, rand, rand_pcg |
 //! | `sys` | the operating system; the only unsafe code but the victim's | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | what a core file says | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
@@ -30,18 +29,19 @@
 //! | `prepare` | makes what a variant needs before its trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | which versions of a package there are, and how an environment with one is made | untrusted | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys, untrusted | serde, serde_json, regex, rustix |
-//! | `state` | what is known: the fold of the events | model, stats | hdrhistogram |
-//! | `policy` | what to run next, and what it all means | model, stats, state | serde, schemars |
+//! | `state` | what is known: the fold of the events | model | hdrhistogram, provoke_stats |
+//! | `policy` | what to run next, and what it all means | model, state | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records what became of it | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
 //! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, tells, stats, oracle, state, policy, store, survey, untrusted | serde, serde_json, schemars, csv, quick_junit, jiff, thiserror |
-//! | `term` | what a person sees | model, stats, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif |
+//! | `report` | what a run says, in every format | model, tells, oracle, state, policy, store, survey, untrusted | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
+//! | `term` | what a person sees | model, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, provoke_stats |
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
-//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, serde, serde_json, tar, tokio, jiff, shlex |
+//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, serde, serde_json, tar, tokio, jiff, shlex |
 //!
-//! A test compares this table with the code.
+//! A test compares this table with the code. The statistics are a crate of their own, `provoke_stats`: counts in, numbers
+//! out.
 
 #![cfg_attr(
     test,
@@ -64,7 +64,6 @@ pub mod scenario;
 pub mod slot;
 pub mod source;
 pub mod state;
-pub mod stats;
 pub mod store;
 pub mod survey;
 pub mod sys;

@@ -1,6 +1,6 @@
 //! One bisection, and the cells that its price is promised for.
 
-use provoke::stats::search::{Bisection, Costs, Model, Stop, Verdict};
+use provoke_stats::search::{Bisection, Costs, Model, Stop, Verdict};
 
 use super::chance::{Chance, means, share};
 

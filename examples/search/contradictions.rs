@@ -1,6 +1,6 @@
 //! The check for one boundary.
 
-use provoke::stats::search::{Bisection, Costs, Stop};
+use provoke_stats::search::{Bisection, Costs, Stop};
 
 use super::bisect::{Truth, cell, setup};
 use super::chance::Chance;

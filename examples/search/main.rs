@@ -1,4 +1,4 @@
-//! What a search costs, and how often it is wrong: the figures of `stats::search`.
+//! What a search costs, and how often it is wrong: the figures of `provoke_stats::search`.
 //!
 //! `cargo run --release --example search -- <table> [trials] [only]`, where the table is one of those
 //! named in `main`, and `only` keeps its rows with these words.

@@ -1,6 +1,6 @@
 //! Several runs at once: rounds and runs.
 
-use provoke::stats::search::{Bisection, Slots};
+use provoke_stats::search::{Bisection, Slots};
 
 use super::bisect::{cell, is_found, setup};
 use super::chance::{means, share};

@@ -1,6 +1,6 @@
 //! Weights for the culprits: right ones, and wrong ones.
 
-use provoke::stats::search::hedged;
+use provoke_stats::search::hedged;
 
 use super::bisect::{cell, searched, setup};
 use super::chance::{Chance, means};

@@ -1,6 +1,6 @@
 //! From which level of load on does it fail: what that costs, and how often it is wrong.
 
-use provoke::stats::ramp::{Next, Ramp, Rule};
+use provoke_stats::ramp::{Next, Ramp, Rule};
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

@@ -1,6 +1,6 @@
 //! Sets that are needed, all of them: the price of finding them.
 
-use provoke::stats::search::{Count, Reduction};
+use provoke_stats::search::{Count, Reduction};
 
 use super::chance::{Chance, means, share};
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use provoke::stats::search::Count;
+use provoke_stats::search::Count;
 
 use super::chance::{Chance, means, share};
 use super::reduce::Cell;

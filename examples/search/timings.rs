@@ -1,6 +1,6 @@
 //! How long a choice takes.
 
-use provoke::stats::search::{Bisection, Costs, Slots};
+use provoke_stats::search::{Bisection, Costs, Slots};
 
 use super::bisect::setup;
 use super::chance::Chance;

@@ -10,9 +10,9 @@ use crate::policy;
 use crate::report::words;
 use crate::scenario::{Refusal, Scenario};
 use crate::state::{Group, State, Tally};
-use crate::stats;
 use crate::store::{self, Folder, default_root};
 use crate::survey;
+use provoke_stats as stats;
 
 /// Which failures of a baseline are the bug.
 #[derive(Clone)]

@@ -11,9 +11,9 @@ use crate::model::{
 use crate::policy;
 use crate::report::words;
 use crate::state::State;
-use crate::stats::{self, NamedRate};
 use crate::store::{self, Folder, default_root};
 use crate::survey::{Likeness, Side, likeness};
+use provoke_stats::{self as stats, NamedRate};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -10,9 +10,9 @@ use crate::scenario::{
     Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Request, Scenario, Span,
     Variant,
 };
-use crate::stats::real;
 use crate::untrusted::Untrusted as _;
 use clap::Args;
+use provoke_stats::real;
 use std::cell::Cell;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@ use super::exit::Exit;
 use crate::model::Measured;
 use crate::report::words;
 use crate::scenario::{Confidence, Rate, Span};
-use crate::stats::search::{Channel, bisect_runs};
-use crate::stats::{self, real};
 use crate::term;
 use clap::Args;
+use provoke_stats::search::{Channel, bisect_runs};
+use provoke_stats::{self as stats, real};
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 

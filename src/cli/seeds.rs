@@ -8,10 +8,10 @@ use crate::model::{Event, Outcome, Plan, Trial, TrialId, VariantId};
 use crate::oracle;
 use crate::report::words;
 use crate::state::State;
-use crate::stats;
 use crate::store::{self, Folder, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
+use provoke_stats as stats;
 use std::collections::BTreeMap;
 
 /// Outcomes differ by chance so rarely that the seed is said to matter.

@@ -7,8 +7,8 @@ use crate::model::{Event, Kind, Only, Plan, Signal, TrialId, VariantId};
 use crate::policy;
 use crate::scenario::{Scenario, shrink};
 use crate::state::{Group, State};
-use crate::stats::real;
 use crate::store::{self, Folder, default_root};
+use provoke_stats::real;
 
 /// Which of these a process with damaged memory dies of is chance: whether the allocator sees it
 /// first, or the processor.

@@ -7,8 +7,10 @@ use super::search::{is_spent, makes, making_cost, reproduce, step, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
-use crate::stats::search::{Bisection, Channel, Costs, Slots, Stop, Verdict as Found, bisect_runs};
-use crate::stats::{clean_runs_needed, real, whole};
+use provoke_stats::search::{
+    Bisection, Channel, Costs, Slots, Stop, Verdict as Found, bisect_runs,
+};
+use provoke_stats::{clean_runs_needed, real, whole};
 
 /// The cost of a switch to another place, in trials: its files may not be cached.
 const SWITCH: f64 = 0.5;

@@ -3,7 +3,7 @@
 use super::{Policy, Step, StopRule, Verdict, untold};
 use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};
 use crate::state::{Group, State};
-use crate::stats::{
+use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
     clean_runs_to_exclude_half, unchanged_p_value_effective,
 };

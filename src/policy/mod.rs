@@ -43,7 +43,7 @@ pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 
 use crate::model::{Choice, Drift, Find, Measured, Plan, Question, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{Clumping, Interval, Trend, clopper_pearson, confidence_sequence};
+use provoke_stats::{Clumping, Interval, Trend, clopper_pearson, confidence_sequence};
 
 /// Decides what is launched, and when that is enough.
 pub trait Policy: Send + Sync {

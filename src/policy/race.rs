@@ -15,7 +15,7 @@ use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
 use crate::model::{Measured, Question, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{
+use provoke_stats::{
     cheapest_baseline, clean_runs_at_known_rate, clean_runs_needed_effective, race_alpha,
 };
 

@@ -8,8 +8,8 @@ use super::Step;
 use super::search::{is_spent, launch};
 use crate::model::{TrialId, VariantId, trial_seed};
 use crate::state::{Raise, State, Tried};
-use crate::stats::raise::{PILOT, Sample, Standing, budget, is_short, standing};
-use crate::stats::real;
+use provoke_stats::raise::{PILOT, Sample, Standing, budget, is_short, standing};
+use provoke_stats::real;
 
 /// Trials of a turn, at least.
 const TURN: u64 = 4;

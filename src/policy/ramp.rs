@@ -9,7 +9,7 @@ use super::search::{is_crowded, is_spent, stop_rule, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
 use crate::model::{Question, VariantId};
 use crate::state::State;
-use crate::stats::ramp::{Next, Rule};
+use provoke_stats::ramp::{Next, Rule};
 
 /// Searches the lowest level that fails.
 pub struct Ramp;

@@ -7,7 +7,7 @@ use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::model::{Compare, Question, VariantId};
 use crate::state::{Contrast, State};
-use crate::stats::real;
+use provoke_stats::real;
 
 /// Runs every variant until it is known to differ from the reference.
 pub struct Rates;

@@ -6,7 +6,7 @@ use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
 use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
-use crate::stats::search::Reduction;
+use provoke_stats::search::Reduction;
 
 /// Searches the smallest set of things that keeps the failure.
 pub struct Reduce;

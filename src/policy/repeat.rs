@@ -4,7 +4,7 @@ use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};
 use crate::model::{Expect, Stop, VariantId};
 use crate::state::{State, Tally};
-use crate::stats::{Interval, confidence_sequence};
+use provoke_stats::{Interval, confidence_sequence};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
 pub struct Repeat;

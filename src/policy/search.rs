@@ -7,7 +7,7 @@
 use super::{Step, StopRule, Verdict};
 use crate::model::{Choice, Space, VariantId};
 use crate::state::{Reproduced, State};
-use crate::stats::real;
+use provoke_stats::real;
 use std::time::Duration;
 
 /// Returns what to do as long as what fails has not failed often enough, or where it never will.

@@ -12,7 +12,7 @@ use super::search::{self, is_spent};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::model::{Choice, Cut, Cuts, Question, Subset, VariantId};
 use crate::state::State;
-use crate::stats::{lower_one_sided, runs_to_see_one};
+use provoke_stats::{lower_one_sided, runs_to_see_one};
 
 /// Crashes of the whole, from which on its rate is known well enough: with fewer each question
 /// takes more lives than they save.

@@ -1,6 +1,6 @@
 //! How numbers lie, drawn in plain text.
 
-use crate::stats::{real, whole};
+use provoke_stats::{real, whole};
 
 /// Bars of a drawing, at most.
 const BARS: u64 = 8;

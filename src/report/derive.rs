@@ -7,8 +7,8 @@ use super::{
 use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Checks, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
-use crate::stats::{self, real};
 use crate::untrusted::shell_word;
+use provoke_stats::{self as stats, real};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Report {

@@ -3,7 +3,7 @@
 use super::{Growth, Quantity, words};
 use crate::model::Around;
 use crate::state::Series;
-use crate::stats::{self, real};
+use provoke_stats::{self as stats, real};
 
 /// Memory that grew by less than this, in KiB, is not worth a word: allocators and
 /// page caches creep by some pages long after they have warmed up.

@@ -4,7 +4,7 @@ use super::{Quantity, words};
 use crate::model::{Amount, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
 use crate::policy;
 use crate::state::{Lives, State};
-use crate::stats::{self, real};
+use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! What parts those that fail from those that do not, in words.
 
 use super::words;
-use crate::stats;
 use crate::survey::Parting;
+use provoke_stats as stats;
 use std::collections::BTreeSet;
 
 /// A line about facts that part in the same way.

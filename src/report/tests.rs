@@ -9,8 +9,8 @@ use crate::model::{
 use crate::needs::{needs, program};
 use crate::policy;
 use crate::scenario::{Scenario, Surroundings};
-use crate::stats;
 use crate::store::{self, Folder, Journal};
+use provoke_stats as stats;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

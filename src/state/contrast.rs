@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::model::{Compare, Find, Plan, Question, VariantId};
-use crate::stats;
+use provoke_stats as stats;
 
 /// Variants of one kind against variants of another that are alike in all else.
 #[derive(Debug)]

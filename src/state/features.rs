@@ -1,7 +1,7 @@
 //! The features of failures, as the statistics of a search take them.
 
 use crate::model::{Failure, Kind, SignatureId};
-use crate::stats::search::Features;
+use provoke_stats::search::Features;
 use std::time::Duration;
 
 /// Times that differ by much less than this are alike: how long a quick program takes depends on the machine.

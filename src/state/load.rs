@@ -1,7 +1,7 @@
 //! What the clients of a service saw, of all of its lives together.
 
 use crate::model::{Around, Death, Ended, Latencies, LoadSeen};
-use crate::stats::{self, real};
+use provoke_stats::{self as stats, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

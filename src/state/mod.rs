@@ -29,8 +29,8 @@ use crate::model::{
     Around, Choice, Event, Host, Kind, Level, LoadSeen, Observation, Outcome, Plan, SignatureId,
     StopCause, Survey, Trial, TrialId, VariantId, VariantPlan, Void,
 };
-use crate::stats::ramp::Ramp;
-use crate::stats::search::{Bisection, Reduction, Screen};
+use provoke_stats::ramp::Ramp;
+use provoke_stats::search::{Bisection, Reduction, Screen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::{Ended, State};
 use crate::model::{Depth, Failure, Kind, Outcome, Plan, Signature, SignatureId, VariantId};
-use crate::stats::raise::Sample;
+use provoke_stats::raise::Sample;
 use std::time::Duration;
 
 /// The settings that are tried before a search.

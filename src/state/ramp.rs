@@ -1,7 +1,7 @@
 //! What is known of the levels of a ramp.
 
 use crate::model::{Plan, Question};
-use crate::stats::ramp::Ramp;
+use provoke_stats::ramp::Ramp;
 
 /// Returns what is known of the levels before the first life.
 pub(super) fn ramp(plan: &Plan) -> Option<Ramp> {

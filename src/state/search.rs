@@ -4,8 +4,8 @@ use super::{Ended, State, TriedOutcome};
 use crate::model::{
     Choice, Choices, Failure, Outcome, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
-use crate::stats::fisher;
-use crate::stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
+use provoke_stats::fisher;
+use provoke_stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
 
 /// Failures of what fails before the search begins ...
 const FAILURES: u64 = 3;

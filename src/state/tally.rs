@@ -2,8 +2,8 @@
 
 use super::{Ended, Lives};
 use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, TrialId, Void};
-use crate::stats::{self, Batches, Clumping, Trend, real};
 use hdrhistogram::Histogram;
+use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

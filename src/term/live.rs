@@ -8,9 +8,9 @@ use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
 use crate::report::{Speed, answer, forecast as load_forecast, words};
 use crate::state::{Reproduced, Sink, State};
-use crate::stats::{confidence_sequence, real};
 use console::style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use provoke_stats::{confidence_sequence, real};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,9 @@
 
 use crate::report::partings::{lines, odds};
 use crate::report::words;
-use crate::stats::real;
 use crate::survey::{Parted, Run};
 use console::{Alignment, measure_text_width, pad_str, style};
+use provoke_stats::real;
 use std::fmt::Write as _;
 
 /// What is said of a run in a row.

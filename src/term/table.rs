@@ -5,8 +5,8 @@ use crate::model::Find;
 use crate::policy::Standing;
 use crate::report::answer::{Bisection, LevelOfLoad, Threshold};
 use crate::report::{Answer, Report, Variant, words};
-use crate::stats;
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
+use provoke_stats as stats;
 use std::fmt::Write as _;
 
 /// So much is said of a failure, however narrow the terminal is.

@@ -13,8 +13,8 @@ use provoke::policy::{
 };
 use provoke::report::{Answer, Report};
 use provoke::state::State;
-use provoke::stats::ramp::Next;
-use provoke::stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
+use provoke_stats::ramp::Next;
+use provoke_stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -912,7 +912,7 @@ fn searched(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64,
     });
     let endings = endings.collect();
     (
-        provoke::stats::real(trials) / provoke::stats::real(count),
+        provoke_stats::real(trials) / provoke_stats::real(count),
         endings,
     )
 }

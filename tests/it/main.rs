@@ -4,11 +4,9 @@
 
 mod answers;
 mod autopsy;
-mod calibration;
 mod cli;
 mod coverage;
 mod damage;
-mod golden;
 mod layers;
 mod limited;
 mod load;

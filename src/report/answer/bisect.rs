@@ -6,8 +6,8 @@ use super::{Raised, confidence, independence, not_tested, one_of};
 use crate::model::{Boundary, Place, VariantId};
 use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
-use crate::stats;
-use crate::stats::search::Verdict as Found;
+use provoke_stats as stats;
+use provoke_stats::search::Verdict as Found;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -7,9 +7,9 @@ use crate::model::{
 };
 use crate::policy::{self, Policy as _, Progress, Verdict};
 use crate::state::State;
-use crate::stats::{self, real};
 use crate::survey;
 use crate::untrusted::shell_word;
+use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ use super::super::words;
 use super::Counts;
 use crate::policy::{self, Decision};
 use crate::state::{Reproduced, State};
-use crate::stats::raise::{Sample, Standing, is_short};
+use provoke_stats::raise::{Sample, Standing, is_short};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use super::{confidence, independence};
 use crate::model::{self, VariantId};
 use crate::policy::{self, Policy as _, Ramp, Verdict};
 use crate::state::{State, Tally};
-use crate::stats::ramp::Ramp as Known;
-use crate::stats::{self, real};
+use provoke_stats::ramp::Ramp as Known;
+use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 

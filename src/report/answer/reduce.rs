@@ -6,8 +6,8 @@ use super::{Raised, confidence, independence, not_tested};
 use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
-use crate::stats::search::Screen;
-use crate::stats::{self, search};
+use provoke_stats::search::Screen;
+use provoke_stats::{self as stats, search};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use super::{Counts, independence, not_tested, one_of};
 use crate::model::{Cut, Cuts, Load, Pace, Space, Subset};
 use crate::policy::{self, End, KEPT_ALPHA, Less, Policy as _, RATE_ALPHA, Verdict};
 use crate::state::State;
-use crate::stats::{self, lower_one_sided};
+use provoke_stats::{self as stats, lower_one_sided};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;

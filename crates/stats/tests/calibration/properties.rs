@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use provoke::stats::{
+use provoke_stats::{
     clean_runs_needed, clopper_pearson, confidence_sequence, lower_one_sided, unchanged_p_value,
     upper_one_sided,
 };

@@ -1,4 +1,4 @@
-use provoke::stats::{Interval, clopper_pearson, confidence_sequence, mtbf, upper_one_sided};
+use provoke_stats::{Interval, clopper_pearson, confidence_sequence, mtbf, upper_one_sided};
 
 use super::chance::{Chance, binomial, negative_binomial, rates, share};
 

@@ -1,8 +1,8 @@
 //! The p-value by counting all ways to deal the failures out.
 
 use super::reaches;
-use crate::stats::convert::real;
-use crate::stats::special::ln_choose;
+use crate::convert::real;
+use crate::special::ln_choose;
 
 /// The most ways that are worth counting one by one.
 const MOST_WAYS: u64 = 20_000;

@@ -28,6 +28,10 @@
 //! `docs/statistics.md` says in plain words what each number means, why it was chosen
 //! and what would make it wrong.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod confirm;
 mod convert;
 pub mod dependence;

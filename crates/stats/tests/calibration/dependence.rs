@@ -1,4 +1,4 @@
-use provoke::stats::{Batches, Method, clopper_pearson, clopper_pearson_effective};
+use provoke_stats::{Batches, Method, clopper_pearson, clopper_pearson_effective};
 
 use super::chance::{Chance, share};
 

@@ -1,4 +1,4 @@
-use provoke::stats::{clean_runs_needed_effective, clumps};
+use provoke_stats::{clean_runs_needed_effective, clumps};
 
 use super::chance::{Chance, share};
 

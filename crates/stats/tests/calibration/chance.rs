@@ -1,6 +1,6 @@
 //! Exact binomial weights and a seeded source of chance.
 
-use provoke::stats;
+use provoke_stats as stats;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

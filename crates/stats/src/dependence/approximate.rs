@@ -1,7 +1,7 @@
 //! The p-value by a Gamma law with the moments of the statistic.
 
-use crate::stats::convert::real;
-use crate::stats::special::gamma_tail;
+use crate::convert::real;
+use crate::special::gamma_tail;
 
 /// Returns an approximate p-value of the chi-square statistic.
 ///

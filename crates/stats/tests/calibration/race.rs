@@ -1,4 +1,4 @@
-use provoke::stats::{
+use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed, race_alpha, race_runs,
 };
 

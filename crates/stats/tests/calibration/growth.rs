@@ -1,4 +1,4 @@
-use provoke::stats::growth::{Point, growth};
+use provoke_stats::growth::{Point, growth};
 
 use super::chance::{Chance, share};
 

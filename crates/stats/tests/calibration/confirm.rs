@@ -1,4 +1,4 @@
-use provoke::stats::{
+use provoke_stats::{
     Batches, Dependence, clean_runs_at_known_rate, clean_runs_needed, clean_runs_needed_effective,
     clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, worth_more_failures,
 };

@@ -18,8 +18,8 @@ use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 
 use super::permute::{DRAWS, HITS, SEED, below};
-use crate::stats::convert::real;
-use crate::stats::special::normal_below;
+use crate::convert::real;
+use crate::special::normal_below;
 
 /// The fewest failures that can be said to clump.
 const FEWEST: usize = 3;

@@ -4,7 +4,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
 use super::reaches;
-use crate::stats::convert::real;
+use crate::convert::real;
 
 /// The number of deals that settles a small p-value: the smallest possible is 1/2001.
 pub(super) const DRAWS: u32 = 2000;

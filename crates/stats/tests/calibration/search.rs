@@ -1,6 +1,6 @@
 //! Searches with a known answer: how often they are wrong, and what they cost.
 
-use provoke::stats::search::{
+use provoke_stats::search::{
     Answer, Bisection, Channel, Costs, Count, Model, Reduction, Slots, Stop, Verdict, bisect_runs,
     hedged,
 };

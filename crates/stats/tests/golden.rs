@@ -1,4 +1,4 @@
-//! The test vectors of `tests/data/golden.json`: values from an independent implementation, or
+//! The test vectors of `data/golden.json`: values from an independent implementation, or
 //! from exact enumeration, which every build must reproduce.
 //!
 //! The interval cases also carry `wilson`, `jeffreys` and `mid_p` columns. Those intervals are not
@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use provoke::stats;
-use provoke::stats::ramp::Ramp;
-use provoke::stats::search::{Bisection, Cell, Channel, Costs, Grid, Model, Stop, stage_prior};
+use provoke_stats as stats;
+use provoke_stats::ramp::Ramp;
+use provoke_stats::search::{Bisection, Cell, Channel, Costs, Grid, Model, Stop, stage_prior};
 use serde_json::Value;
 
-const GOLDEN: &str = include_str!("../data/golden.json");
+const GOLDEN: &str = include_str!("data/golden.json");
 
 type Check = fn(&Case);
 

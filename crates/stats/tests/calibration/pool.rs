@@ -1,7 +1,7 @@
 //! A fix that changes nothing, held against several runs that count together: how often is it called
 //! FIXED, however the runs came to be?
 
-use provoke::stats::{clean_runs_needed, pool};
+use provoke_stats::{clean_runs_needed, pool};
 
 use super::chance::{Chance, binomial, negative_binomial};
 

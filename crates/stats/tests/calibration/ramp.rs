@@ -1,7 +1,7 @@
 //! From which level of load on does it fail: how often that is wrong, and what it costs.
 
 use super::chance::Chance;
-use provoke::stats::ramp::{Next, Ramp, Rule};
+use provoke_stats::ramp::{Next, Ramp, Rule};
 
 const LEVELS: [u32; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64];
 const DELTA: f64 = 0.05;

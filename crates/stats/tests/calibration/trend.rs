@@ -1,4 +1,4 @@
-use provoke::stats::laplace;
+use provoke_stats::laplace;
 
 use super::chance::{Chance, share};
 

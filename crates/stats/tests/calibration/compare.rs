@@ -1,4 +1,4 @@
-use provoke::stats::{Contrast, EProcess, fisher, pairs_to_tell};
+use provoke_stats::{Contrast, EProcess, fisher, pairs_to_tell};
 
 use super::chance::{Chance, share};
 
