@@ -40,8 +40,7 @@
 //! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
 //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, serde, serde_json, tar, tokio, jiff, shlex |
 //!
-//! A test compares this table with the code. The statistics are a crate of their own, `provoke_stats`: counts in, numbers
-//! out.
+//! A test compares this table with the code. The statistics are the crate `provoke_stats`: counts in, numbers out.
 
 #![cfg_attr(
     test,

@@ -1,8 +1,9 @@
 //! Did two commits build the same?
 //!
-//! Each commit is built in a folder of its own, and compilers write its name into what they build. So that name does not
-//! count, and of a program only what is loaded does: not its debug information, nor its build id. Names of different
-//! lengths may still move what follows them: then two builds count as different, which costs trials and nothing else.
+//! Each commit is built in another folder, and compilers write the name of the folder into the files. So that name is
+//! removed before files are compared. Programs are compared by what is loaded, without debug information and the build id.
+//! Names of different lengths may still move what follows them. Two builds then count as different, which costs trials and
+//! nothing else.
 
 use super::{Unready, refuse};
 use crate::model::Make;
