@@ -109,13 +109,11 @@ fn main() -> std::io::Result<()> {
                 drop(served_one.wait_while(lock(), before));
                 return die(end, stream, &answer);
             }
+            // Whoever has its answer may send the next request at once, on another connection.
+            lock().at_work -= u64::from(!request.body.is_empty());
             // Who does not read its answer was sent one all the same.
             let sent = stream.write_all(answer.as_bytes());
-            {
-                let mut count = lock();
-                count.served += 1;
-                count.at_work -= u64::from(!request.body.is_empty());
-            }
+            lock().served += 1;
             served_one.notify_all();
             sent.map(|()| true)
         },
