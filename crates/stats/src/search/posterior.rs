@@ -366,7 +366,12 @@ impl Bisection {
     /// Returns the same search where good versions may fail as well.
     #[must_use]
     pub fn with_background(&self) -> Self {
-        let mut rows = self.rows.of_counts(Arc::new(Grid::new(&Model::default())));
+        let grid = Arc::new(Grid::new(&Model::default()));
+        self.with_counts(self.rows.of_counts(grid))
+    }
+
+    /// Returns the same search with other counts and the same features.
+    fn with_counts(&self, mut rows: Rows) -> Self {
         rows.seen = self.rows.seen.clone();
         rows.ln_features.clone_from(&self.rows.ln_features);
         rows.rebuild_all();
@@ -394,17 +399,7 @@ impl Bisection {
             tested.failures = tested.failures.saturating_sub(failures);
             tested.runs = tested.runs.saturating_sub(runs);
         }
-        rows.seen = self.rows.seen.clone();
-        rows.ln_features.clone_from(&self.rows.ln_features);
-        rows.rebuild_all();
-        let mut search = Self {
-            before: self.before.clone(),
-            untestable: self.untestable.clone(),
-            newest: self.newest,
-            rows,
-        };
-        search.normalise();
-        search
+        self.with_counts(rows)
     }
 
     /// Returns a search with these rates and these weights of all hypotheses, 0..=n+1.
