@@ -4,7 +4,7 @@
 //! [`State`], then to each [`Sink`]. There is no second path by which a number
 //! could reach the screen.
 
-use crate::exec::{Executor, Halt, KeptCores, Made, STORY, remove_cores};
+use crate::exec::{Answer, Executor, Halt, KeptCores, Made, STORY, remove_cores};
 use crate::model::{
     Ending, Event, Lane, Level, Observation, Outcome, Plan, Question, Signal, StopCause, Timeout,
     Trial, TrialId, VariantId, Void, trial_seed,
@@ -285,12 +285,11 @@ impl Run<'_, '_> {
             self.free.retain(|lane| *lane != trial.lane);
             self.emit(&Event::TrialStarted(trial.clone()));
             let delay = self.driver.state.plan.delay;
-            let attempt = attempt(
-                Arc::clone(&self.driver.executor),
-                trial.clone(),
-                delay,
-                self.halt.subscribe(),
-            );
+            let running = self
+                .driver
+                .executor
+                .run(trial.clone(), self.halt.subscribe());
+            let attempt = after(delay, self.halt.subscribe(), running);
             let task = self
                 .tasks
                 .spawn(async { Ended::Trial(Box::new(attempt.await)) });
@@ -419,7 +418,8 @@ impl Run<'_, '_> {
     fn made(&mut self, variant: VariantId, since: Instant, made: Made) {
         let at = self.worked();
         match made {
-            Made::Ready { gone, build } => {
+            Made::Ready { build } => {
+                let gone = self.driver.executor.make_room();
                 let took = since.elapsed();
                 self.emit(&Event::VariantMade {
                     variant,
@@ -660,12 +660,11 @@ fn drop_evidence(folder: &Path, seen: &mut Observation) {
     }
 }
 
-/// One attempt at a trial, after the pause that was asked for.
-async fn attempt(
-    executor: Arc<dyn Executor>,
-    trial: Trial,
+/// Runs a trial after a delay, unless it is halted before.
+async fn after(
     delay: Duration,
     mut halt: watch::Receiver<Halt>,
+    running: Answer<Observation>,
 ) -> Observation {
     if !delay.is_zero() {
         tokio::select! {
@@ -675,7 +674,7 @@ async fn attempt(
             }
         }
     }
-    executor.run(trial, halt).await
+    running.await
 }
 
 async fn sleep_until(end: Option<Instant>) {

@@ -22,6 +22,7 @@ use crate::sys::{child, core_pattern, process, signals, user};
 use crate::untrusted::Untrusted as _;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
@@ -50,7 +51,7 @@ struct Shared {
     /// What all recipes have in common.
     common: Recipe,
     recipes: Register<BTreeMap<VariantId, Arc<Recipe>>>,
-    maker: Maker,
+    maker: Arc<Maker>,
     /// The slots in which variants are made, side by side.
     makers: Vec<Mutex<Option<Slot>>>,
     /// How long that may take.
@@ -117,7 +118,7 @@ impl Local {
             binary: std::env::current_exe()?,
             common,
             recipes: Register::default(),
-            maker: Maker::new(plan.space.as_ref()),
+            maker: Arc::new(Maker::new(plan.space.as_ref())),
             makers: (0..makers).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
@@ -212,21 +213,28 @@ impl Executor for Local {
         Box::pin(async move { shared.make(&steward, id, &mut halt).await })
     }
 
+    fn make_room(&self) -> Vec<VariantId> {
+        let (gone, old) = self.shared.maker.make_room();
+        if !old.is_empty() {
+            tokio::task::spawn_blocking(move || {
+                for folder in old {
+                    // What is left of it is removed at the end of the run.
+                    let _ = fs::remove_dir_all(folder);
+                }
+            });
+        }
+        gone
+    }
+
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+        // Before anything else can remove the folder.
+        let used = self.shared.maker.use_of(trial.variant);
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[trial.lane.index()]),
         );
         Box::pin(async move {
-            let made = shared.recipe(trial.variant).variant.make.is_some();
-            let used = shared.maker.use_of(trial.variant);
-            if made && used.is_none() {
-                // It is made again, and tried then.
-                return Observation {
-                    lost: Some("its folder had to go for another".to_owned()),
-                    ..Observation::default()
-                };
-            }
+            let _used = used;
             let mut lane = lane.lock().await;
             let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
             let _alone = match alone {

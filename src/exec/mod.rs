@@ -28,13 +28,17 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Makes a variant, which it knows, before its first trial.
     fn make(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
-        Box::pin(std::future::ready(Made::Ready {
-            gone: Vec::new(),
-            build: None,
-        }))
+        Box::pin(std::future::ready(Made::Ready { build: None }))
     }
 
-    /// Runs a trial in its lane until nothing of it is left, or until it is halted.
+    /// Removes variants that need too much space, and returns them. Variants of trials that run are
+    /// not removed.
+    fn make_room(&self) -> Vec<VariantId> {
+        Vec::new()
+    }
+
+    /// Runs a trial in its lane until nothing of it is left, or until it is halted. The variant is
+    /// not removed from the call on, even before the answer is awaited.
     fn run(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
 
     /// Keeps the output of the trial that ran last in a lane.
@@ -44,10 +48,8 @@ pub trait Executor: Send + Sync + 'static {
 /// What came of making a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It can be tried. For its sake others must be made again.
+    /// It can be tried.
     Ready {
-        /// Which.
-        gone: Vec<VariantId>,
         /// A name for its artifacts, the same where they are identical.
         build: Option<String>,
     },

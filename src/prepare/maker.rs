@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// How often it is looked whether somebody else has made a folder.
@@ -164,8 +164,8 @@ impl Maker {
         let _ = remove(&reserved.path);
     }
 
-    /// Takes a folder as made. Returns the variants whose folders had to go for it.
-    pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<Vec<VariantId>, Unready> {
+    /// Takes a folder as made.
+    pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<(), Unready> {
         let Reserved {
             path,
             shared,
@@ -198,44 +198,34 @@ impl Maker {
             used: None,
             _in_use: in_use,
         };
-        let (gone, old) = {
-            let mut folders = self.folders.lock().expect("no panic");
-            folders.insert(id, folder);
-            self.make_room(&mut folders)
-        };
-        for folder in old {
-            // It is out of the way; what is left of it goes at the end.
-            let _ = fs::remove_dir_all(folder);
-        }
+        self.folders.lock().expect("no panic").insert(id, folder);
         if let Some(cache) = cache {
             clean(&cache, self.room);
         }
-        Ok(gone)
+        Ok(())
     }
 
-    /// Says that a trial of a variant runs, until what is returned says that it does not; nothing
-    /// where its folder had to go.
-    pub fn use_of(&self, id: VariantId) -> Option<Use<'_>> {
+    /// Keeps the folder of a variant until the returned value is dropped; `None` if it has no
+    /// folder.
+    pub fn use_of(self: &Arc<Self>, id: VariantId) -> Option<Use> {
         let mut folders = self.folders.lock().expect("no panic");
         let used = next_use(&folders);
         let folder = folders.get_mut(&id)?;
         folder.users += 1;
         folder.used = Some(used);
-        Some(Use(self, id))
+        Some(Use(Arc::clone(self), id))
     }
 
-    /// Puts out of the way what was used longest ago, as long as there is too much: all but what is
-    /// in use, or was made to be used next. Returns whose it was, and what is to be removed.
-    fn make_room(
-        &self,
-        folders: &mut BTreeMap<VariantId, Folder>,
-    ) -> (Vec<VariantId>, Vec<PathBuf>) {
+    /// Renames folders while they need too much space, the least recently used first, except those
+    /// in use and those not used yet. Returns their variants, and the paths to delete.
+    pub fn make_room(&self) -> (Vec<VariantId>, Vec<PathBuf>) {
+        let mut folders = self.folders.lock().expect("no panic");
         let (mut gone, mut old) = (Vec::new(), Vec::new());
         let held = |folders: &BTreeMap<VariantId, Folder>| {
             let own = folders.values().filter(|one| !one.shared);
             own.map(|one| one.bytes).sum::<u64>()
         };
-        while held(folders) > self.room {
+        while held(&folders) > self.room {
             let idle = folders
                 .iter()
                 .filter(|(_, one)| one.users == 0 && !one.shared);
@@ -277,11 +267,11 @@ impl Maker {
     }
 }
 
-/// While it is there, the folder of a variant is not removed.
+/// While it exists, the folder of a variant is not removed.
 #[derive(Debug)]
-pub struct Use<'a>(&'a Maker, VariantId);
+pub struct Use(Arc<Maker>, VariantId);
 
-impl Drop for Use<'_> {
+impl Drop for Use {
     fn drop(&mut self) {
         let mut folders = self.0.folders.lock().expect("no panic");
         if let Some(folder) = folders.get_mut(&self.1) {

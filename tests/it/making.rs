@@ -7,8 +7,7 @@ use proptest::test_runner::RngSeed;
 use provoke::driver::{Driver, drive};
 use provoke::exec::{Answer, Executor, Halt, Made};
 use provoke::model::{
-    ActorSeen, Choice, Ending, Event, Lane, Observation, Plan, Signal, Trial, VariantId,
-    VariantPlan,
+    Choice, Event, Lane, Observation, Plan, Signal, Trial, VariantId, VariantPlan,
 };
 use provoke::policy;
 use provoke::report::Report;
@@ -74,11 +73,12 @@ struct Inside {
 }
 
 impl Inside {
-    /// Removes what there is no room for.
-    fn make_room(&mut self, room: usize, but: VariantId) -> Vec<VariantId> {
+    /// Removes what there is no room for, but not what was made last.
+    fn make_room(&mut self, room: usize) -> Vec<VariantId> {
         let mut gone = Vec::new();
+        let last = self.made.last().copied();
         while self.made.len() > room {
-            let goes = |id: &&VariantId| **id != but && !self.used.contains(id);
+            let goes = |id: &&VariantId| Some(**id) != last && !self.used.contains(id);
             let Some(oldest) = self.made.iter().find(goes).copied() else {
                 break;
             };
@@ -124,25 +124,29 @@ impl Executor for Workshop {
             }
             assert!(!inside.made.contains(&id), "made twice");
             inside.made.push(id);
-            let gone = inside.make_room(world.room, id);
-            Made::Ready { gone, build: None }
+            Made::Ready { build: None }
         })
+    }
+
+    fn make_room(&self) -> Vec<VariantId> {
+        let (world, inside) = &*self.0;
+        inside.lock().unwrap().make_room(world.room)
     }
 
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
         let shared = Arc::clone(&self.0);
+        let fails = {
+            let (world, inside) = &*shared;
+            let mut inside = inside.lock().unwrap();
+            let is_made = inside.made.contains(&trial.variant);
+            assert!(is_made, "{:?} was removed", trial.variant);
+            inside.made.retain(|id| *id != trial.variant);
+            inside.made.push(trial.variant);
+            inside.used.push(trial.variant);
+            world.fails(&inside.choices[&trial.variant])
+        };
         Box::pin(async move {
             let (world, inside) = &*shared;
-            let fails = {
-                let mut inside = inside.lock().unwrap();
-                if !inside.made.contains(&trial.variant) {
-                    return not_there();
-                }
-                inside.made.retain(|id| *id != trial.variant);
-                inside.made.push(trial.variant);
-                inside.used.push(trial.variant);
-                world.fails(&inside.choices[&trial.variant])
-            };
             let mut seen = exited(i32::from(fails));
             tokio::select! {
                 () = tokio::time::sleep(world.time(trial.id.0, 2_000)) => {}
@@ -157,17 +161,6 @@ impl Executor for Workshop {
 
     fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
         Box::pin(std::future::ready(()))
-    }
-}
-
-fn not_there() -> Observation {
-    let actor = ActorSeen {
-        ending: Ending::NotStarted("its folder is gone".to_owned()),
-        ..ActorSeen::default()
-    };
-    Observation {
-        actors: vec![actor],
-        ..Observation::default()
     }
 }
 

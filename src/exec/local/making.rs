@@ -22,8 +22,8 @@ impl Shared {
         halt: &mut watch::Receiver<Halt>,
     ) -> Made {
         let made = match self.folder(id, halt).await {
-            Made::Ready { gone, build } => match self.set_up(steward, id, halt).await {
-                Ok(()) => Made::Ready { gone, build },
+            Made::Ready { build } => match self.set_up(steward, id, halt).await {
+                Ok(()) => Made::Ready { build },
                 Err(why) => Made::Failed(why),
             },
             other => other,
@@ -37,10 +37,7 @@ impl Shared {
     async fn folder(self: &Arc<Self>, id: VariantId, halt: &mut watch::Receiver<Halt>) -> Made {
         let variant = self.recipe(id).variant.clone();
         let Some(make) = variant.make.clone() else {
-            return Made::Ready {
-                gone: Vec::new(),
-                build: None,
-            };
+            return Made::Ready { build: None };
         };
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != Halt::No));
@@ -78,8 +75,8 @@ impl Shared {
         let finished = self
             .aside(move |shared| shared.maker.finish(id, reserved))
             .await;
-        match finished.map(|gone| gone.map_err(|error| error.in_words())) {
-            Ok(Ok(gone)) => Made::Ready { gone, build },
+        match finished.map(|done| done.map_err(|error| error.in_words())) {
+            Ok(Ok(())) => Made::Ready { build },
             Ok(Err(why)) | Err(why) => Made::Broken(why),
         }
     }
