@@ -80,7 +80,8 @@ pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         panic!("a search has an answer");
     };
-    let warned = answer.contradiction.is_some() || answer.earlier.is_some();
+    let warned =
+        answer.contradiction.is_some() || answer.earlier.is_some() || answer.rise.is_some();
     match (report.verdict, warned) {
         (Verdict::Found, _) => {
             let right = answer.culprits == [culprit.to_string()];

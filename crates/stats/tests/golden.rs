@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use provoke_stats as stats;
 use provoke_stats::ramp::Ramp;
-use provoke_stats::search::{Bisection, Cell, Channel, Costs, Grid, Model, Stop, stage_prior};
+use provoke_stats::search::{
+    Bisection, Cell, Channel, Costs, Features, Grid, Model, Stop, stage_prior,
+};
 use serde_json::Value;
 
 const GOLDEN: &str = include_str!("data/golden.json");
@@ -17,7 +19,7 @@ const GOLDEN: &str = include_str!("data/golden.json");
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 18] = [
+const IMPLEMENTED: [(&str, Check); 19] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
@@ -33,6 +35,7 @@ const IMPLEMENTED: [(&str, Check); 18] = [
     ("fisher_2x2", fisher),
     ("default_grid", default_grid),
     ("bisect_posterior", bisect_posterior),
+    ("failure_features", failure_features),
     ("reduce_stage_prior", reduce_stage_prior),
     ("capacity", capacity),
     ("ramp_posterior", ramp_posterior),
@@ -478,6 +481,35 @@ fn bisect_posterior(case: &Case) {
                 );
             }
         }
+    }
+}
+
+/// The posterior with features is the one without, times the factor of each culprit.
+fn failure_features(case: &Case) {
+    let n = usize::try_from(case.count("n")).expect("a small number");
+    let mut plain = Bisection::new(n, &model(false), None);
+    let mut search = plain.clone();
+    for failure in case.field("failures").as_array().expect("a list") {
+        let number = |at: usize| failure[at].as_u64().and_then(|n| usize::try_from(n).ok());
+        let version = number(0).expect("a version");
+        let features = Features {
+            signature: number(1),
+            time: number(2),
+        };
+        plain.observe(version, true);
+        search.observe_with_features(version, true, features);
+    }
+    let (plain, posterior) = (plain.posterior(), search.posterior());
+    let products: Vec<f64> = case
+        .reals("factors")
+        .iter()
+        .zip(plain)
+        .map(|(factor, mass)| factor * mass)
+        .collect();
+    let total: f64 = products.iter().sum();
+    assert_eq!(posterior.len(), products.len());
+    for (mass, product) in posterior.into_iter().zip(products) {
+        case.close_to("posterior", mass, product / total, 1e-9);
     }
 }
 

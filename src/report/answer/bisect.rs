@@ -40,6 +40,9 @@ pub struct Bisection {
     pub contradiction: Option<String>,
     /// A version before the first that fails which fails as well, less often; null where none was seen to.
     pub earlier: Option<Earlier>,
+    /// The bad end, if it fails significantly more often than the culprit: another change between them may have
+    /// raised the rate; null otherwise.
+    pub rise: Option<RateRise>,
     /// Good versions were said never to fail (`clean`), but the good end failed less often than the bad end: the
     /// search went on without.
     pub clean_refuted: bool,
@@ -128,6 +131,23 @@ pub enum Meaning {
     NotKnown,
 }
 
+/// A bad end that fails more often than the culprit.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RateRise {
+    /// The culprit.
+    pub culprit: String,
+    /// Its trials that showed the bug.
+    pub culprit_failures: u64,
+    /// Its trials that count.
+    pub culprit_trials: u64,
+    /// The bad end.
+    pub bad_end: String,
+    /// Trials of the bad end that showed the bug.
+    pub failures: u64,
+    /// Trials of the bad end that count.
+    pub trials: u64,
+}
+
 /// Trials that were missing when a limit cut the check of the answer off.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Unchecked {
@@ -187,6 +207,7 @@ impl Bisection {
             local: local(state, &search),
             contradiction: contradiction(state, &search),
             earlier: earlier(state, &search),
+            rise: rate_rise(state, &search),
             clean_refuted: state
                 .plan
                 .question
@@ -428,6 +449,17 @@ impl Bisection {
             ));
         } else {
             lines.extend(self.background());
+        }
+        if let Some(rise) = &self.rise {
+            lines.push(format!(
+                "{}, the bad end, fails more often ({}/{}) than {} ({}/{}): another change between them may have raised the rate",
+                rise.bad_end,
+                rise.failures,
+                rise.trials,
+                rise.culprit,
+                rise.culprit_failures,
+                rise.culprit_trials
+            ));
         }
         lines.extend(self.raised.iter().flat_map(Raised::lines));
         if let Some(limit) = self.limit {
@@ -677,6 +709,27 @@ fn earlier(state: &State, search: &Search) -> Option<Earlier> {
         trials,
         less_often: failures * bad_trials < bad_failures * trials,
         meaning,
+    })
+}
+
+fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
+    let Found::Known(group) = search.verdict() else {
+        return None;
+    };
+    let known = search.known;
+    if !known.newest_fails_more_often(&search.stop, &group) {
+        return None;
+    }
+    let name = |place: usize| places(state)[place].name.clone();
+    let (culprit_failures, culprit_trials) = known.counts(group.last);
+    let (failures, trials) = known.counts(known.newest());
+    Some(RateRise {
+        culprit: name(group.last),
+        culprit_failures,
+        culprit_trials,
+        bad_end: name(known.newest()),
+        failures,
+        trials,
     })
 }
 

@@ -9,12 +9,14 @@
 //! * the good end and three versions between pass as often together as they would if they were bad by chance alone:
 //!   where the rate falls for some versions and rises again, the version before the culprit may never fail;
 //! * if an earlier version failed, the good end passes as often as that one's counts ask for, up to a limit: if it
-//!   does, the failures began earlier, and if it fails, good versions fail as well.
+//!   does, the failures began earlier, and if it fails, good versions fail as well;
+//! * if the culprit failed less than half as often as the newest version, the newest is tried until the difference is
+//!   significant or disappears, up to a limit: there may be a second change that made the failure more frequent.
 //!
 //! The runs of the check are evidence like all others. So it begins before the posterior has come to its answer, and
 //! costs little more than the runs that the posterior would have asked for (`examples/search/shipped.rs`).
 
-use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real};
+use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
 use super::posterior::{Bisection, Tested};
 use super::stop::{Group, Stop, Verdict};
 
@@ -29,8 +31,10 @@ const LEAST_RATE: f64 = 0.15;
 const APART: f64 = 0.25;
 /// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
 const DISTANCES: [usize; 4] = [1, 2, 4, 8];
-/// Runs of the good end after which it is left open whether good versions fail.
-const GOOD_END: u64 = 60;
+/// Runs of an end after which a question about it stays open.
+const MOST_OF_AN_END: u64 = 60;
+/// The share of the level for the comparison of the newest version with the culprit: it is repeated after each run.
+const MORE_OFTEN: f64 = 0.5;
 
 impl Bisection {
     /// Returns the version before a group that failed most often, if one failed; of equals, the last. The good end
@@ -80,12 +84,28 @@ impl Bisection {
         if let Some(missing) = further.find_map(|version| missing(version, each.max(1))) {
             return Some(missing);
         }
-        let earlier = self.earlier_failing(group)?;
-        if self.counts(0).0 > 0 || !testable(&0) {
+        let earlier = self.earlier_failing(group);
+        if let Some(earlier) = earlier.filter(|_| self.counts(0).0 == 0 && testable(&0)) {
+            let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
+            if let Some(missing) = missing(0, enough.min(MOST_OF_AN_END)) {
+                return Some(missing);
+            }
+        }
+        let (newest_failures, newest_runs) = self.counts(self.newest);
+        let is_half =
+            2.0 * real(failures) * real(newest_runs) >= real(newest_failures) * real(runs);
+        if is_half || self.newest_fails_more_often(stop, group) {
             return None;
         }
-        let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
-        missing(0, enough.min(GOOD_END))
+        missing(self.newest, runs.min(MOST_OF_AN_END))
+    }
+
+    /// Returns whether the newest version fails significantly more often than the last of a group.
+    pub fn newest_fails_more_often(&self, stop: &Stop, group: &Group) -> bool {
+        let (k, n) = self.counts(self.newest);
+        let (culprit_k, culprit_n) = self.counts(group.last);
+        let level = MORE_OFTEN * stop.check.unwrap_or(0.0);
+        culprit_k > 0 && fisher(k, n, culprit_k, culprit_n).greater <= level
     }
 
     /// Returns the failures and the runs of a version and of all after it.
@@ -135,5 +155,30 @@ mod tests {
             (30, 1, 2)
         );
         assert_eq!(search.check(&Stop::at(0.05), &group), None);
+    }
+
+    #[test]
+    fn the_newest_is_tried_until_it_is_known_whether_it_fails_more_often_than_the_culprit() {
+        let group = Group {
+            first: 40,
+            last: 40,
+            mass: 0.97,
+        };
+        let stop = Stop::checked(0.05);
+        let after = |culprit_runs: u64, failures: u64, runs: u64| {
+            let mut search = Bisection::new(64, &Model::default(), None);
+            search.observe_many(64, failures, runs);
+            search.observe_many(40, 4, culprit_runs);
+            for version in [0, 20, 30, 35, 39] {
+                search.observe_many(version, 0, 200);
+            }
+            let more_often = search.newest_fails_more_often(&stop, &group);
+            (search.check(&stop, &group), more_often)
+        };
+        assert_eq!(after(87, 3, 20), (Some((64, 40)), false));
+        assert_eq!(after(30, 3, 10), (Some((64, 20)), false));
+        assert_eq!(after(30, 3, 12), (None, false));
+        assert_eq!(after(87, 5, 60), (None, false));
+        assert_eq!(after(87, 7, 20), (None, true));
     }
 }

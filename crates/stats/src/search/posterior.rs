@@ -66,6 +66,8 @@ pub(super) struct Rows {
     seen: Seen,
     /// The logarithm of the factor that the features of failures put into the values of each segment.
     ln_features: Vec<f64>,
+    /// The part of it that is due to good and bad versions failing alike: the same for all segments.
+    ln_alike: Option<f64>,
     /// The logarithm of all that the values have been scaled by.
     ln_scale: f64,
     bad: Vec<f64>,
@@ -103,6 +105,7 @@ impl Rows {
             tested: Vec::new(),
             seen: Seen::default(),
             ln_features: vec![0.0],
+            ln_alike: None,
             ln_scale: 0.0,
             bad: Vec::new(),
             good: Vec::new(),
@@ -215,6 +218,13 @@ impl Rows {
             }
         }
         self.ln_features = ln_features;
+        self.ln_alike = Some(self.seen.ln_alike());
+    }
+
+    /// Returns the probability that good and bad versions fail alike, if the culprit is in a segment.
+    pub(super) fn alike(&self, segment: usize) -> f64 {
+        let ln = |ln_alike: f64| ln_alike - self.ln_features[segment];
+        self.ln_alike.map_or(1.0, |ln_alike| ln(ln_alike).exp())
     }
 
     /// Takes several runs into account at the price of one.
@@ -323,6 +333,7 @@ impl Rows {
             values,
             seen: self.seen.clone(),
             ln_features: self.ln_features.clone(),
+            ln_alike: self.ln_alike,
             ln_scale: self.ln_scale,
             bad: Vec::new(),
             good: Vec::new(),
@@ -374,6 +385,7 @@ impl Bisection {
     fn with_counts(&self, mut rows: Rows) -> Self {
         rows.seen = self.rows.seen.clone();
         rows.ln_features.clone_from(&self.rows.ln_features);
+        rows.ln_alike = self.rows.ln_alike;
         rows.rebuild_all();
         let mut search = Self {
             before: self.before.clone(),

@@ -165,10 +165,14 @@ impl Bisection {
         let Some(group) = self.settled(rest) else {
             return Err(Lacks::Mass);
         };
-        for class in [background, close] {
-            let (inside, of_group) = self.class(&class, &group);
+        let objects = |(inside, of_group): (f64, f64)| {
             let against = inside - of_group;
-            if against >= TRIFLE * stop.rest && against > stop.strict * inside {
+            against >= TRIFLE * stop.rest && against > stop.strict * inside
+        };
+        for class in [background, close] {
+            let any = self.class(&class, &group, |_| 1.0);
+            let alike = self.class(&class, &group, |segment| self.rows.alike(segment));
+            if objects(any) || objects(alike) {
                 return Err(Lacks::MassInside(class));
             }
         }
@@ -187,16 +191,23 @@ impl Bisection {
         }
     }
 
-    /// Returns the probability of a class of cells, and that of the class and the group together.
-    fn class(&self, cells: &Range<usize>, group: &Group) -> (f64, f64) {
-        let mut inside = 0.0;
-        for segment in 0..self.rows.segments() {
+    /// Returns the probability of a class of cells, and that of the class and the group together. Of each segment
+    /// only a share counts.
+    fn class(
+        &self,
+        cells: &Range<usize>,
+        group: &Group,
+        share: impl Fn(usize) -> f64,
+    ) -> (f64, f64) {
+        let density = |segment: usize| {
             let row = &self.rows.row(segment)[cells.clone()];
-            inside += self.prior(segment) * sum(row);
-        }
-        let row = &self.rows.row(self.rows.segment_of(group.first))[cells.clone()];
+            share(segment) * sum(row)
+        };
+        let segments = 0..self.rows.segments();
+        let inside = segments.map(|segment| self.prior(segment) * density(segment));
         let prior = self.weight(&(group.first..group.last + 1));
-        (inside, prior * sum(row))
+        let of_group = prior * density(self.rows.segment_of(group.first));
+        (inside.sum(), of_group)
     }
 
     /// Returns what the search has come to.
