@@ -13,16 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Programs that take stacks, and what each adds.
 pub(super) const TOOLS: [(&str, &str); 4] = [
-    ("gdb", "stacks of anything, in most detail"),
-    (
-        "eu-stack",
-        "stacks of processes that hang, quicker than gdb",
-    ),
-    ("py-spy", "the Python lines of a process or a core"),
-    (
-        "pystack",
-        "the Python lines of a core, together with those in C",
-    ),
+    ("gdb", "stacks of processes and cores, with the most detail"),
+    ("eu-stack", "stacks of hung processes, faster than gdb"),
+    ("py-spy", "Python stacks of processes and cores"),
+    ("pystack", "combined Python and C stacks of cores"),
 ];
 
 /// The bit of the right to trace any process.

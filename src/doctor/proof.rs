@@ -60,7 +60,9 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
     let pid = child.id();
     let status = child.wait()?;
     if status.signal().is_none() {
-        return Ok(Proof::NoCrash(format!("the victim ended with {status}")));
+        return Ok(Proof::NoCrash(format!(
+            "the test program ended with {status}"
+        )));
     }
     let (Some((place, template)), Some(before)) = (place, before) else {
         return Ok(Proof::NoCore(status.core_dumped()));

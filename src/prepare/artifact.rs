@@ -31,11 +31,11 @@ pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
         .map(|file| file.as_os_str().into())
         .collect();
     let missing = |(path, error): (PathBuf, io::Error)| {
-        let what = format!("the build did not make `{}`: {error}", path.safe());
+        let what = format!("the build did not create `{}`: {error}", path.safe());
         refuse(
             what,
             vec!["artifact".to_owned()],
-            "`artifact` names files that `build` makes, from the working folder",
+            "`artifact` names files that `build` creates, relative to the working directory",
         )
     };
     of_files(folder, &files).map(Some).map_err(missing)

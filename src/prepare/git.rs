@@ -72,16 +72,16 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
-            let what = format!("`{range}` does not say two commits");
+            let what = format!("`{range}` is not a range of commits");
             return Err(refuse(what, "write GOOD..BAD, such as v1.2..main"));
         }
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root = said(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!("git finds no work tree around `{}`: {why}", folder.safe());
+        let what = format!("`{}` is not in a git repository: {why}", folder.safe());
         refuse(
             what,
-            "go into one, or set `cwd`; does `git status` work there?",
+            "change to a repository, or set --cwd; does `git status` work there?",
         )
     })?;
     let root = PathBuf::from(root.trim_end());
@@ -89,12 +89,12 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
         let named = format!("{commit}^{{commit}}");
         if let Err(why) = said(&root, &["rev-parse", "--verify", "--quiet", &named]) {
             let what = format!("there is no commit `{commit}`: {why}");
-            return Err(refuse(what, "`git log --oneline` shows what there is"));
+            return Err(refuse(what, "`git log --oneline` lists the commits"));
         }
     }
     if said(&root, &["merge-base", "--is-ancestor", good, bad]).is_err() {
-        let what = format!("`{bad}` does not come after `{good}`");
-        let hint = "name the good one first, on the same line: `git merge-base GOOD BAD` finds where two part";
+        let what = format!("`{good}` is not an ancestor of `{bad}`");
+        let hint = "put the good commit first; `git merge-base GOOD BAD` finds a common ancestor";
         return Err(refuse(what, hint));
     }
     let commits = [
@@ -103,7 +103,7 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
     ];
     let commits = commits.concat();
     if commits.len() < 2 {
-        let what = format!("there is no commit after `{good}` up to `{bad}`");
+        let what = format!("there are no commits between `{good}` and `{bad}`");
         return Err(refuse(what, "the first is good, the last one bad"));
     }
     Ok(Line {
@@ -123,7 +123,7 @@ fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit
             "--diff-merges=first-parent",
         ];
         said(root, &[&log, args, which, &["--"]].concat()).map_err(|why| {
-            let what = format!("the history cannot be read: {why}");
+            let what = format!("cannot read the history: {why}");
             refuse(what, "does `git log` work there?")
         })
     };
@@ -217,7 +217,7 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     let ours = folder.join(OURS);
     fs::create_dir_all(&ours).map_err(at(&ours))?;
     let failed = |why: String| {
-        let what = format!("no work trees can be made of `{}`: {why}", root.safe());
+        let what = format!("cannot create work trees of `{}`: {why}", root.safe());
         refuse(what, "does `git worktree add` work there?")
     };
     let ask = |args: &[&str]| said(root, args).map_err(failed);
@@ -261,7 +261,7 @@ fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
     }
     let done = git
         .output()
-        .map_err(|error| format!("git cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run git: {error}"))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
@@ -272,7 +272,7 @@ fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
         .filter(|line| !line.is_empty())
         .collect();
     Err(if lines.is_empty() {
-        "git says no more".to_owned()
+        "git printed no reason".to_owned()
     } else {
         lines.join(" ")
     })

@@ -66,7 +66,7 @@ impl Unready {
         match self {
             Self::Refused { hint, .. } => Some(hint),
             Self::Io { .. } => Some(
-                "is there room, and may it be written? `cwd` says which folder is copied, PROVOKE_HOME where copies lie, XDG_CACHE_HOME where environments are kept",
+                "check free space and permissions; `cwd` sets the directory to copy, PROVOKE_HOME the place of copies, XDG_CACHE_HOME the place of environments",
             ),
         }
     }
@@ -120,9 +120,9 @@ impl<'a> Edited<'a> {
             .and_then(|root| fs::read_dir(&root).map(|_| root))
             .map_err(|error| {
                 self.refuse(
-                    &format!("its working folder `{cwd}` cannot be copied: {error}"),
+                    &format!("cannot copy its working directory `{cwd}`: {error}"),
                     &["cwd"],
-                    "a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run",
+                    "a variant with `files` or `edit` runs in a copy of its `cwd`, created before any command runs",
                 )
             })
     }
@@ -148,7 +148,7 @@ impl<'a> Edited<'a> {
                 return Err(self.refuse(
                     &format!("there is no file `{file}` in `{}`", root.safe()),
                     &within,
-                    "`files` and `edit` name files that are there, from the working folder",
+                    "`files` and `edit` name existing files, relative to the working directory",
                 ));
             }
             let content = match change {
@@ -156,7 +156,7 @@ impl<'a> Edited<'a> {
                     self.refuse(
                         &format!("cannot read `{source}`: {error}"),
                         &within,
-                        "the contents of the second file, a path from the folder of the scenario, take the place of those of the first",
+                        "`files` replaces the first file by the second, a path relative to the scenario file",
                     )
                 })?,
                 Change::Replace { find, with } => {
@@ -166,9 +166,9 @@ impl<'a> Edited<'a> {
                     };
                     replaced(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
                         self.refuse(
-                            &format!("`{file}` does not hold the text `{find}`"),
+                            &format!("`{file}` does not contain the text `{find}`"),
                             &["edit", &index, "find"],
-                            "`find` is taken letter by letter: look at spaces, quotes and ends of lines",
+                            "`find` must match exactly: check spaces, quotes and line ends",
                         )
                     })?
                 }
@@ -189,11 +189,11 @@ impl<'a> Edited<'a> {
         match fs::canonicalize(folder) {
             Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self.refuse(
                 &format!(
-                    "`{}` lies behind a symbolic link that leads out of the working folder",
+                    "`{}` is reached by a symlink that leads out of the working directory",
                     file.safe()
                 ),
                 within,
-                "name the file itself, with `cwd` set to the folder that it is in",
+                "name the file itself, and set `cwd` to its directory",
             )),
             _ => Ok(path),
         }
@@ -229,9 +229,9 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
                     ),
                 };
                 return Err(refuse(
-                    format!("{copies} would hold more than 100,000 files or 4 GiB"),
+                    format!("{copies} would have more than 100,000 files or 4 GiB"),
                     vec!["cwd".to_owned()],
-                    "set `cwd` to a smaller folder: only the working folder is copied",
+                    "set `cwd` to a smaller directory: only the working directory is copied",
                 ));
             }
         }
@@ -248,8 +248,8 @@ pub fn weigh(root: &Path) -> Result<(), Unready> {
     if Tree::new(root, &[]).weigh(most)?.is_some() {
         return Ok(());
     }
-    let what = format!("`{}` holds more than 100,000 files or 4 GiB", root.safe());
-    let hint = "set `cwd` to a smaller folder: variants run in copies of it";
+    let what = format!("`{}` has more than 100,000 files or 4 GiB", root.safe());
+    let hint = "set `cwd` to a smaller directory: variants run in copies of it";
     Err(refuse(what, vec!["cwd".to_owned()], hint))
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Vec<u8>, Unready> {
     if Text::from(OsStr::from_bytes(text)).digest() != source.digest {
         let what = format!("`{}` has changed since the search began", source.file);
-        let hint = "begin anew: what can be left out of it is not known any more";
+        let hint = "start a new search: the result does not apply to the changed file";
         return Err(refuse(what, Vec::new(), hint));
     }
     let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();

@@ -176,8 +176,8 @@ fn no_link_leads_a_change_to_the_users_files() {
     symlink(bench.path("outside"), bench.path("work/away")).unwrap();
     let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
     insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"
-    the variant `b`: `away/x.ini` lies behind a symbolic link that leads out of the working folder
-    name the file itself, with `cwd` set to the folder that it is in
+    the variant `b`: `away/x.ini` is reached by a symlink that leads out of the working directory
+    name the file itself, and set `cwd` to its directory
     ");
     // Within the folder, it leads to the same place in the copy.
     bench.write("work/real/x.ini", "fast");
@@ -198,12 +198,12 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
         said
     };
     insta::assert_snapshot!(refused(edit("config.ini", "threads=4", "")), @"
-    the variant `b`: `config.ini` does not hold the text `threads=4`
-    `find` is taken letter by letter: look at spaces, quotes and ends of lines
+    the variant `b`: `config.ini` does not contain the text `threads=4`
+    `find` must match exactly: check spaces, quotes and line ends
     ");
     insta::assert_snapshot!(refused(edit("conf.ini", "x", "y")), @"
     the variant `b`: there is no file `conf.ini` in `/work`
-    `files` and `edit` name files that are there, from the working folder
+    `files` and `edit` name existing files, relative to the working directory
     ");
     let nowhere = Edit {
         file: "config.ini".into(),
@@ -211,13 +211,13 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     };
     insta::assert_snapshot!(refused(nowhere), @"
     the variant `b`: cannot read `/nowhere`: No such file or directory (os error 2)
-    the contents of the second file, a path from the folder of the scenario, take the place of those of the first
+    `files` replaces the first file by the second, a path relative to the scenario file
     ");
     let mut plan = bench.plan(vec![edit("config.ini", "x", "y")]);
     plan.variants[1].actors[0].cwd = "/nowhere".into();
     insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
-    the variant `b`: its working folder `/nowhere` cannot be copied: No such file or directory (os error 2)
-    a variant with `files` or `edit` runs in a copy of its `cwd`, which is made before any command is run
+    the variant `b`: cannot copy its working directory `/nowhere`: No such file or directory (os error 2)
+    a variant with `files` or `edit` runs in a copy of its `cwd`, created before any command runs
     ");
 }
 
@@ -230,8 +230,8 @@ fn a_folder_that_is_too_large_is_refused() {
     check(&plan, &[]).unwrap();
     plan.variants[0].edits = plan.variants[1].edits.clone();
     insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
-    2 copies of `/work`, one for each variant that changes files, would hold more than 100,000 files or 4 GiB
-    set `cwd` to a smaller folder: only the working folder is copied
+    2 copies of `/work`, one for each variant that changes files, would have more than 100,000 files or 4 GiB
+    set `cwd` to a smaller directory: only the working directory is copied
     ");
     let root = bench.path("work");
     let tree = Tree::new(&root, &[]);

@@ -80,8 +80,8 @@ impl Check<'_> {
                         vec![help],
                     );
                 } else if text.contains('\0') {
-                    let help = "no argument, variable or path of a program can hold one";
-                    let what = format!("`{}` holds a NUL character", place.field);
+                    let help = "arguments, variables and paths cannot contain NUL";
+                    let what = format!("`{}` contains a NUL character", place.field);
                     self.add(span, what, vec![help.to_owned()]);
                 }
             }
@@ -160,10 +160,10 @@ impl Check<'_> {
                 ..place
             };
             if name.contains('\0') {
-                let help = "no name can hold one".to_owned();
+                let help = "names cannot contain NUL".to_owned();
                 self.add(
                     key.span(),
-                    "a name holds a NUL character".to_owned(),
+                    "a name contains a NUL character".to_owned(),
                     vec![help],
                 );
             } else if let Some(field) = fields.and_then(|fields| fields.get(name)) {
@@ -203,14 +203,13 @@ impl Check<'_> {
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
         let kind = match table {
-            "[matrix]" => "to be varied",
+            "[matrix]" => "of the matrix",
             _ => "of the environment",
         };
         let what = format!("`{field}` below `{table}` would be a variable {kind}");
-        let above = format!(
-            "move it above the first line in brackets: there it is the scenario's `{field}`"
-        );
-        let within = format!("if a variable is meant: `{name} = {{ {field} = {text} }}`");
+        let above =
+            format!("to set `{field}` of the scenario, move it above the first line in brackets");
+        let within = format!("to set a variable: `{name} = {{ {field} = {text} }}`");
         let within = Some(within).filter(|_| table != "[matrix]");
         self.add(span, what, [above].into_iter().chain(within).collect());
     }
@@ -225,7 +224,9 @@ impl Check<'_> {
         let names = || fields.keys().map(String::as_str);
         let plain = field.replace('_', "-");
         let help = if !table.is_empty() && self.top().contains_key(&plain) {
-            format!("`{plain}` is for the whole scenario: move it above the first line in brackets")
+            format!(
+                "`{plain}` belongs to the whole scenario: move it above the first line in brackets"
+            )
         } else if let Some(name) = known(field, names()) {
             did_you_mean(name, &fields[name])
         } else if let Some(other) = self.other_table(field) {
@@ -233,11 +234,10 @@ impl Check<'_> {
         } else if let Some(name) = meant(field, names()) {
             did_you_mean(name, &fields[name])
         } else if table.is_empty() {
-            "each field has the name of a flag of `provoke run`: see `provoke run --help`"
-                .to_owned()
+            "fields have the names of flags: see `provoke run --help`".to_owned()
         } else {
             format!(
-                "what there is: {}",
+                "valid names: {}",
                 alternatives(&names().collect::<Vec<_>>())
             )
         };
@@ -290,7 +290,7 @@ impl Check<'_> {
         } else {
             format!("{field} = ")
         };
-        let lines = "and below it lines such as `NAME = \"value\"`";
+        let lines = "followed by lines such as `NAME = \"value\"`";
         match (types, value.get_ref()) {
             (["array"], DeValue::String(text)) if field == "command" => Some(as_command(text)),
             (["array"], DeValue::String(_)) => Some(format!("it is a list: `{field} = [{raw}]`")),
@@ -300,7 +300,7 @@ impl Check<'_> {
                 Some(format!("it is a list: `{field} = [{raw}]`"))
             }
             (["array"], DeValue::Table(_)) => Some(format!(
-                "write `[[{field}]]` with two brackets: there can be several"
+                "write `[[{field}]]` with two brackets, because there can be several"
             )),
             (["object"], _) if place.item => Some(format!("write `[[{field}]]`, {lines}")),
             (["object"], DeValue::Array(_)) => {
@@ -353,7 +353,7 @@ fn as_command(text: &str) -> String {
             format!("it is a list of the program and its arguments: `command = [{words}]`")
         }
         None => format!(
-            "a line for the shell is `shell = {}`",
+            "to run a line of shell: `shell = {}`",
             toml::Value::from(text)
         ),
     }

@@ -10,20 +10,20 @@ use std::path::Path;
 const ENGINES: [&str; 2] = ["docker", "podman"];
 /// Options that would take the container out of our hands, or that have a field of their own.
 const OURS: [(&str, &str); 11] = [
-    ("name", "provoke finds a container again by its name"),
+    ("name", "provoke finds the container by its name"),
     (
         "rm",
-        "how a container ended is asked after its end, and then it is removed",
+        "provoke reads how the container ended, and removes it then",
     ),
-    ("detach", "a trial is as long as its container"),
+    ("detach", "a trial ends when its container ends"),
     ("tty", "output goes to provoke, not to a terminal"),
-    ("interactive", "say `stdin`"),
-    ("restart", "a trial is one life"),
-    ("cidfile", "provoke finds a container again by its name"),
-    ("network", "say `network`"),
-    ("volume", "say `mount`"),
-    ("mount", "say `mount`"),
-    ("ulimit", "say `rlimit`"),
+    ("interactive", "use `stdin`"),
+    ("restart", "a trial starts its container once"),
+    ("cidfile", "provoke finds the container by its name"),
+    ("network", "use `network`"),
+    ("volume", "use `mount`"),
+    ("mount", "use `mount`"),
+    ("ulimit", "use `rlimit`"),
 ];
 
 impl Scenario {
@@ -59,9 +59,9 @@ impl Scenario {
                 _ if self.is_contained() => Ok(None),
                 said => match said.into_iter().find(|(_, said)| *said) {
                     Some((field, _)) => Err(refuse(
-                        format!("`{field}` is of a container, and there is no image"),
+                        format!("`{field}` needs a container image"),
                         &[field],
-                        "say which: `image`",
+                        "name the image: `image`",
                     )),
                     None => Ok(None),
                 },
@@ -72,7 +72,7 @@ impl Scenario {
             .as_ref()
             .filter(|one| !ENGINES.contains(&&***one))
         {
-            let what = format!("`{engine}` is no container engine that is known");
+            let what = format!("`{engine}` is not a supported container engine");
             return Err(refuse(what, &["engine"], "write `docker` or `podman`"));
         }
         for (index, option) in self.container.iter().enumerate() {
@@ -80,11 +80,11 @@ impl Scenario {
             let place = ["container", &index.to_string()];
             if name.is_empty() || name.starts_with('-') {
                 let hint = "write NAME=VALUE without dashes, such as memory=1g";
-                return Err(refuse(format!("`{option}` is no option"), &place, hint));
+                return Err(refuse(format!("`{option}` is not an option"), &place, hint));
             }
             if let Some((_, why)) = OURS.iter().find(|(ours, _)| *ours == name) {
                 return Err(refuse(
-                    format!("`{name}` is not yours to say"),
+                    format!("provoke sets the option `{name}` itself"),
                     &place,
                     *why,
                 ));
@@ -95,8 +95,12 @@ impl Scenario {
             .keys()
             .any(|name| name.resource() == Resource::As);
         if memory {
-            let hint = "give the container its memory: memory=4g";
-            return Err(refuse("no engine limits `as`", &["rlimit", "as"], hint));
+            let hint = "limit the memory of the container: memory=4g";
+            return Err(refuse(
+                "container engines cannot limit `as`",
+                &["rlimit", "as"],
+                hint,
+            ));
         }
         let image = if self.searches_images() && variant.image.is_none() {
             let name = image.rsplit_once(':').map_or(&**image, |(name, _)| name);

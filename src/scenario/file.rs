@@ -135,8 +135,8 @@ fn read(file: &Path) -> Result<String, Complaint> {
             file.join("NAME.toml")
         };
         return Err(at_file(
-            "this is a folder, not a scenario".to_owned(),
-            format!("name the file in it: `{}`", help.safe()),
+            "this is a directory, not a scenario file".to_owned(),
+            format!("did you mean the file in it: `{}`?", help.safe()),
         ));
     }
     let mut bytes = Vec::new();
@@ -145,10 +145,9 @@ fn read(file: &Path) -> Result<String, Complaint> {
         .read_to_end(&mut bytes)
         .map_err(|error| cannot_read(file, &error))?;
     if bytes.len() as u64 > LARGEST {
-        let help =
-            "is it the right file? Long input belongs in a file that `stdin` or `command` names";
+        let help = "is it the right file? Put long input in a file that `stdin` or `command` names";
         return Err(at_file(
-            "the file is larger than 1 MiB, too large for a scenario".to_owned(),
+            "the file is too large for a scenario: more than 1 MiB".to_owned(),
             help.to_owned(),
         ));
     }
@@ -182,11 +181,11 @@ fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
             ("there is no such file".to_owned(), help)
         }
         io::ErrorKind::PermissionDenied => (
-            "the file may not be read".to_owned(),
-            "look at its owner and mode with `ls -l`".to_owned(),
+            "permission to read the file was denied".to_owned(),
+            "check its owner and mode with `ls -l`".to_owned(),
         ),
         _ => (
-            format!("the file cannot be read: {error}"),
+            format!("cannot read the file: {error}"),
             "give the path of a scenario file".to_owned(),
         ),
     };

@@ -37,65 +37,65 @@ const LEVELS: (u64, u64) = (1, 64);
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Load {
-    /// Where requests go, such as `http://127.0.0.1:8080/classify`. `{slot}` is filled in, for lives side by side.
+    /// The URL to send requests to, such as `http://127.0.0.1:8080/classify`. `{slot}` is filled in, for parallel trials.
     pub url: Option<String>,
-    /// A socket in the file system, instead of host and port of the URL.
+    /// Connect to this Unix socket instead of the host and port of the URL.
     pub unix: Option<PathBuf>,
-    /// Which HTTP: `1.1`, `2` or `2-prior-knowledge`.
+    /// HTTP version: `1.1`, `2` or `2-prior-knowledge`.
     pub http: Option<Http>,
-    /// The host is yours, though it is not this machine: its name as in the URL.
+    /// Allow load on another machine: repeat the host of the URL.
     pub own_target: Option<String>,
-    /// Somebody else starts the service and starts it again: the number of its process, or `listener` for whoever listens at the URL.
+    /// Load a service that provoke does not start: its PID, or `listener` for the process that listens at the URL.
     pub attach: Option<Attach>,
     /// When the service is ready: `tcp`, a path such as `/healthz`, `log:REGEX`, or a time.
     pub ready: Option<ReadyWhen>,
-    /// With a path: the status that says so; any below 500, unless told.
+    /// With a path: the status of a ready service; default: any below 500.
     pub ready_status: Option<u16>,
-    /// How long that may take.
+    /// Wait at most this long until the service is ready.
     pub ready_limit: Option<Span>,
-    /// Clients at once, each of which waits for its answer: `10`, or levels such as `1..64` or `8,9,10`, of which the first that fails is searched.
+    /// Number of concurrent clients, each of which waits for its response: `10`; or levels such as `1..64` or `8,9,10`, to search for the lowest level that fails.
     pub clients: Option<Clients>,
-    /// Requests come at this rate instead, whatever becomes of those before: `50/s`.
+    /// Send requests at this fixed rate (open loop) instead of with a fixed number of clients: `50/s`.
     pub rate: Option<Frequency>,
-    /// With a rate: connections that requests wait for.
+    /// With a rate: open at most this many connections.
     pub connections: Option<NonZeroU32>,
-    /// Requests of a life.
+    /// Requests per trial.
     pub requests: Option<NonZeroU64>,
-    /// Time of a life under load, instead of a number of requests.
+    /// Time under load per trial, instead of a number of requests.
     pub time: Option<Span>,
-    /// Requests before, by one client, that are not counted.
+    /// Send this many requests first, from one client, and do not count them.
     pub warm_requests: Option<u64>,
-    /// Pause of a client between an answer and its next request.
+    /// Pause of a client between a response and its next request.
     pub think: Option<Span>,
-    /// Time over which the clients begin; all at once, unless told.
+    /// Start the clients over this time; default: all at once.
     pub spread: Option<Span>,
-    /// How long a life is left alone after the load, before it is called healthy.
+    /// Wait this long after the load before the trial passes.
     pub quiet_time: Option<Span>,
-    /// Without any answer for so long, it hangs.
+    /// Treat the service as hung after this long without a response.
     pub hang_after: Option<Span>,
-    /// Requests on a connection before it is closed; as many as the server takes, unless told.
+    /// Close a connection after this many requests; default: no limit.
     pub requests_per_connection: Option<NonZeroU32>,
-    /// How long it may take to connect.
+    /// Connect timeout.
     pub connect_limit: Option<Span>,
-    /// How long a whole request may take.
+    /// Request timeout.
     pub request_limit: Option<Span>,
-    /// Look the host's name up for each connection, not once for each life.
+    /// Resolve the host name for each connection, not once per trial.
     pub resolve_each: Option<bool>,
-    /// A file with certificates that are trusted besides the machine's.
+    /// Trust the certificates in this file, in addition to the system's.
     pub ca: Option<PathBuf>,
     /// Trust any certificate.
     pub insecure: Option<bool>,
-    /// A file with a certificate of our own.
+    /// A file with a client certificate.
     pub certificate: Option<PathBuf>,
-    /// A file with its key.
+    /// A file with the key of the client certificate.
     pub key: Option<PathBuf>,
-    /// A CSV file with a head line; its columns are `{row.NAME}` in requests.
+    /// A CSV file with a header line; its columns are `{row.NAME}` in requests.
     pub rows: Option<PathBuf>,
-    /// Write every request to a file, not only those before a death.
+    /// Write every request to a file, not only the requests before a crash.
     pub log_requests: Option<bool>,
-    /// A level fails when so many of its lives do.
+    /// Failure rate at which a load level counts as failing.
     pub detect: Option<super::Rate>,
-    /// Try every level between the first and the last, not only some of them.
+    /// Try every load level between the first and the last, not only some of them.
     pub exact: Option<bool>,
 }
 
@@ -108,9 +108,9 @@ impl Scenario {
     pub(super) fn load(&self, base: &Path) -> Result<Option<model::Load>, Refusal> {
         let Some(said) = &self.load else {
             if !self.requests.is_empty() && self.loaded.is_none() {
-                let hint = "say where they go: [load] url = \"http://127.0.0.1:8080\"";
+                let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
                 return Err(refuse(
-                    "there are requests, but no load",
+                    "there are requests, but no [load] table",
                     &["request"],
                     hint,
                 ));
@@ -152,7 +152,7 @@ impl Scenario {
             amount: match (said.requests, said.time) {
                 (Some(_), Some(_)) => {
                     let hint = "give one of the two";
-                    let what = "a life has both a number of requests and a time";
+                    let what = "`requests` and `time` are both given";
                     return Err(refuse(what, &["load", "time"], hint));
                 }
                 (Some(requests), None) => model::Amount::Requests(requests.get()),
@@ -178,9 +178,9 @@ impl Scenario {
         // What an earlier run was given is no word of the user's.
         if self.timeout.is_some() && self.loaded.is_none() {
             return Err(refuse(
-                "a limit of time means nothing for the life of a service",
+                "`timeout` does not apply to a service under load",
                 &["timeout"],
-                "a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]",
+                "`requests` or `time` in [load] ends a trial; `hang-after` says when the service is hung",
             ));
         }
         let codes = [("ok", self.ok.is_some()), ("skip", self.skip.is_some())];
@@ -188,16 +188,16 @@ impl Scenario {
             && self.loaded.is_none()
         {
             return Err(refuse(
-                format!("`{field}` means nothing for the life of a service"),
+                format!("`{field}` does not apply to a service under load"),
                 &[field],
-                "no end of a service under load is fine, whatever its exit code",
+                "leave it out: a service that ends under load fails, whatever its exit code",
             ));
         }
         if self.copies.is_some_and(|copies| copies.get() > 1) {
             return Err(refuse(
-                "two copies of a service cannot listen at one place",
+                "copies of a service cannot listen on the same address",
                 &["copies"],
-                "`clients` are the load",
+                "use `clients` for more load",
             ));
         }
         let side_by_side = [self.jobs, self.wave]
@@ -225,9 +225,9 @@ impl Scenario {
                 .any(|one| apart(&one))
         {
             return Err(refuse(
-                "lives side by side would listen at one place",
+                "parallel trials of the service would listen on the same address",
                 &["jobs"],
-                "give each a place of its own: `{slot}` in the URL, and in the command",
+                "give each trial its own address: put `{slot}` in the URL and in the command",
             ));
         }
         Ok(())
@@ -280,14 +280,15 @@ impl Scenario {
     /// Makes a variant of each level of a ramp.
     pub(super) fn levels(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, Refusal> {
         let [service] = variants else {
-            let what = "a search for the level of load that fails is for one service";
-            let hint = "leave the variants out, or give one number of clients to compare them";
+            let what = "several load levels work for one variant only";
+            let hint =
+                "leave the variants out; or give one number of clients, to compare the variants";
             return Err(refuse(what, &["load", "clients"], hint));
         };
         let said = self.load.as_ref();
         if let Some(load) = said.filter(|load| load.rate.is_some()) {
             let what = format!(
-                "there are both levels of clients and a rate of {}",
+                "load levels and a rate of {} are both given",
                 load.rate
                     .as_ref()
                     .map_or(String::new(), ToString::to_string)
@@ -335,18 +336,18 @@ impl Load {
         };
         if !base.starts_with("http://") && !base.starts_with("https://") {
             let what = if base.is_empty() {
-                "the load has no target".to_owned()
+                "the load has no target URL".to_owned()
             } else {
-                format!("`{base}` is no target: it begins with neither `http://` nor `https://`")
+                format!("invalid target URL `{base}`: it must begin with `http://` or `https://`")
             };
-            let hint = "say where requests go, such as http://127.0.0.1:8080/classify";
+            let hint = "add the URL to send requests to, such as http://127.0.0.1:8080/classify";
             return Err(refuse(what, &["load", "url"], hint));
         }
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some((file(certificate), file(key))),
             (None, None) => defaults.identity,
             _ => {
-                let what = "a certificate of our own needs its key, and a key its certificate";
+                let what = "`certificate` and `key` belong together, and only one is given";
                 let hint = "give both `certificate` and `key`";
                 return Err(refuse(what, &["load", "certificate"], hint));
             }
@@ -380,9 +381,9 @@ impl Load {
         };
         match (clients, &self.rate) {
             (Some(_), Some(_)) => Err(refuse(
-                "there are both clients and a rate",
+                "`clients` and `rate` are both given",
                 &["load", "rate"],
-                "give `clients` (each waits for its answer) or `rate` (nobody waits)",
+                "give `clients` (each waits for its response) or `rate` (requests are sent on time)",
             )),
             (Some(clients), None) => Ok(Pace::Closed { clients }),
             (None, Some(rate)) => Ok(Pace::Open {
@@ -400,9 +401,9 @@ impl Load {
                 status,
             }),
             (_, Some(_)) => Err(refuse(
-                "there is a status, but no path that is asked for it",
+                "`ready-status` needs a path in `ready`",
                 &["load", "ready-status"],
-                "say the path: ready = \"/healthz\"",
+                "add the path: ready = \"/healthz\"",
             )),
             (Some(ReadyWhen(ready)), None) => Ok(ready.clone()),
             (None, None) => Ok(defaults.ready.clone()),
@@ -540,7 +541,7 @@ mod tests {
         );
         let lone = planned("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
         assert!(
-            lone.starts_with("there are requests, but no load"),
+            lone.starts_with("there are requests, but no [load] table"),
             "{lone}"
         );
     }

@@ -177,11 +177,11 @@ impl<'a> Filling<'a> {
             if name.contains('-') {
                 return Err(refuse(
                     format!(
-                        "`{{{name}}}` stands nowhere, and `{name}` cannot be a variable of the environment"
+                        "`{{{name}}}` is not used, and `{name}` cannot be an environment variable"
                     ),
                     &["matrix", name],
                     format!(
-                        "write `{{{name}}}` where its value belongs, or call it `{}`",
+                        "write `{{{name}}}` where its value belongs, or rename it to `{}`",
                         name.replace('-', "_")
                     ),
                 ));
@@ -226,9 +226,9 @@ impl Scenario {
             let at = ["matrix", name.as_str()];
             if OWN.contains(&name.as_str()) {
                 return Err(refuse(
-                    format!("`{{{name}}}` is filled in by provoke itself"),
+                    format!("`{{{name}}}` is a placeholder of provoke"),
                     &at,
-                    "give the variable another name",
+                    "rename the variable",
                 ));
             }
             let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -237,14 +237,14 @@ impl Scenario {
                 return Err(refuse(
                     format!("`{name}` cannot be the name of a variable"),
                     &at,
-                    "a name holds letters, digits, `_` and `-`, and does not begin with a digit",
+                    "use letters, digits, `_` and `-`, and begin with a letter or `_`",
                 ));
             }
             if !names.insert(name) {
                 return Err(refuse(
                     format!("`{name}` is given twice"),
                     &at,
-                    format!("give all its values at once: {name}=VALUE,VALUE"),
+                    format!("give all values together: {name}=VALUE,VALUE"),
                 ));
             }
             if levels.is_empty() {
@@ -252,7 +252,7 @@ impl Scenario {
                     format!("`{name}` has no values"),
                     &at,
                     format!(
-                        "give those to be tried: -L {name}=1,8, or `{name} = [\"1\", \"8\"]` in a file"
+                        "give the values to try: -L {name}=1,8, or `{name} = [\"1\", \"8\"]` in a file"
                     ),
                 ));
             }
@@ -261,18 +261,16 @@ impl Scenario {
                 return Err(refuse(
                     format!("`{name}` has the value `{}` twice", levels[again]),
                     &[at[0], at[1], &again.to_string()],
-                    "for more trials of it use `runs`",
+                    "to run more trials of it, use `runs`",
                 ));
             }
             variants = variants.saturating_mul(levels.len());
         }
         if variants > MOST_VARIANTS && !self.matrix.0.is_empty() {
             return Err(refuse(
-                format!(
-                    "these are {variants} combinations, and no more than {MOST_VARIANTS} can be run"
-                ),
+                format!("there are {variants} combinations; the maximum is {MOST_VARIANTS}"),
                 &["matrix"],
-                "vary fewer things at a time: first those that are likely to matter",
+                "vary fewer variables at a time, the most likely ones first",
             ));
         }
         Ok(())

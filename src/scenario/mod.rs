@@ -33,6 +33,7 @@ pub use request::Request;
 pub use schema::schema;
 pub use search::Searched;
 pub use shrink::shrink;
+pub use spell::meant as similar_field;
 pub use value::{
     Amount, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers, OnlyRule,
     Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,
@@ -52,218 +53,218 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scenario {
-    /// A sentence for people: what this is about.
+    /// What this scenario is about, in one sentence.
     pub description: Option<String>,
-    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which is the first that fails?), `reduce` (what does the failure need?) or `ramp` (from how many clients on does it fail?).
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which candidate is the first bad one?), `reduce` (which items does the failure need?) or `ramp` (at which concurrency does it fail?).
     pub ask: Option<Ask>,
-    /// To confirm a fix, how often it failed before: counts such as `3/30`, or a run. To compare, how often those variants fail that do.
+    /// To confirm: the failure rate before the fix, as counts such as `3/30` or as a run. To compare: the failure rate of failing variants.
     pub baseline: Option<String>,
-    /// Of a baseline with several variants, which one.
+    /// Use this variant of the baseline.
     pub of: Option<String>,
-    /// A failure rate that is taken for granted, where there is no baseline.
+    /// Assume this failure rate instead of a baseline.
     pub assume_rate: Option<Rate>,
-    /// A fix that only halves the rate must not pass for one.
+    /// Run enough trials to also rule out a fix that merely halves the failure rate.
     pub exclude_half: Option<bool>,
-    /// To confirm or search: every failure is the bug, not only those that the baseline saw, or what is known to fail.
+    /// To confirm or search: count every failure, not only the failures seen in the baseline or at the bad end.
     pub any_failure: Option<bool>,
-    /// Trials do not influence each other, though what `setup` started lives through all of them.
+    /// Assume that trials are independent although they share what `setup` started.
     pub independent: Option<bool>,
     /// To confirm, or compare with a baseline: conditions that differ from the baseline do not change the failure rate.
     pub accept_different_conditions: Option<bool>,
-    /// To confirm, compare with a baseline or search: earlier runs of the same program under the same conditions do not count.
+    /// To confirm, compare with a baseline or search: do not count earlier runs of the same program under the same conditions.
     pub ignore_earlier_runs: Option<bool>,
-    /// To compare: which variants are `failing`, or which fail at `different` rates.
+    /// To compare: find the variants that are `failing`, or find out whether the rates are `different`.
     pub find: Option<Find>,
-    /// The variant that the others are compared with; the first, unless told.
+    /// Compare the other variants with this one; default: the first.
     pub reference: Option<String>,
-    /// To compare: call a variant clean only if it fails in fewer of its trials than this.
+    /// To compare: call a variant clean only if it fails in fewer than this share of its trials.
     pub floor: Option<Rate>,
-    /// To bisect: what `{variant}` stands for, in order; the first is good, the last one bad. `@FILE` is a file with a line for each.
+    /// To bisect: the candidates that `{variant}` stands for, good end first. `@FILE` is a file with one candidate per line.
     pub over: Vec<String>,
-    /// To bisect: the same as numbers, such as `1..64`.
+    /// To bisect: the candidates as numbers, such as `1..64`, good end first.
     pub range: Option<Numbers>,
-    /// To bisect: commits of the repository around the working folder, such as `v1.2..main`; the first is good. Each is checked out in a folder of its own.
+    /// To bisect: the commits of the repository of the working directory, such as `v1.2..main`, good end first. Each commit is checked out in its own directory.
     pub git: Option<String>,
-    /// To bisect commits: stop at a merge; otherwise what it merged is searched next.
+    /// To bisect commits: stop at a merge commit. By default, the commits that it brought are searched next.
     pub first_parent: Option<bool>,
-    /// To bisect: versions of a Python package, such as `torch==1.0..1.4`, `torch==1.0,1.2` or `torch` for all; each gets an environment of its own.
+    /// To bisect: the versions of a Python package, such as `torch==1.0..1.4`, `torch==1.0,1.2`, or `torch` for all. Each is installed in its own virtual environment.
     pub pip: Option<String>,
-    /// To bisect: versions of a crate that the project depends on; each is built in a copy of the project.
+    /// To bisect: the versions of a crate that the project depends on. Each is built in a copy of the project.
     pub cargo: Option<String>,
-    /// To bisect: versions of a Debian package; each is unpacked in a folder of its own.
+    /// To bisect: the versions of a Debian package. Each is unpacked in its own directory.
     pub apt: Option<String>,
-    /// To bisect: versions of a Node package; each is installed in a folder of its own.
+    /// To bisect: the versions of a Node package. Each is installed in its own directory.
     pub npm: Option<String>,
-    /// With `pip`: a file of other packages that the environment holds.
+    /// With `pip`: install the packages of this file as well.
     pub requirements: Option<PathBuf>,
-    /// With `pip`: a file that says which versions other packages may have.
+    /// With `pip`: restrict the versions of other packages by this file.
     pub constraints: Option<PathBuf>,
-    /// With `pip`: the interpreter; `python3`, unless told.
+    /// With packages: the interpreter; default: `python3`.
     pub python: Option<String>,
-    /// To bisect commits or crates: shell command in the folder of each, before its first trial; if it fails, that one is left out.
+    /// To bisect commits or crates: build each with this shell command, in its directory, before its first trial. If it fails, the candidate is left out.
     pub build: Option<String>,
-    /// To bisect commits: files that `build` makes, from the working folder; commits that build identical ones are one candidate. Only if nothing else of a commit can change how the command runs.
+    /// To bisect commits: files that `build` creates, relative to the working directory. Commits with identical files are one candidate, if nothing else in them can change how the command runs.
     pub artifact: Vec<PathBuf>,
-    /// To bisect: the first of the list is bad and the last one good; the last that fails is searched, before the fix. To compare two: the second is a fix of the first, does it hold?
+    /// To bisect: search for the fix; the first candidate is bad and the last one good, and the last bad one is reported. To compare two variants: check whether the second is a fix of the first.
     pub fixed: Option<bool>,
-    /// To bisect: how likely each candidate is the culprit: a file with a name and a weight on each line; of commits also `size`, for the number of lines that each changes, or a run that failed: commits that change a file in its stacks are more likely.
+    /// To bisect: the prior weight of each candidate, as a file with `NAME WEIGHT` per line. For commits also `size` (the number of lines that each changes), or a run that failed: commits that change a file in its stacks are more likely.
     pub prior: Option<String>,
-    /// To bisect: what is known of an earlier search, as its log says it.
+    /// To bisect: the log of an earlier search.
     pub log: Option<PathBuf>,
-    /// To bisect: search for more boundaries after the first, between versions that fail and others that do not.
+    /// To bisect: search for more boundaries between good and bad candidates after the first.
     pub all: Option<bool>,
-    /// To reduce: files of which imports are left out.
+    /// To reduce: the import statements of these files.
     pub imports: Vec<PathBuf>,
-    /// To reduce: files of which statements are left out.
+    /// To reduce: the statements of these files.
     pub statements: Vec<PathBuf>,
-    /// To reduce: files of which lines are left out.
+    /// To reduce: the lines of these files.
     pub lines: Vec<PathBuf>,
-    /// To reduce: a folder of which files are left out.
+    /// To reduce: the files of this directory.
     pub files: Option<PathBuf>,
-    /// To reduce: arguments of the command are left out.
+    /// To reduce: the arguments of the command.
     pub arguments: Option<bool>,
-    /// To reduce: variables of the environment are left out.
+    /// To reduce: the environment variables.
     pub variables: Option<bool>,
-    /// To reduce: any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line.
+    /// To reduce: any items. `{set}` stands for the kept items, `{lines}` for one per line.
     pub set: Vec<String>,
-    /// To reduce: an environment that does not fail, as a requirements file or the output of `pip freeze` or `env` say it.
+    /// To reduce: an environment that does not fail, as a requirements file or the output of `pip freeze` or `env -0`.
     pub from: Option<PathBuf>,
-    /// To reduce: the environment that fails; of what differs from the other, the least is searched that brings the failure.
+    /// To reduce: the environment that fails. The smallest set of differences that still fails is searched.
     pub to: Option<PathBuf>,
-    /// To reduce: write what is found into the files themselves; otherwise it is a patch beside the journal.
+    /// To reduce: write the result into the files. By default, it is a patch in the directory of the run.
     pub apply: Option<bool>,
-    /// To search: variants that are made at the same time, beside the trials.
+    /// To search: build this many variants at a time, while trials run.
     pub builds: Option<NonZeroU32>,
-    /// To search: how long it may take to make a variant.
+    /// To search: give up on a variant if its build takes longer than this.
     pub build_limit: Option<Span>,
-    /// To search: what the folders of variants may hold before the oldest goes.
+    /// To search: disk budget for variant directories; the oldest is evicted first.
     pub disk: Option<Amount>,
-    /// To search: a good variant never fails this way.
+    /// To search: assume that good variants never fail this way.
     pub clean: Option<bool>,
-    /// To search: trials of what fails, after which it is given up that it does.
+    /// To search: give up if the bad end has not failed after this many trials.
     pub reproduce_limit: Option<u64>,
-    /// To search: first try `copies`, `jobs` and `wave` on the variant that fails, and use the one under which failures come at least twice as often, if any.
+    /// To search: first try `copies`, `jobs` and `wave` on the variant that fails, and use the setting under which failures are at least twice as frequent, if there is one.
     pub raise_rate: Option<bool>,
-    /// The program and its arguments, executed directly. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
+    /// The program and its arguments. It runs without a shell. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     pub command: Option<Vec<String>>,
-    /// A command for `sh -c`, instead of `command`.
+    /// A line for `sh -c`, instead of `command`.
     pub shell: Option<String>,
     /// Processes that run together in a trial, instead of `command`.
     #[serde(rename = "actor")]
     pub actors: Vec<Actor>,
-    /// Ways of running it; trials go round them in turn.
+    /// Variants of the experiment; their trials take turns.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
-    /// Variables, each with the values to be tried: every combination is a variant, and `{NAME}` stands for the value.
+    /// Variables with the values to try. Every combination is a variant; `{NAME}` stands for the value.
     pub matrix: Matrix,
-    /// HTTP load on the command, which is a service then: a trial is one life of it.
+    /// HTTP load on the command, which is a service then. A trial is one start of the service.
     pub load: Option<Load>,
-    /// What the load sends; without any, the URL is asked for.
+    /// The requests of the load; default: GET the URL.
     #[serde(rename = "request")]
     pub requests: Vec<Request>,
     /// The load of a run that is done again.
     #[serde(skip)]
     pub loaded: Option<crate::model::Load>,
-    /// Copies of the command that run at once within each trial.
+    /// Start this many copies of the command in each trial.
     pub copies: Option<NonZeroU32>,
-    /// Variables to set; `false` removes one.
+    /// Environment variables to set; `false` removes one.
     pub env: BTreeMap<String, EnvValue>,
     /// Start from an empty environment.
     pub env_clear: Option<bool>,
     /// Working directory; in a file, relative to the file.
     pub cwd: Option<PathBuf>,
-    /// A file for standard input; in a file, relative to the file.
+    /// Read stdin from this file; in a scenario file, relative to it.
     pub stdin: Option<PathBuf>,
-    /// A container image that is on this machine: each trial runs in a container of its own. To bisect, its tags in order, such as `app:1.0,1.1,1.2`.
+    /// A container image on this machine; each trial runs in its own container. To bisect, its tags in order, such as `app:1.0,1.1,1.2`.
     pub image: Option<String>,
-    /// What runs containers: `docker` or `podman`; the first that answers, unless told.
+    /// The container engine: `docker` or `podman`; default: the first that responds.
     pub engine: Option<String>,
-    /// What a container sees of this machine: `PATH`, `PATH:INSIDE` or `PATH:INSIDE:ro`; the working folder at the same path, unless told; `none`.
+    /// Mounts of the container: `PATH`, `PATH:INSIDE` or `PATH:INSIDE:ro`; `none` mounts nothing. Default: the working directory, at the same path.
     pub mount: Vec<String>,
-    /// The network of a container: `none`, unless told; of a service under load `host`.
+    /// The network of the container; default: `none`, or `host` for a service under load.
     pub network: Option<String>,
-    /// Further options of the engine for a container: `memory=1g`, `cpus=2`, `pids-limit=100`, `user=1000`, `runtime=runsc`, `gpus=all`.
+    /// Options for the container engine: `memory=1g`, `cpus=2`, `pids-limit=100`, `user=1000`, `runtime=runsc`, `gpus=all`.
     pub container: Vec<String>,
     /// A prefix for the command, such as `rr record -o {dir}/trace`.
     pub wrap: Option<String>,
-    /// Shell command once before all trials; what it leaves running lives until the end.
+    /// Shell command to run once before all trials. Processes that it leaves running are stopped at the end of the run.
     pub setup: Option<String>,
-    /// Shell command before each trial; if it fails, the trial says nothing.
+    /// Shell command to run before each trial. If it fails, the trial is inconclusive.
     pub prepare: Option<String>,
-    /// Shell command after each trial.
+    /// Shell command to run after each trial.
     pub conclude: Option<String>,
-    /// Shell command once after all trials.
+    /// Shell command to run once after all trials.
     pub cleanup: Option<String>,
-    /// Limits of every process, by their names in `ulimit` or `prlimit`.
+    /// Limits of every process, with their names in `ulimit` or `prlimit`.
     pub rlimit: BTreeMap<ResourceName, Amount>,
-    /// Limit the memory that the processes of a trial use together: `500M`, `2G`.
+    /// Limit the memory of all processes of a trial together: `500M`, `2G`.
     pub memory: Option<Amount>,
-    /// Give each trial a folder of its own (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
+    /// Give each trial a temporary directory (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
-    /// Trials of each variant; of a search, all together.
+    /// Run this many trials of each variant; in a search, of all variants together.
     pub runs: Option<u64>,
-    /// Trials side by side.
+    /// Run this many trials in parallel.
     pub jobs: Option<NonZeroU32>,
-    /// Start so many trials together, and the next ones when all have ended.
+    /// Start this many trials together, and the next ones when all of them have ended.
     pub wave: Option<NonZeroU32>,
-    /// A trial that takes longer is a hang; `auto` takes ten times the median of those that passed.
+    /// Treat a trial as hung after this long. `auto` is ten times the median time of passing trials.
     pub timeout: Option<TimeoutValue>,
-    /// Time between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL for a hung trial.
     pub grace: Option<Span>,
-    /// How long descendants may outlive the main process before they are leaks.
+    /// How long descendants of the main process may run on before they count as leaked.
     pub leak_grace: Option<Span>,
-    /// Time for the whole run.
+    /// Stop the run after this long.
     pub duration: Option<Span>,
     /// Stop at the first failure.
     pub fail_fast: Option<bool>,
-    /// Stop after so many failures.
+    /// Stop after this many failures.
     pub max_fail: Option<u64>,
-    /// Stop when the interval is narrower than this.
+    /// Stop when the confidence interval is narrower than this.
     pub width: Option<Rate>,
-    /// First trials that are not counted.
+    /// Run this many trials first and do not count them.
     pub warmup: Option<u64>,
-    /// Pause before each trial.
+    /// Wait this long before each trial.
     pub delay: Option<Span>,
-    /// Confidence of every interval, in per cent.
+    /// Confidence of every interval and answer, in percent.
     pub conf: Option<Confidence>,
-    /// What all seeds of trials derive from.
+    /// Derive the seeds of all trials from this number.
     pub seed: Option<u64>,
-    /// Exit codes that are fine.
+    /// Exit codes that pass.
     pub ok: Option<Codes>,
-    /// Exit codes that say nothing about the program.
+    /// Exit codes to discard: these trials are inconclusive.
     pub skip: Option<Codes>,
-    /// A line of output that matches makes a trial a failure.
+    /// A trial fails if a line of its output matches.
     pub fail_if_out: Vec<Pattern>,
-    /// A line of output that matches makes a failing exit a pass.
+    /// A trial passes despite its exit code if a line of its output matches.
     pub ok_if_out: Vec<Pattern>,
-    /// Which failures are the bug: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are tallied apart.
+    /// Count only these kinds of failure: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are counted separately.
     pub only: Vec<OnlyRule>,
-    /// What a process that stays behind means.
+    /// How to treat processes still running after a trial.
     pub leaks: Option<Leaks>,
-    /// The user that the processes of trials run as, where provoke runs as root.
+    /// Run the processes of trials as this user, if provoke runs as root.
     pub user: Option<String>,
-    /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed.
+    /// Treat containers, volumes and networks that a trial leaves behind as leaks, and remove them.
     pub watch_engine: Option<bool>,
-    /// `fail` if the failure is what you hope for: it turns the exit code.
+    /// `fail` if reproducing the failure is the hoped-for result: it changes the exit code.
     pub expect: Option<Expectation>,
-    /// The failure rate that is allowed: the exit code says whether the interval is below it.
+    /// The failure rate that is allowed: the exit code says whether the rate is below it.
     pub max_rate: Option<Rate>,
-    /// Whose output is kept.
+    /// Keep the output of failing trials, of all trials, or none.
     pub keep: Option<Keep>,
-    /// How many trials of each signature are kept in full.
+    /// Keep all evidence of this many trials per crash signature.
     pub keep_per_sig: Option<u64>,
-    /// When cores are dumped: `auto` in some trials after the measurement, `off`, `on` in every trial, or `trace`.
+    /// When to dump cores: `auto` in a few extra trials after the measurement, `off`, `on` in every trial, or `trace`.
     pub capture: Option<Capture>,
-    /// What is dumped: `light` leaves out the memory, for huge processes.
+    /// Core contents: `light` omits the memory of huge processes.
     pub cores: Option<CoreSize>,
-    /// A child that crashed is no failure of a trial that ended well.
+    /// Pass a trial although a child process crashed, if the main process passed.
     pub ignore_child_crashes: Option<bool>,
-    /// Commands and variables of runs of other users may be taken; never said in a file.
+    /// Run commands of runs of other users; cannot be set in a file.
     #[serde(skip)]
     pub trust: bool,
 }
 
-/// The question that is asked.
+/// The question of a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
@@ -274,11 +275,11 @@ pub enum Ask {
     Confirm,
     /// Which variants fail, and do they differ?
     Compare,
-    /// Which is the first that fails?
+    /// Which candidate is the first bad one?
     Bisect,
-    /// What does the failure need?
+    /// Which items does the failure need?
     Reduce,
-    /// From how many clients on does it fail?
+    /// At which concurrency does it fail?
     Ramp,
 }
 
@@ -289,69 +290,69 @@ pub enum Ask {
 pub struct Actor {
     /// Its name in reports and in the names of kept files.
     pub name: String,
-    /// `main` decides the outcome, `helper` runs beside it and is stopped with it; `service` is a main one under load.
+    /// `main` decides the outcome; a `helper` runs beside it and is stopped with it; a `service` is a main process under load.
     pub role: Role,
     /// The program and its arguments.
     pub command: Option<Vec<String>>,
-    /// A command for `sh -c`, instead of `command`.
+    /// A line for `sh -c`, instead of `command`.
     pub shell: Option<String>,
-    /// How many run at once.
+    /// Start this many copies.
     pub copies: Option<NonZeroU32>,
-    /// Variables to set for it; `false` removes one.
+    /// Environment variables to set for it; `false` removes one.
     pub env: BTreeMap<String, EnvValue>,
     /// Working directory.
     pub cwd: Option<PathBuf>,
-    /// A file for standard input.
+    /// Read stdin from this file.
     pub stdin: Option<PathBuf>,
 }
 
-/// One way of running it: what differs from the rest of the file.
+/// A variant: its differences from the rest of the file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(extend("required" = ["name"]))]
 pub struct Variant {
     /// Its name in reports.
     pub name: String,
-    /// Another command for the main process.
+    /// The command of the main process.
     pub command: Option<Vec<String>>,
-    /// Another shell command for the main process.
+    /// The shell line of the main process.
     pub shell: Option<String>,
     /// Arguments added to the command of the main process.
     pub args: Vec<String>,
-    /// Variables to set; `false` removes one.
+    /// Environment variables to set; `false` removes one.
     pub env: BTreeMap<String, EnvValue>,
-    /// Another working directory.
+    /// The working directory.
     pub cwd: Option<PathBuf>,
-    /// Another file for standard input.
+    /// Read stdin from this file.
     pub stdin: Option<PathBuf>,
-    /// Another number of copies.
+    /// Start this many copies of the command.
     pub copies: Option<NonZeroU32>,
-    /// Another container image.
+    /// The container image.
     pub image: Option<String>,
-    /// Shell command once before all trials, after the general `setup`; if it fails, the variant is left out.
+    /// Shell command to run once before all trials, after the general `setup`. If it fails, the variant is left out.
     pub setup: Option<String>,
-    /// Another shell command before each trial.
+    /// Shell command to run before each trial, instead of the general `prepare`.
     pub prepare: Option<String>,
-    /// Another shell command after each trial.
+    /// Shell command to run after each trial, instead of the general `conclude`.
     pub conclude: Option<String>,
-    /// Shell command once after all trials, before the general `cleanup`.
+    /// Shell command to run once after all trials, before the general `cleanup`.
     pub cleanup: Option<String>,
-    /// Files of the working folder, and the files whose contents they have instead; the variant runs in a copy of the folder.
+    /// Files of the working directory to replace, and the files to replace them with. The variant runs in a copy of the directory.
     pub files: BTreeMap<String, PathBuf>,
-    /// Text in files of the working folder that is replaced; the variant runs in a copy of the folder.
+    /// Text to replace in files of the working directory. The variant runs in a copy of the directory.
     #[serde(rename = "edit")]
     pub edits: Vec<Edit>,
 }
 
-/// A piece of text in a file that a variant has otherwise.
+/// Text to replace in a file of a variant.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(extend("required" = ["file", "find", "replace"]))]
 pub struct Edit {
-    /// The file, from the working folder.
+    /// The file, relative to the working directory.
     pub file: String,
-    /// The text to look for, as it stands there.
+    /// The text to replace, exactly as it is in the file.
     pub find: String,
-    /// What takes its place, wherever it stands.
+    /// The replacement, for every occurrence.
     pub replace: Option<String>,
 }

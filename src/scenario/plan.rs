@@ -228,9 +228,9 @@ impl Scenario {
             )),
             (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MOST_LANES) => {
                 Err(refuse(
-                    format!("no more than {MOST_LANES} trials can run side by side"),
+                    format!("at most {MOST_LANES} trials can run in parallel"),
                     &[if wave.is_some() { "wave" } else { "jobs" }],
-                    "for load within a trial use `copies`",
+                    "for more load within a trial, use `copies`",
                 ))
             }
             (jobs, Some(wave)) => Ok((jobs.unwrap_or(wave).get(), true)),
@@ -248,7 +248,7 @@ impl Scenario {
             .map(|pattern| &pattern.0);
         regex::bytes::RegexSet::new(all).map(drop).map_err(|_| {
             refuse(
-                "the output patterns are too large together",
+                "the output patterns together are too large",
                 &["fail-if-out"],
                 "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
             )
@@ -267,7 +267,7 @@ impl Scenario {
             (Some(true), _) => Some(1),
             (_, Some(0)) => {
                 return Err(refuse(
-                    "`max-fail` of 0 would never start",
+                    "`max-fail` must be at least 1",
                     &["max-fail"],
                     "give 1 or more",
                 ));
@@ -275,7 +275,11 @@ impl Scenario {
             (_, k) => k,
         };
         if self.runs == Some(0) {
-            return Err(refuse("0 runs show nothing", &["runs"], "give 1 or more"));
+            return Err(refuse(
+                "`runs` must be at least 1",
+                &["runs"],
+                "give 1 or more",
+            ));
         }
         // Finite, whatever was said: a failure or a width may never come.
         let bounded = self.runs.is_some() || self.duration.is_some();
@@ -302,13 +306,14 @@ impl Scenario {
             failures,
             width: self.width.map(|rate| rate.0),
             duration_us: duration.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            all_alike: false,
         })
     }
 
     fn expectation(&self) -> Result<Expect, Refusal> {
         match (self.expect, self.max_rate) {
             (Some(_), Some(_)) => Err(refuse(
-                "`expect` and `max-rate` both turn the exit code",
+                "`expect` and `max-rate` both define the exit code",
                 &["max-rate"],
                 "give one of the two",
             )),
@@ -350,10 +355,10 @@ impl Scenario {
             if variant.name.is_empty() || !names.insert(&variant.name) {
                 let what = match variant.name.as_str() {
                     "" => "a variant has no name".to_owned(),
-                    name => format!("two variants are called `{name}`"),
+                    name => format!("two variants have the name `{name}`"),
                 };
                 let at = [at[0], at[1], "name"];
-                return Err(refuse(what, &at, "give each variant a `name` of its own"));
+                return Err(refuse(what, &at, "give each variant a different `name`"));
             }
             for combination in &combinations {
                 let listed = (!combination.levels.is_empty()).then_some(index);
@@ -438,8 +443,8 @@ impl Scenario {
             decisive.for_each(|actor| actor.role = Role::Service);
         }
         if !actors.iter().any(|actor| actor.role.decides()) {
-            let hint = "one actor must have the role `main`: its end decides the outcome";
-            return Err(refuse("no actor is the main one", &["actor"], hint));
+            let hint = "give one actor the role `main`: its exit decides the outcome";
+            return Err(refuse("no actor has the role `main`", &["actor"], hint));
         }
         let own_command = variant.command.is_some() || variant.shell.is_some();
         for actor in actors.iter_mut().filter(|actor| actor.role.decides()) {
@@ -471,9 +476,9 @@ impl Scenario {
             if main {
                 if actor.shell.is_some() && !variant.args.is_empty() {
                     return Err(refuse(
-                        "`args` cannot be added to a line for the shell",
+                        "`args` cannot be added to a `shell` line",
                         &[at, &["args"]].concat(),
-                        "give the variant a `shell` line of its own, or use `command`",
+                        "give the variant its own `shell` line, or use `command`",
                     ));
                 }
                 command.extend(variant.args.iter().map(|word| filling.text(word)));
@@ -491,7 +496,7 @@ impl Scenario {
                         return Err(refuse(
                             format!("`{name}` cannot be the name of a variable"),
                             &[at, &["env", name]].concat(),
-                            "a name is not empty and holds no `=`",
+                            "use a name that is not empty and does not contain `=`",
                         ));
                     }
                     env.insert(name, value);
@@ -537,7 +542,7 @@ impl Scenario {
             .and_then(|load| Some((load, load.attach?)))
         {
             if short || !self.actors.is_empty() {
-                let what = "the service is somebody else's, and there is a command to start it";
+                let what = "`attach` and a command to start the service are both given";
                 return Err(refuse(what, &["load", "attach"], "give one of the two"));
             }
             // Its command is not ours to know.
@@ -558,7 +563,7 @@ impl Scenario {
                 return Err(refuse(
                     "there is no command to run",
                     &at,
-                    "say what to run: `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
+                    "add `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
                 ));
             }
             let actor = Actor {
@@ -571,7 +576,7 @@ impl Scenario {
         if short {
             let hint = "move it into the actor whose role is `main`";
             return Err(refuse(
-                "there are both a command and actors",
+                "`command` and actors are both given",
                 &["actor"],
                 hint,
             ));
@@ -581,13 +586,13 @@ impl Scenario {
             if actor.name.is_empty() || !names.insert(&actor.name) {
                 let what = match actor.name.as_str() {
                     "" => "an actor has no name".to_owned(),
-                    name => format!("two actors are called `{name}`"),
+                    name => format!("two actors have the name `{name}`"),
                 };
                 let at = ["actor", &index.to_string(), "name"];
                 return Err(refuse(
                     what,
                     &at,
-                    "give each actor a `name` of its own: reports and kept files use it",
+                    "give each actor a different `name`: reports and stored files use it",
                 ));
             }
         }
@@ -596,9 +601,9 @@ impl Scenario {
             .iter()
             .position(|actor| actor.role == Role::Service && !self.is_loaded())
         {
-            let hint = "a service is put under load: say where it listens, `[load] url = ...`; what runs beside the main process is a `helper`";
+            let hint = "add the URL of the service: `[load] url = ...`; or use the role `helper` for a process beside the main process";
             return Err(refuse(
-                "there is a service, and no load",
+                "there is a service, but no [load] table",
                 &["actor", &index.to_string(), "role"],
                 hint,
             ));
@@ -615,7 +620,7 @@ impl Scenario {
             _ => Err(refuse(
                 "`wrap` is not a command prefix",
                 &["wrap"],
-                "check its quotes",
+                "check that every quote is closed",
             )),
         }
     }
@@ -663,16 +668,16 @@ fn edits(
         let find = filling.fill(&edit.find);
         if find.is_empty() {
             return Err(refuse(
-                "there is no text to look for",
+                "`find` is empty",
                 &place("find"),
-                "give `find` the text to be replaced, as it stands in the file",
+                "set `find` to the text to replace, exactly as it is in the file",
             ));
         }
         let Some(replace) = &edit.replace else {
             return Err(refuse(
-                format!("nothing is said to take the place of `{}`", edit.find),
+                format!("there is no replacement for `{}`", edit.find),
                 &place("replace"),
-                "give it a `replace`; `\"\"` takes the text away",
+                "add `replace`; `\"\"` removes the text",
             ));
         };
         edits.push(Edit {
@@ -689,13 +694,13 @@ fn edits(
 /// Returns the path of a file in the working folder; no other is copied.
 fn inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
     let file = filling.fill(file);
-    let hint = "name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else";
+    let hint = "name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only";
     if file.is_empty() {
-        return Err(refuse("there is no file to change", at, hint));
+        return Err(refuse("the name of the file is empty", at, hint));
     }
     let mut steps = Path::new(&file).components();
     if !steps.all(|step| matches!(step, Component::Normal(_) | Component::CurDir)) {
-        let what = format!("`{file}` does not lie in the working folder");
+        let what = format!("`{file}` is not in the working directory");
         return Err(refuse(what, at, hint));
     }
     Ok(file.into())

@@ -6,6 +6,7 @@ use crate::model::{
     Baseline, Compare, Confirm, Find, Measured, Only, Question, Ramp, Search, VariantId,
     VariantPlan,
 };
+use crate::untrusted::shell_word;
 
 /// Trials of the last variant, after which it is given up that it fails, unless told.
 const REPRODUCE: u64 = 200;
@@ -101,7 +102,7 @@ impl Scenario {
         if ask != Ask::Confirm
             && let Some(field) = said(&confirm)
         {
-            let what = format!("`{field}` is for confirming a fix");
+            let what = format!("`{field}` is for `provoke confirm`");
             return Err(refuse(
                 what,
                 &[field],
@@ -111,21 +112,21 @@ impl Scenario {
         if !matches!(ask, Ask::Confirm | Ask::Compare)
             && let Some(field) = said(&conditions)
         {
-            let what = format!("`{field}` is for questions that have a baseline");
+            let what = format!("`{field}` needs a baseline");
             let hint = "use `provoke confirm`, or `provoke compare --baseline`";
             return Err(refuse(what, &[field], hint));
         }
         if matches!(ask, Ask::Rate | Ask::Compare)
             && let Some(field) = said(&known)
         {
-            let what = format!("for `{name}` every failure counts, unless `only` says which");
+            let what = format!("`{name}` counts every failure unless `only` is given");
             let hint = "leave it out";
             return Err(refuse(what, &[field], hint));
         }
         if ask != Ask::Compare
             && let Some(field) = said(&compare)
         {
-            let what = format!("`{field}` is for comparing variants");
+            let what = format!("`{field}` is for `provoke compare`");
             return Err(refuse(
                 what,
                 &[field],
@@ -135,51 +136,49 @@ impl Scenario {
         if !matches!(ask, Ask::Bisect | Ask::Compare)
             && let Some(field) = said(&fixed)
         {
-            let what =
-                format!("`{field}` is for a search in an ordered list, or for comparing two");
+            let what = format!("`{field}` is for `provoke bisect` or a comparison of two variants");
             let hint = "use `provoke bisect`, or `provoke compare`";
             return Err(refuse(what, &[field], hint));
         }
         if ask != Ask::Bisect
             && let Some(field) = said(&bisect)
         {
-            let what = format!("`{field}` is for a search in an ordered list");
+            let what = format!("`{field}` is for `provoke bisect`");
             let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
             return Err(refuse(what, &[field], hint));
         }
         if ask != Ask::Reduce
             && let Some(field) = said(&reduce)
         {
-            let what = format!("`{field}` is for finding what a failure needs");
+            let what = format!("`{field}` is for `provoke reduce`");
             let hint = "use `provoke reduce`, or `ask = \"reduce\"`";
             return Err(refuse(what, &[field], hint));
         }
         if !matches!(ask, Ask::Bisect | Ask::Reduce)
             && let Some(field) = said(&search)
         {
-            let what = format!("`{field}` is for a search");
+            let what = format!("`{field}` is for searches");
             let hint = "use `provoke bisect` or `provoke reduce`";
             return Err(refuse(what, &[field], hint));
         }
         if matches!(ask, Ask::Rate | Ask::Ramp)
             && let Some(field) = said(&earlier)
         {
-            let what = format!("`{name}` counts no earlier runs");
+            let what = format!("`{name}` never counts earlier runs");
             return Err(refuse(what, &[field], "leave it out"));
         }
         if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce | Ask::Ramp)
             && self.baseline.is_some()
         {
-            let hint = "use `provoke confirm` to ask whether it is fixed, or `provoke compare`";
-            let what = format!("`{name}` has no baseline");
+            let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
+            let what = format!("`{name}` does not use a baseline");
             return Err(refuse(what, &["baseline"], hint));
         }
         if ask != Ask::Rate
             && let Some(field) = said(&stops)
         {
-            let what =
-                format!("`{name}` has its own rule for when to stop, and `{field}` is another");
-            let hint = format!("leave `{field}` out; `runs` and `duration` limit what is spent");
+            let what = format!("`{name}` decides itself when to stop, so `{field}` has no effect");
+            let hint = format!("leave `{field}` out; limit the run with `runs` or `duration`");
             return Err(refuse(what, &[field], hint));
         }
         Ok(())
@@ -192,18 +191,18 @@ impl Scenario {
     ) -> Result<Confirm, Refusal> {
         if let [_, second, ..] = variants {
             let what = format!(
-                "a fix is confirmed for one program, and there are {} variants",
+                "`confirm` checks one variant, and there are {}",
                 variants.len()
             );
             let hint = format!(
-                "leave the variants out (`{}`, ...), or compare them: `provoke compare`",
+                "leave the variants out (`{}`, ...), or use `provoke compare`",
                 second.name
             );
             return Err(refuse(what, &["variant"], hint));
         }
         if self.takes_any_failure() && !self.only.is_empty() {
             return Err(refuse(
-                "`only` says which failures are the bug, `any-failure` that all are",
+                "`only` and `any-failure` contradict each other",
                 &["any-failure"],
                 "give one of the two",
             ));
@@ -211,18 +210,18 @@ impl Scenario {
         let baseline = match (measured, self.assume_rate) {
             (Some(_), Some(_)) => {
                 return Err(refuse(
-                    "there are both a baseline and an assumed rate",
+                    "`baseline` and `assume-rate` are both given",
                     &["assume-rate"],
-                    "give one of the two: what was measured says more",
+                    "give one of the two; a measured baseline is better",
                 ));
             }
             (None, Some(rate)) => Baseline::Assumed(rate.0),
             (Some(measured), None) => Baseline::Measured(Box::new(self.failing(measured)?)),
             (None, None) => {
                 return Err(refuse(
-                    "a fix is confirmed against how often it failed before, and nothing says that",
+                    "there is no baseline: no stored run has failures",
                     &["baseline"],
-                    "say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD",
+                    "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)",
                 ));
             }
         };
@@ -248,10 +247,10 @@ impl Scenario {
         let confirms = self.ask == Some(Ask::Confirm);
         if confirms && measured.one_life && !self.independent.unwrap_or(false) {
             let what = format!(
-                "the {} trials of the baseline all met one life of what `setup` started, and may be worth a single one",
+                "the {} trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
                 measured.trials
             );
-            let hint = "measure it again with `prepare` instead of `setup`, so that each trial has a life of its own; or say --independent, if they cannot reach each other through it";
+            let hint = "measure it again with `prepare` instead of `setup`, so that each trial starts its own processes; if trials cannot influence each other through them, add --independent";
             return Err(refuse(what, &["baseline"], hint));
         }
         if measured.failures > 0 {
@@ -260,15 +259,13 @@ impl Scenario {
         let that_way = if self.only.is_empty() {
             ""
         } else {
-            " in that way"
+            " in the given way"
         };
         let what = match measured.trials {
-            0 => "the baseline says nothing: not one trial of it counts".to_owned(),
-            trials => format!(
-                "nothing to hold against: none of the {trials} trials of the baseline failed{that_way}"
-            ),
+            0 => "all trials of the baseline were inconclusive".to_owned(),
+            trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
         };
-        let hint = "reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%";
+        let hint = "reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%";
         Err(refuse(what, &["baseline"], hint))
     }
 
@@ -278,11 +275,11 @@ impl Scenario {
         measured: Option<Measured>,
     ) -> Result<Compare, Refusal> {
         if variants.len() < 2 {
-            return Err(refuse(
-                "there is nothing to compare with",
-                &["variant"],
-                "give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file",
-            ));
+            let hint = self.compared_programs().unwrap_or_else(|| {
+                "define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file"
+                    .to_owned()
+            });
+            return Err(refuse("there is only one variant", &["variant"], hint));
         }
         let by_rates = variants.len() == 2 && measured.is_none() && self.floor.is_none();
         let default = if by_rates {
@@ -294,17 +291,17 @@ impl Scenario {
         let floor = self.floor(find)?;
         if find == Find::Different && measured.is_some() {
             return Err(refuse(
-                "rates are compared with each other, and not with a baseline",
+                "`find = \"different\"` does not use a baseline",
                 &["baseline"],
-                "leave it out, or ask for `find = \"failing\"`",
+                "leave it out, or use `find = \"failing\"`",
             ));
         }
         let fixed = self.fixed.unwrap_or(false);
         if fixed && (variants.len() != 2 || find != Find::Different) {
             return Err(refuse(
-                "whether a fix holds is asked of two variants and their rates",
+                "`fixed` needs exactly two variants and `find = \"different\"`",
                 &["fixed"],
-                "give the old one and the fixed one, with `find = \"different\"`",
+                "define the old variant first, then the fixed variant",
             ));
         }
         Ok(Compare {
@@ -320,6 +317,28 @@ impl Scenario {
         })
     }
 
+    /// Suggests variants where the command is a list of programs: `./a ./b`.
+    fn compared_programs(&self) -> Option<String> {
+        let words = self.command.as_ref()?;
+        let programs = words.iter().take_while(|word| word.contains('/'));
+        let (programs, arguments) = words.split_at(programs.count());
+        if programs.len() < 2 {
+            return None;
+        }
+        let quoted = |words: &[String]| {
+            let words = words
+                .iter()
+                .map(|word| shell_word(word.as_ref()).to_string());
+            words.collect::<Vec<_>>()
+        };
+        let command = [&["{bin}".to_owned()], quoted(arguments).as_slice()].concat();
+        Some(format!(
+            "to compare programs: provoke compare -L bin={} -- {}",
+            quoted(programs).join(","),
+            command.join(" ")
+        ))
+    }
+
     /// Returns the floor in millionths.
     fn floor(&self, find: Find) -> Result<Option<u32>, Refusal> {
         let Some(Rate(floor)) = self.floor else {
@@ -327,14 +346,14 @@ impl Scenario {
         };
         if find == Find::Different {
             return Err(refuse(
-                "`floor` says which variants are clean, and this comparison asks whether their rates differ",
+                "`floor` does not apply to `find = \"different\"`",
                 &["floor"],
-                "leave it out, or ask for `find = \"failing\"`",
+                "leave it out, or use `find = \"failing\"`",
             ));
         }
         if self.baseline.is_some() {
             return Err(refuse(
-                "there are both a floor and a baseline, and a variant without a failure is compared with one of them",
+                "`floor` and `baseline` are both given, and only one of them can be used",
                 &["floor"],
                 "leave one of them out",
             ));

@@ -73,14 +73,14 @@ from_text! {
         "examples": ["60s", "auto"],
     }
     Rate {
-        "description": "A share such as `0.05` or `5%`.",
+        "description": "A rate such as `0.05` or `5%`.",
         "type": ["string", "number"],
         "exclusiveMinimum": 0,
         "maximum": 1,
         "examples": ["5%", 0.05],
     }
     Confidence {
-        "description": "A confidence in per cent, from 50 to 99.9999.",
+        "description": "A confidence in percent, from 50 to 99.9999.",
         "type": ["string", "number"],
         "minimum": 50,
         "maximum": 99.9999,
@@ -133,7 +133,7 @@ from_text! {
         "examples": ["/healthz", "tcp", "log:Listening on", "2s"],
     }
     Attach {
-        "description": "The number of a process, or `listener`.",
+        "description": "A PID, or `listener`.",
         "type": ["string", "integer"],
         "examples": ["listener", 1234],
     }
@@ -217,7 +217,9 @@ impl<'de> Deserialize<'de> for EnvValue {
 
             fn visit_bool<E: de::Error>(self, value: bool) -> Result<EnvValue, E> {
                 if value {
-                    return Err(E::custom("`true` is no value: write it as text, \"true\""));
+                    return Err(E::custom(
+                        "`true` is not a value; write \"true\" with quotes",
+                    ));
                 }
                 Ok(EnvValue(None))
             }

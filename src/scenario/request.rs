@@ -14,37 +14,37 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Request {
-    /// Its name in reports; its method and path, unless told.
+    /// Its name in reports; default: its method and path.
     pub name: Option<String>,
-    /// How often it is sent, in proportion to the others.
+    /// How often it is sent, relative to the other requests.
     pub weight: Option<NonZeroU32>,
-    /// `GET`, unless there is a body; `POST` then.
+    /// Default: `GET`; `POST` with a body.
     pub method: Option<String>,
-    /// What follows the URL's host.
+    /// The path, after the host of the URL.
     pub path: Option<String>,
     /// Headers to send.
     pub headers: BTreeMap<String, String>,
     /// The body, as text.
     pub body: Option<String>,
-    /// Files, one of which is the body; the last part of a path may hold `*`.
+    /// Files to take the body from; the last part of a path may contain `*`.
     pub body_files: Vec<String>,
-    /// Which of the files is next.
+    /// How the next file is chosen.
     pub pick: Option<Pick>,
-    /// A column of the rows that is the body.
+    /// The column of `rows` to take the body from.
     pub body_column: Option<String>,
-    /// A file with the bytes of the whole request, which are sent as they are; `body-files` follow them.
+    /// A file with the bytes of the whole request, sent unchanged; `body-files` follow them.
     pub raw: Option<PathBuf>,
-    /// The status of an answer must be one of these; below 400, unless told.
+    /// Accepted status codes of a response; default: below 400.
     pub status: Vec<u16>,
-    /// Headers of an answer, and regular expressions that their values match.
+    /// Headers of a response, and regular expressions that their values must match.
     pub expect_headers: BTreeMap<String, String>,
-    /// A regular expression that the body of an answer matches.
+    /// A regular expression that the body of a response must match.
     pub expect_body: Option<String>,
-    /// The SHA-256 of the body of an answer, in hexadecimal.
+    /// The SHA-256 of the body of a response, in hexadecimal.
     pub expect_sha256: Option<String>,
-    /// Places in the JSON of an answer, such as `/items/0/class`, and what stands there; `*` for anything.
+    /// JSON pointers into the response, such as `/items/0/class`, and their expected values; `*` for any value.
     pub expect_json: BTreeMap<String, String>,
-    /// The body of an answer is not longer.
+    /// Maximum length of the body of a response.
     pub max_bytes: Option<Amount>,
 }
 
@@ -67,8 +67,8 @@ impl Request {
             }
         };
         if self.pick.is_some() && self.body_files.is_empty() {
-            let what = "`pick` says which of several files is next, and there are none";
-            return Err(refuse(what, &at("pick"), "give `body-files`"));
+            let what = "`pick` needs `body-files`";
+            return Err(refuse(what, &at("pick"), "add `body-files`"));
         }
         let written = [
             ("method", self.method.is_some()),
@@ -77,7 +77,7 @@ impl Request {
             ("body", !matches!(body, Body::None | Body::Files { .. })),
         ];
         if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
-            let what = format!("a request has both its bytes and a `{field}`");
+            let what = format!("a request has both `raw` and `{field}`");
             return Err(refuse(
                 what,
                 &at(field),
@@ -139,7 +139,7 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
         let folder = path.parent().unwrap_or(base);
         let entries = std::fs::read_dir(folder).map_err(|error| {
             let what = format!("cannot list `{}`: {error}", folder.safe());
-            refuse(what, at, "give the path of a folder that is there")
+            refuse(what, at, "give the path of an existing directory")
         })?;
         let named = entries.flatten().map(|entry| entry.path());
         let fits = |path: &PathBuf| {
@@ -150,8 +150,8 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
         };
         let mut found: Vec<PathBuf> = named.filter(fits).collect();
         if found.is_empty() {
-            let what = format!("no file is called like `{pattern}`");
-            return Err(refuse(what, at, "look at the folder and the ending"));
+            let what = format!("no file matches `{pattern}`");
+            return Err(refuse(what, at, "check the directory and the extension"));
         }
         found.sort();
         all.extend(found.iter().map(|path| Text::from(path.as_path())));

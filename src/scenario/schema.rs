@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     tidy(&mut schema);
-    schema["title"] = json!("Scenario of provoke");
+    schema["title"] = json!("provoke scenario");
     schema
 }
 

@@ -104,9 +104,9 @@ impl Scenario {
                 "variant"
             };
             return Err(refuse(
-                "a search makes its variants itself, and these are others",
+                "a search makes its own variants",
                 &[field],
-                "leave them out, or compare them: `provoke compare`",
+                "leave the variants out, or use `provoke compare`",
             ));
         }
         self.check_one_subject()?;
@@ -198,19 +198,19 @@ impl Scenario {
         let bisects = self.ask == Some(Ask::Bisect);
         match said.as_slice() {
             [] if bisects => Err(refuse(
-                "there is nothing to search",
+                "there are no candidates to search",
                 &["over"],
-                "say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, --git v1.0..main, or --pip PACKAGE",
+                "name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command",
             )),
             [] => Err(refuse(
-                "there is nothing to leave out",
+                "there are no items to reduce",
                 &["set"],
-                "say what: --imports FILE, --lines FILE, --args, --variables, --set A,B,C (`{set}` stands for what is kept), or --from OLD --to NEW",
+                "name the items: --imports FILE, --lines FILE, --args, --variables, --set A,B,C ({set} in the command stands for the kept items), or --from OLD --to NEW",
             )),
             [first, second, ..] => Err(refuse(
                 format!("`{first}` and `{second}` are both given"),
                 &[second],
-                "search one of them, and then the other",
+                "search one at a time",
             )),
             [one] => {
                 let field = |name: &str, said: bool| said.then(|| name.to_owned());
@@ -242,9 +242,9 @@ impl Scenario {
                 match stray {
                     None => Ok(()),
                     Some(stray) => Err(refuse(
-                        format!("`{stray}` says nothing about `{one}`"),
+                        format!("`{stray}` does not apply to `{one}`"),
                         &[&stray],
-                        "leave it out; a `setup` that holds `{variant}` is run for each",
+                        "leave it out; a `setup` with `{variant}` runs once for each candidate",
                     )),
                 }
             }
@@ -260,9 +260,9 @@ impl Scenario {
         }
         if self.over.iter().any(String::is_empty) {
             return Err(refuse(
-                "a place of the list has no name",
+                "a candidate has no name",
                 &["over"],
-                "leave out the comma at its end, or the one too many",
+                "remove the extra comma",
             ));
         }
         Ok(places(self.over.iter().cloned()))
@@ -298,16 +298,16 @@ impl Scenario {
         let in_hooks = hooks.into_iter().flatten().any(|hook| marked(hook));
         if !in_hooks && !texts.any(|text| marked(&text)) {
             return Err(refuse(
-                "`{set}` stands nowhere, so nothing would change",
+                "`{set}` is not used, so nothing would change",
                 &["set"],
-                "put it where the things belong: -- ./program {set}; alone it is a word for each, elsewhere they are joined by spaces; `{lines}` has each on its line",
+                "put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line",
             ));
         }
         if self.set.iter().any(String::is_empty) {
             return Err(refuse(
-                "a thing of the list has no name",
+                "an item has no name",
                 &["set"],
-                "leave out the comma at its end, or the one too many",
+                "remove the extra comma",
             ));
         }
         let item = |name: &String| Thing {
@@ -323,9 +323,9 @@ impl Scenario {
         let main = variant.actors.iter().find(|actor| actor.role.decides());
         if main.is_none_or(|_| self.shell.is_some()) {
             return Err(refuse(
-                "the words of a line for the shell cannot be left out",
+                "the arguments of a `shell` line cannot be reduced",
                 &["arguments"],
-                "give the command as words: -- ./program argument",
+                "give the command without a shell: -- ./program argument",
             ));
         }
         let prefix = self.wrapping()?.len() + 1;
@@ -345,35 +345,35 @@ impl Scenario {
         let field = field.map_or("over", |(name, _)| *name);
         if space.len() > MOST {
             return Err(refuse(
-                format!("more than {MOST} cannot be searched"),
+                format!("there are more than {MOST} candidates"),
                 &[field],
-                "narrow it down first",
+                "narrow the search first",
             ));
         }
         match &space.choices {
             Choices::Places(places) => {
                 if places.len() < 2 {
                     return Err(refuse(
-                        "a search needs two ends",
+                        "a search needs at least two candidates",
                         &[field],
-                        "the first is good, the last one bad",
+                        "list the good end first and the bad end last",
                     ));
                 }
                 let mut known = BTreeSet::new();
                 let twice = places.iter().find(|place| !known.insert(&place.name));
                 if let Some(twice) = twice {
                     return Err(refuse(
-                        format!("`{}` is there twice", twice.name),
+                        format!("the candidate `{}` is listed twice", twice.name),
                         &[field],
-                        "each has one place in the order",
+                        "list each candidate once",
                     ));
                 }
             }
             Choices::Things(things) if things.is_empty() => {
                 return Err(refuse(
-                    "there is nothing to leave out",
+                    "there are no items to reduce",
                     &[field],
-                    "then everything that is there is needed",
+                    "check the file or the list",
                 ));
             }
             Choices::Things(_) | Choices::Cuts(_) => {}
@@ -474,7 +474,7 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
         return Err(refuse(
             format!("`{}` is not in `{}`", actor.cwd, from.safe()),
             &["cwd"],
-            "run in the folder that is searched",
+            "run in the directory that is searched",
         ));
     };
     actor.cwd = cwd;

@@ -23,8 +23,8 @@ pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(
         return Err(refuse("there is no load to shrink", &["load"], hint));
     };
     let (Question::Rate, [_]) = (&plan.question, plan.variants.as_slice()) else {
-        let what = "what of a load kills a service is asked of one service";
-        let hint = "give one number of clients, and no variants";
+        let what = "--shrink works for one variant only";
+        let hint = "give one number of clients and no variants";
         return Err(refuse(what, &["load", "clients"], hint));
     };
     let cuts = cuts(load, requests)?;
@@ -67,8 +67,8 @@ fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
         Amount::Time(_) => requests,
     };
     let Some(requests) = requests.filter(|requests| *requests > 0) else {
-        let what = "it is not known how many requests a life has";
-        let hint = "say it: --requests 2000";
+        let what = "the number of requests per trial is unknown";
+        let hint = "add --requests 2000";
         return Err(refuse(what, &["load", "requests"], hint));
     };
     let kinds = load.requests.iter();
@@ -168,7 +168,7 @@ mod tests {
     fn a_life_of_a_time_needs_a_number_of_requests() {
         let mut plan = planned(&format!("{SERVICE}time = '5s'"));
         let refused = shrink(&mut plan.clone(), None, false).unwrap_err();
-        assert_eq!(refused.what, "it is not known how many requests a life has");
+        assert_eq!(refused.what, "the number of requests per trial is unknown");
         shrink(&mut plan, Some(700), true).unwrap();
         let cuts = plan.space.as_ref().unwrap().choices.cuts().unwrap();
         assert_eq!(cuts.whole.requests, 700);

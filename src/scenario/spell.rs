@@ -1,4 +1,4 @@
-//! What somebody meant who wrote another name.
+//! Suggestions for unknown names.
 
 /// Names from other tools, and the ones they have here. A pair counts only where its second
 /// name is one of the valid ones.
@@ -90,7 +90,7 @@ const SYNONYMS: [(&str, &str); 85] = [
     ("x", "fail-fast"),
 ];
 
-/// Returns the name that was meant: another spelling, or a name from elsewhere.
+/// Returns the name that was meant: another spelling, or the name that another tool uses.
 pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
     let plain = plain(word);
@@ -99,9 +99,9 @@ pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
     same(&plain).or_else(|| others.into_iter().find_map(|(_, ours)| same(ours)))
 }
 
-/// Returns the name that was probably meant: besides [`known`], one of which the word is the
-/// beginning or a slip of the finger.
-pub(super) fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the name that was probably meant: besides [`known`], a name that the word abbreviates or
+/// misspells.
+pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
     let plain = plain(word);
     let begins = |name: &&&str| name.starts_with(&plain) || plain.starts_with(**name);
@@ -124,7 +124,7 @@ fn plain(word: &str) -> String {
     word.replace(['_', ' '], "-")
 }
 
-/// Returns the name that the fewest slips turn into the word, if they are few for its length.
+/// Returns the name with the fewest typing errors, if they are few for its length.
 pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance =
         |name: &str| strsim::osa_distance(&word.to_ascii_lowercase(), &name.to_ascii_lowercase());

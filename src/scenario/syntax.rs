@@ -7,31 +7,31 @@ use toml::de::{DeTable, Error};
 const HELPS: [(&str, &str); 9] = [
     (
         "duplicate key",
-        "each name can be given once, and a table such as `[env]` opened once",
+        "each name and each table such as `[env]` can appear once",
     ),
     (
         "missing comma",
         "items are separated by commas, and the list ends with `]`",
     ),
     ("unclosed array", "the list ends with `]`"),
-    ("unclosed", "what is opened must be closed in the same line"),
+    ("unclosed", "close the bracket in the same line"),
     (
         "escape",
-        "within \"...\" a backslash is written twice; within '...' it is itself",
+        "write a backslash twice within \"...\", and once within '...'",
     ),
     (
         "cannot extend",
-        "a name stands for one value or one table, given in one place",
+        "a name can be a value or a table, defined in one place",
     ),
     (
         "unicode value",
-        "within \"...\" a backslash is written twice; within '...' it is itself",
+        "write a backslash twice within \"...\", and once within '...'",
     ),
     (
         "string, expected",
-        "text ends with the quote it began with, in the same line; text of many lines stands in \"\"\"...\"\"\"",
+        "end text with the quote it began with, in the same line; use \"\"\"...\"\"\" for several lines",
     ),
-    ("expected newline", "there is one `name = value` in a line"),
+    ("expected newline", "write one `name = value` per line"),
 ];
 
 /// Explains an error of the TOML reader.
@@ -62,13 +62,13 @@ fn without_end(message: &str) -> bool {
 fn help(line: &str, message: &str) -> String {
     let known = HELPS.iter().find(|(part, _)| message.contains(part));
     let help = if line.trim_start().starts_with('{') {
-        "this looks like JSON: a scenario is TOML, lines such as `runs = 30`"
+        "this looks like JSON; a scenario is TOML, with lines such as `runs = 30`"
     } else if !line.contains('=') && line.contains(':') {
-        "in TOML a value follows `=`: `runs = 30`"
+        "TOML uses `=`: `runs = 30`"
     } else if let Some((_, help)) = known {
         help
     } else {
-        "a scenario is TOML: lines such as `runs = 30` or `timeout = \"60s\"`, and tables such as `[env]`"
+        "a scenario is TOML, with lines such as `runs = 30` or `timeout = \"60s\"`, and tables such as `[env]`"
     };
     help.to_owned()
 }
@@ -91,11 +91,11 @@ fn bare_value(line: &str) -> Option<(String, String)> {
     let (what, better) = match value.to_ascii_lowercase().as_str() {
         "" => (format!("`{key}` has no value"), "\"...\"".to_owned()),
         "true" | "yes" | "on" => (
-            "TOML has `true` and `false` only".to_owned(),
+            "TOML only has `true` and `false`".to_owned(),
             "true".to_owned(),
         ),
         "false" | "no" | "off" => (
-            "TOML has `true` and `false` only".to_owned(),
+            "TOML only has `true` and `false`".to_owned(),
             "false".to_owned(),
         ),
         _ if bare != value => (
@@ -104,7 +104,7 @@ fn bare_value(line: &str) -> Option<(String, String)> {
         ),
         _ if value.starts_with(['"', '\'', '[', '{']) => return None,
         _ => (
-            "text must stand in quotes".to_owned(),
+            "text needs quotes".to_owned(),
             toml::Value::from(value).to_string(),
         ),
     };

@@ -1,5 +1,4 @@
-//! The values of flags and fields: each is read from text in one way, with an
-//! error that says what would have been right.
+//! The values of flags and fields. Each has one parser from text, whose error says what was expected.
 
 use super::load::Attach;
 use super::spell::nearest;
@@ -21,7 +20,7 @@ pub struct Span(pub Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutValue(pub Timeout);
 
-/// A share such as `0.05` or `5%`, in millionths.
+/// A rate such as `0.05` or `5%`, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(pub u32);
 
@@ -122,12 +121,16 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a share between 0 and 1 such as `0.05` or `5%`");
+        let wrong =
+            || format!("`{text}` is not a rate above 0 and up to 1, such as `0.05` or `5%`");
         let share = match text.strip_suffix('%') {
             Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
             None => text.parse::<f64>(),
         };
         let millionths = (share.map_err(|_| wrong())? * 1e6).round();
+        if millionths > 1e6 && millionths <= 1e8 && !text.ends_with('%') {
+            return Err(format!("{}; did you mean `{text}%`?", wrong()));
+        }
         if !(1.0..=1e6).contains(&millionths) {
             return Err(wrong());
         }
@@ -147,7 +150,7 @@ impl FromStr for Confidence {
         let percent = text.strip_suffix('%').unwrap_or(text).parse().ok();
         let alpha = percent.and_then(Alpha::from_confidence);
         alpha.map(Self).ok_or_else(|| {
-            format!("`{text}` is not a confidence in per cent between 50 and 99.9999, such as `95`")
+            format!("`{text}` is not a confidence in percent between 50 and 99.9999, such as `95`")
         })
     }
 }
@@ -174,7 +177,9 @@ impl FromStr for Codes {
             };
             let range = code(from)?..=code(to)?;
             if range.is_empty() {
-                return Err(format!("`{part}` is empty: the smaller code comes first"));
+                return Err(format!(
+                    "`{part}` is an empty range: write the smaller code first"
+                ));
             }
             codes.extend(range);
         }
@@ -227,7 +232,7 @@ impl FromStr for Expectation {
         match text {
             "pass" => Ok(Self(Expect::Pass)),
             "fail" => Ok(Self(Expect::Fail)),
-            _ => Err(format!("`{text}` is neither `pass` nor `fail`")),
+            _ => Err(format!("`{text}` is not `pass` or `fail`")),
         }
     }
 }
@@ -239,7 +244,7 @@ impl FromStr for ResourceName {
         let found = Resource::ALL.iter().find(|(_, name)| *name == text);
         found.map(|(_, name)| Self(name)).ok_or_else(|| {
             let names: Vec<_> = Resource::ALL.iter().map(|(_, name)| *name).collect();
-            format!("`{text}` is none of the limits {}", names.join(", "))
+            format!("`{text}` is not one of the limits {}", names.join(", "))
         })
     }
 }
@@ -268,7 +273,7 @@ impl FromStr for Numbers {
         let (first, last) = (number(first)?, number(last)?);
         if first >= last {
             return Err(format!(
-                "{first} is not before {last}: the first is the good one"
+                "{first} is not below {last}: write the smaller number first"
             ));
         }
         Ok(Self(first, last))
@@ -309,7 +314,7 @@ impl FromStr for Clients {
         const MOST: u64 = 100_000;
         let help = || {
             format!(
-                "`{text}` is no number of clients such as `10`, and no levels such as `1..64` or `8,9,10`"
+                "`{text}` is not a number of clients such as `10`, or levels such as `1..64` or `8,9,10`"
             )
         };
         let number = |part: &str| {
@@ -323,7 +328,9 @@ impl FromStr for Clients {
             return if first < last {
                 Ok(Self::Between(first, last))
             } else {
-                Err(format!("{first} is not below {last}"))
+                Err(format!(
+                    "{first} is not below {last}: write the smaller number first"
+                ))
             };
         }
         let mut levels: Vec<u32> = Vec::new();
@@ -409,7 +416,7 @@ impl FromStr for Attach {
         }
         let pid = text.parse::<i32>().ok().filter(|pid| *pid > 0);
         pid.map(|pid| Self(Some(pid)))
-            .ok_or_else(|| format!("`{text}` is neither the number of a process nor `listener`"))
+            .ok_or_else(|| format!("`{text}` is not a PID or `listener`"))
     }
 }
 

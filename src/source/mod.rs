@@ -41,7 +41,7 @@ pub enum Fault {
     )]
     Language,
     /// It is not a program of its language, or one that the parser does not understand.
-    #[error("this is not understood as {}: `{text}`", language.name())]
+    #[error("cannot parse this as {}: `{text}`", language.name())]
     Syntax {
         /// The language that its name says.
         language: Language,

@@ -49,14 +49,15 @@ pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
     }
     let mut mains = plan.variants.iter().flat_map(mains_of);
     if plan.capture == Capture::Trace && mains.any(|(_, main)| main.container.is_some()) {
-        let text = "`--capture trace` follows no program into a container, and nothing is known of where it crashed: `--capture on` takes its cores";
+        let text = "`--capture trace` cannot follow a program into a container, so crash locations are unknown; use `--capture on` for its cores";
         all.push((Level::Warning, text.to_owned()));
     }
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
         for name in Around::of(plan, actor).env.keys() {
             let name = name.to_string_lossy();
             if let Some(what) = influence(&name) {
-                let text = format!("{name} is set ({what}): the rates are for this setting");
+                let text =
+                    format!("{name} is set ({what}): failure rates apply to this setting only");
                 all.push((Level::Info, text));
             }
         }
@@ -121,7 +122,7 @@ fn hidden(command: &[Text]) -> Option<String> {
     if last.then == Then::Background {
         let name = last.commands.last()?.first()?;
         return Some(format!(
-            "the shell does not wait for `{name} &`: its exit code is lost; end the line with `wait $!`"
+            "the shell does not wait for `{name} &`, so its exit code is lost; end the line with `wait $!`"
         ));
     }
     if let Some(previous) = before.last()
@@ -131,12 +132,12 @@ fn hidden(command: &[Text]) -> Option<String> {
         match previous.then {
             Then::Or => {
                 return Some(format!(
-                    "`|| {name}` hides the exit code of `{hidden}`: leave it out, and use --ok for codes that are fine"
+                    "`|| {name}` hides the exit code of `{hidden}`; leave it out, and use --ok for exit codes that pass"
                 ));
             }
             Then::Next | Then::Background if !strict && before.iter().any(is_program) => {
                 return Some(format!(
-                    "the exit code is that of `{name}`, the last command, and what runs before it may crash unseen: `PROGRAM; code=$?; {name} ...; exit $code`"
+                    "the exit code is that of `{name}`, the last command, so a crash before it goes unnoticed; use `PROGRAM; code=$?; {name} ...; exit $code`"
                 ));
             }
             _ => {}
@@ -154,7 +155,7 @@ fn hidden(command: &[Text]) -> Option<String> {
         &piped.commands[piped.commands.len() - 1][0],
     );
     Some(format!(
-        "the exit code of `{first} | {last}` is that of `{last}`, and a crash of `{first}` does not show in it: use bash, with `set -o pipefail` first"
+        "the exit code of `{first} | {last}` is that of `{last}`, so a crash of `{first}` goes unnoticed; use bash with `set -o pipefail`"
     ))
 }
 
@@ -219,7 +220,7 @@ fn observed(command: &[Text]) -> Option<String> {
         names.find(observer)
     })?;
     Some(format!(
-        "`{found}` changes how often races happen, up or down: the rate is that of the program under `{found}`; measure without it, and look closer with `provoke replay RUN#TRIAL --wrap '{found} ...'`"
+        "`{found}` changes how often races happen; measure without it, and use `provoke replay RUN#TRIAL --wrap '{found} ...'` for a closer look"
     ))
 }
 

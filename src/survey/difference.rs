@@ -255,7 +255,7 @@ impl Difference {
         let used: Vec<&str> = used.map(String::as_str).collect();
         self.note = (!used.is_empty()).then(|| {
             let used = used.join(" ");
-            format!("programs use {used} where they are, or die of SIGILL where they are not")
+            format!("code using {used} dies with SIGILL on CPUs that lack them")
         });
     }
 }

@@ -34,7 +34,7 @@ pub struct Elf {
 
 type Cache = ReadCache<File>;
 
-/// Reads a file; nothing if it is no ELF file, or a broken one.
+/// Reads a file; nothing if it is not an ELF file, or a broken one.
 pub(super) fn read(file: &Path) -> Option<Elf> {
     let cache = ReadCache::new(File::open(file).ok()?);
     let ident = (&cache).read_bytes_at(0, 5).ok()?;
@@ -45,6 +45,11 @@ pub(super) fn read(file: &Path) -> Option<Elf> {
         [0x7f, b'E', b'L', b'F', _] => parse::<FileHeader32<Endianness>>(&cache),
         _ => None,
     }
+}
+
+/// Returns the dynamic loader that an ELF file names.
+pub fn dynamic_loader(file: &Path) -> Option<String> {
+    read(file)?.interpreter
 }
 
 fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {

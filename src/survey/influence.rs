@@ -2,34 +2,28 @@
 
 /// Variables, and what they do.
 const KNOWN: [(&str, &str); 10] = [
-    (
-        "GLIBC_TUNABLES",
-        "the C library works otherwise than it does for others",
-    ),
-    ("LD_AUDIT", "the loader tells a library what it does"),
-    ("LD_PRELOAD", "a library is put before all others"),
-    ("MALLOC_ARENA_MAX", "threads share their heaps otherwise"),
-    ("MALLOC_CHECK_", "the C library checks its heap"),
+    ("GLIBC_TUNABLES", "changes glibc tuning"),
+    ("LD_AUDIT", "the dynamic loader reports to an audit library"),
+    ("LD_PRELOAD", "loads a library before all others"),
+    ("MALLOC_ARENA_MAX", "changes the number of malloc arenas"),
+    ("MALLOC_CHECK_", "glibc checks its heap"),
     (
         "MALLOC_PERTURB_",
-        "the C library fills memory that is given out and taken back",
+        "glibc fills memory on allocation and on free",
     ),
-    ("PYTHONDEVMODE", "Python checks more than usual"),
+    ("PYTHONDEVMODE", "Python runs additional checks"),
     (
         "PYTHONFAULTHANDLER",
-        "Python handles its crashes itself, and a core shows that handler",
+        "Python handles crashes itself, and cores show its handler",
     ),
-    (
-        "PYTHONHASHSEED",
-        "sets of Python have one order, and not another in each run",
-    ),
-    ("PYTHONMALLOC", "Python gets its memory otherwise"),
+    ("PYTHONHASHSEED", "fixes the order of Python sets"),
+    ("PYTHONMALLOC", "changes the memory allocator of Python"),
 ];
 
 /// Returns what a variable does to a run, if it is known to do something.
 pub fn influence(name: &str) -> Option<&'static str> {
     if name.ends_with("SAN_OPTIONS") {
-        return Some("a sanitizer is told how to work");
+        return Some("configures a sanitizer");
     }
     let known = KNOWN.iter().find(|(known, _)| *known == name);
     known.map(|(_, what)| *what)

@@ -33,7 +33,7 @@ mod weight;
 pub use caution::cautions;
 pub use conditions::{conditions, differing_conditions};
 pub use difference::{Compared, Difference, Run, Side, differences};
-pub use elf::Elf;
+pub use elf::{Elf, dynamic_loader};
 pub use files::add_files;
 pub use influence::influence;
 pub use loader::{Library, libraries};

@@ -90,7 +90,7 @@ fn parting(
     }
     let note = match group {
         Group::Processor if is_used(name) => {
-            Some("programs use it where it is, or die of SIGILL where it is not".to_owned())
+            Some("code using it dies with SIGILL on CPUs that lack it".to_owned())
         }
         Group::Variable => super::influence(name).map(str::to_owned),
         _ => None,

@@ -74,7 +74,7 @@ impl Recipe {
             neutral(per_actor(variant, |one| one.cwd.to_string())),
         );
         recipe.add(
-            "standard input",
+            "stdin",
             per_actor(variant, |one| format!("{:?}", one.stdin)),
         );
         recipe.add(
@@ -85,7 +85,7 @@ impl Recipe {
             for (variable, value) in Around::of(plan, main).env {
                 let variable = variable.to_string_lossy();
                 if group_of_variable(&variable) != Group::Trifle {
-                    let key = (3, format!("the variable {variable}"));
+                    let key = (3, format!("the environment variable {variable}"));
                     let value = neutral(value.to_string_lossy().into_owned());
                     let all = recipe.facts.entry(key).or_default();
                     let _ = write!(all, "{number} {value};");
@@ -118,7 +118,7 @@ impl Recipe {
         let key = match group_of(name) {
             _ if name == FILES => (
                 1,
-                "a file in the working directory, or one that the command names,".to_owned(),
+                "a file in the working directory or in the command".to_owned(),
             ),
             Group::Program => (1, format!("`{name}`")),
             Group::Library | Group::Package => (2, format!("`{name}`")),
@@ -134,7 +134,7 @@ impl Recipe {
             only: Vec::new(),
             ..plan.rules.clone()
         };
-        self.add("a rule for how trials are judged", format!("{rules:?}"));
+        self.add("a rule for passing or failing", format!("{rules:?}"));
         self.add("a hook", hooks(&plan.hooks, &variant.hooks));
         self.add("the load", format!("{:?} {:?}", plan.load, variant.clients));
         self.add(
@@ -147,7 +147,7 @@ impl Recipe {
         let dumps = plan.capture == Capture::On;
         self.add("`capture`", dumps.to_string());
         let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
-        self.add("how it is made", format!("{made:?} {:?}", variant.edits));
+        self.add("the build", format!("{made:?} {:?}", variant.edits));
     }
 }
 
@@ -189,7 +189,7 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
     if variant.actors.iter().any(|one| one.container.is_some()) {
         Some("the files in its container are not recorded".to_owned())
     } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
-        Some("its files are made for each run".to_owned())
+        Some("its files are created for each run".to_owned())
     } else {
         None
     }
@@ -199,14 +199,12 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
 fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
     let path = |name: &str| facts.get(name).filter(|path| path.ends_with(NOT_FOUND));
     match facts.get(FILES) {
-        _ if !facts.contains_key("program.path") => {
-            Some("which program it ran is not recorded".to_owned())
-        }
+        _ if !facts.contains_key("program.path") => Some("its program is not recorded".to_owned()),
         _ if path("program.path")
             .or(path("program.launched.path"))
             .is_some() =>
         {
-            Some("the program was not there before `setup`".to_owned())
+            Some("the program did not exist before `setup`".to_owned())
         }
         None => Some("its files are not recorded".to_owned()),
         Some(value) => value

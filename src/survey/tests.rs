@@ -720,7 +720,7 @@ fn the_same_command_with_the_same_files_is_the_same() {
         (|plan| plan.capture = Capture::On, "`capture` differs"),
         (
             |plan| plan.rules.ok = [0, 1].into(),
-            "a rule for how trials are judged differs",
+            "a rule for passing or failing differs",
         ),
         (
             |plan| plan.hooks.prepare = Some("true".into()),
@@ -728,7 +728,7 @@ fn the_same_command_with_the_same_files_is_the_same() {
         ),
         (
             |plan| plan.environment.push(("X".into(), "1".into())),
-            "the variable X differs",
+            "the environment variable X differs",
         ),
         (
             |plan| plan.environment.push(("SSH_TTY".into(), "1".into())),
@@ -759,7 +759,7 @@ fn what_is_not_recorded_is_not_the_same() {
     let missing = |plan: &mut Plan| {
         plan.variants[0].actors[0].command = vec!["./not-there-yet".into()];
     };
-    let why = "the program was not there before `setup`";
+    let why = "the program did not exist before `setup`";
     assert_eq!(with(missing), unlike(why));
     let mut old = place.seen(|_| {});
     old.2.0.retain(|name, _| !name.starts_with("files."));

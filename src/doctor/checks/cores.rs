@@ -13,25 +13,28 @@ pub(super) fn crash(machine: &Machine) -> Check {
     match &machine.proof {
         Proof::Core(file) => ok(
             name,
-            format!("a victim crashed, and its core was at {}", file.safe()),
+            format!(
+                "a test program crashed, and its core was at {}",
+                file.safe()
+            ),
         ),
         Proof::NoCore(true) => not(
             State::Bad,
             name,
-            "a victim crashed, the kernel says it dumped core, and the core was not found",
-            "see `core-pattern`: where it goes is decided there",
+            "a test program crashed and the kernel dumped a core, but the core was not found",
+            "see `core-pattern`, which defines where cores go",
         ),
         Proof::NoCore(false) => not(
             State::Bad,
             name,
-            "a victim crashed and left no core",
+            "a test program crashed and left no core",
             "see `core-limit` and `core-pattern`",
         ),
         Proof::InTheWay(file) => not(
             State::Bad,
             name,
             format!(
-                "no crash was made: its core would overwrite {}",
+                "no crash was tried: its core would overwrite {}",
                 file.safe()
             ),
             format!("move it away: mv {0} {0}.kept", file.safe()),
@@ -39,8 +42,8 @@ pub(super) fn crash(machine: &Machine) -> Check {
         Proof::NoCrash(why) => not(
             State::Bad,
             name,
-            format!("no crash could be made: {why}"),
-            "set TMPDIR to a folder that can be written: export TMPDIR=$HOME",
+            format!("no crash could be tried: {why}"),
+            "set TMPDIR to a writable directory: export TMPDIR=$HOME",
         ),
     }
 }
@@ -58,13 +61,13 @@ pub(super) fn core_limit(machine: &Machine) -> Check {
             State::Better,
             name,
             format!(
-                "the hard limit for core files is {bytes} bytes: larger ones are cut, and lose their stacks"
+                "the hard limit for core files is {bytes} bytes: larger cores are truncated and lose their stacks"
             ),
             "as root, before provoke: `ulimit -Hc unlimited`",
         ),
         _ => ok(
             name,
-            "the hard limit for core files is high enough; provoke raises the soft one",
+            "the hard limit for core files is high enough; provoke raises the soft limit",
         ),
     }
 }
@@ -80,7 +83,7 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
         return not(
             State::Bad,
             name,
-            "the kernel does not say where cores go",
+            "cannot read where the kernel writes cores",
             "mount /proc",
         );
     };
@@ -88,49 +91,44 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
         Destination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => not(
             State::Bad,
             name,
-            format!("cores go to a program that is not there: {pattern}"),
+            format!("cores go to a program that does not exist: {pattern}"),
             to_files,
         ),
         Destination::Helper { leaves: None, .. } => not(
             State::Bad,
             name,
-            format!("cores go to a program that is not known here: {pattern}"),
+            format!("cores go to an unknown program: {pattern}"),
             to_files,
         ),
         Destination::Helper { .. } => not(
             State::Better,
             name,
-            format!(
-                "cores go to {pattern}, which takes its time at each crash, also where no core is wanted"
-            ),
-            format!("to have plain files while you look for a bug: {to_files}"),
+            format!("cores go to {pattern}, which slows down every crash, even without a core"),
+            format!("to write core files instead: {to_files}"),
         ),
         Destination::File(template) => match (&template.folder, &machine.core_folder) {
             (Some(_), Some(folder)) if !folder.exists => not(
                 State::Bad,
                 name,
-                format!("cores go into {}, which is not there", folder.path.safe()),
+                format!("cores go to {}, which does not exist", folder.path.safe()),
                 format!("mkdir -p -m 1777 {}", folder.path.safe()),
             ),
             (Some(_), Some(folder)) if !folder.writable => not(
                 State::Bad,
                 name,
-                format!(
-                    "cores go into {}, which you cannot write",
-                    folder.path.safe()
-                ),
+                format!("cores go to {}, which is not writable", folder.path.safe()),
                 format!("chmod 1777 {}", folder.path.safe()),
             ),
-            (Some(_), Some(folder)) => ok(name, format!("cores go into {}", folder.path.safe())),
+            (Some(_), Some(folder)) => ok(name, format!("cores go to {}", folder.path.safe())),
             (None, Some(folder)) if !folder.writable => not(
                 State::Bad,
                 name,
-                "cores go into the folder where a program runs, and this one you cannot write",
-                "run it in another one: provoke run --cwd DIR",
+                "cores go to the working directory of a program, and this one is not writable",
+                "use another working directory: provoke run --cwd DIR",
             ),
             _ => ok(
                 name,
-                format!("cores are files in the folder where a program runs: {pattern}"),
+                format!("cores are files in the working directory of a program: {pattern}"),
             ),
         },
     }
@@ -142,10 +140,10 @@ pub(super) fn core_names(machine: &Machine) -> Check {
         Some(Destination::File(template)) if !template.has_pid => not(
             State::Better,
             name,
-            "all cores have one name: of two crashes in one folder, the first core is lost",
+            "all cores have the same name: a second crash in a directory overwrites the first core",
             "sysctl kernel.core_uses_pid=1",
         ),
-        _ => ok(name, "each core has a name of its own"),
+        _ => ok(name, "each core has a unique name"),
     }
 }
 
@@ -161,17 +159,12 @@ pub(super) fn core_space(machine: &Machine) -> Check {
 pub(super) fn core_suid(machine: &Machine) -> Check {
     let name = "core-suid";
     match machine.suid_dumpable.as_deref() {
-        Some("0") => ok(
-            name,
-            "programs that change their rights leave no core, as is usual",
-        ),
+        Some("0") => ok(name, "setuid programs leave no core (the usual setting)"),
         Some(other) => ok(
             name,
-            format!(
-                "programs that change their rights leave cores too (fs.suid_dumpable is {other})"
-            ),
+            format!("setuid programs leave cores, too (fs.suid_dumpable is {other})"),
         ),
-        None => ok(name, "the kernel does not say what setuid programs leave"),
+        None => ok(name, "cannot read whether setuid programs leave cores"),
     }
 }
 
@@ -189,7 +182,7 @@ fn space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check
         return not(
             State::Better,
             name,
-            format!("it is not known how much is free {place}"),
+            format!("cannot read the free space {place}"),
             fix,
         );
     };
@@ -199,7 +192,7 @@ fn space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check
         free as f64 / f64::from(1 << 30)
     );
     if free < 2 * LARGE_CORE {
-        let seen = format!("{seen}; twice the memory of the largest program is wanted");
+        let seen = format!("{seen}; recommended: twice the memory of the largest program");
         return not(State::Better, name, seen, fix);
     }
     ok(name, seen)

@@ -10,20 +10,20 @@ pub(super) fn memory_group(machine: &Machine) -> Check {
     if machine.memory_group {
         return ok(
             name,
-            "trials get memory groups: OOM kills are detected with certainty",
+            "trials run in memory control groups: OOM kills are certain",
         );
     }
     let why = match machine.cgroup {
         Some(Version::Two) => {
-            "groups are there, and their memory controller is not passed on to us"
+            "the memory controller of control groups is not delegated to this user"
         }
-        Some(Version::One) => "groups are there, in their old version, and only root makes them",
-        None => "there are no groups that count memory",
+        Some(Version::One) => "control groups have version 1, which needs root",
+        None => "there are no memory control groups",
     };
     not(
         State::Better,
         name,
-        format!("{why}: OOM kills are only likely, never certain"),
+        format!("{why}: OOM kills are only probable"),
         match machine.cgroup {
             Some(Version::One) => "run provoke as root",
             _ => "systemd-run --user --scope -p Delegate=yes provoke ...",
@@ -35,19 +35,19 @@ pub(super) fn container(machine: &Machine) -> Check {
     let name = "container";
     let helper = matches!(machine.destination, Some(Destination::Helper { .. }));
     match &machine.container {
-        None => ok(name, "this is no container that shows"),
+        None => ok(name, "no container detected"),
         Some(kind) if helper => not(
             State::Bad,
             name,
             format!(
-                "this is a container ({kind}), and the host hands cores to a program of its own"
+                "this is a container ({kind}), and the host passes cores to a program on the host"
             ),
             "on the host: sysctl kernel.core_pattern=core.%p",
         ),
         Some(kind) => ok(
             name,
             format!(
-                "this is a container ({kind}); the host's setting for cores holds, and its files land here"
+                "this is a container ({kind}); the core setting of the host applies, and core files are written here"
             ),
         ),
     }
@@ -72,13 +72,11 @@ pub(super) fn init(machine: &Machine) -> Check {
         (Some(_), Some(first)) if !REAPERS.contains(&first.as_str()) => not(
             State::Better,
             name,
-            format!(
-                "the first process is `{first}`, which may not take in orphans: they stay as zombies"
-            ),
+            format!("PID 1 is `{first}`, which may not reap orphans: they stay as zombies"),
             "docker run --init",
         ),
-        (_, Some(first)) => ok(name, format!("the first process is `{first}`")),
-        (_, None) => ok(name, "the first process is not to be seen"),
+        (_, Some(first)) => ok(name, format!("PID 1 is `{first}`")),
+        (_, None) => ok(name, "cannot read PID 1"),
     }
 }
 
@@ -90,7 +88,7 @@ pub(super) fn children(machine: &Machine) -> Check {
     not(
         State::Bad,
         name,
-        "the kernel does not list the children of a process: what trials leave behind is not found",
+        "the kernel does not list the children of a process: leaked processes are not found",
         "use a kernel with CONFIG_PROC_CHILDREN=y",
     )
 }
@@ -100,7 +98,7 @@ pub(super) fn variables(machine: &Machine) -> Check {
     if machine.influences.is_empty() {
         return ok(
             name,
-            "no variable is set that is known to change how programs run",
+            "no environment variable is set that changes how programs run",
         );
     }
     let known = machine.influences.iter();
@@ -116,7 +114,10 @@ pub(super) fn variables(machine: &Machine) -> Check {
     not(
         State::Better,
         name,
-        format!("{}: rates are for this setting", known.join(", ")),
+        format!(
+            "{}: failure rates apply to this setting only",
+            known.join(", ")
+        ),
         format!("unset {}", names.join(" ")),
     )
 }

@@ -7,15 +7,12 @@ use crate::doctor::{Check, Machine, State};
 pub(super) fn kernel_log(machine: &Machine) -> Check {
     let name = "kernel-log";
     if machine.kernel_log {
-        return ok(
-            name,
-            "what the kernel logs of crashes and kills can be read",
-        );
+        return ok(name, "the kernel log of crashes and OOM kills is readable");
     }
     not(
         State::Better,
         name,
-        "what the kernel logs of crashes and kills cannot be read",
+        "the kernel log of crashes and OOM kills is not readable",
         "run provoke as root, or: sysctl kernel.dmesg_restrict=0; in a container also --cap-add SYSLOG --device /dev/kmsg",
     )
 }
@@ -26,7 +23,7 @@ pub(super) fn ptrace(machine: &Machine) -> Check {
         return not(
             State::Bad,
             name,
-            "nobody but root may trace processes: no stacks of hangs",
+            "only root may trace processes: no stacks of hangs",
             "sysctl kernel.yama.ptrace_scope=1",
         );
     }
@@ -34,7 +31,7 @@ pub(super) fn ptrace(machine: &Machine) -> Check {
         (false, Some(_)) => not(
             State::Better,
             name,
-            "processes of trials may be traced, others not: CAP_SYS_PTRACE is missing",
+            "only processes of trials may be traced: CAP_SYS_PTRACE is missing",
             "docker run --cap-add SYS_PTRACE",
         ),
         _ => ok(
@@ -48,12 +45,12 @@ fn tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
     let adds = TOOLS.iter().find(|(known, _)| *known == name);
     let adds = adds.map_or("", |(_, adds)| adds);
     if machine.tools.contains(&name) {
-        return ok(name, format!("it is there: {adds}"));
+        return ok(name, format!("installed: {adds}"));
     }
     not(
         State::Better,
         name,
-        format!("it is not there; it adds {adds}"),
+        format!("not installed; it adds {adds}"),
         fix,
     )
 }
@@ -88,11 +85,11 @@ fn install(machine: &Machine, package: &str) -> String {
 pub(super) fn symbols(machine: &Machine) -> Check {
     let name = "libc-symbols";
     match machine.libc_symbols {
-        Some(true) => ok(name, "the C library's debug symbols are there"),
+        Some(true) => ok(name, "debug symbols of the C library are installed"),
         Some(false) => not(
             State::Better,
             name,
-            "the C library's debug symbols are not there: its frames have fewer names",
+            "debug symbols of the C library are missing: its frames have fewer names",
             match machine.distribution.as_str() {
                 "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => {
                     "dnf debuginfo-install glibc".to_owned()
@@ -100,9 +97,6 @@ pub(super) fn symbols(machine: &Machine) -> Check {
                 _ => install(machine, "libc6-dbg"),
             },
         ),
-        None => ok(
-            name,
-            "the C library cannot be told apart from others of its kind",
-        ),
+        None => ok(name, "cannot identify the build of the C library"),
     }
 }

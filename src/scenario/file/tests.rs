@@ -81,7 +81,7 @@ fn a_field_that_is_like_no_other_is_still_helped() {
     1 | zebra = 1
       | ^^^^^
       |
-      = help: each field has the name of a flag of `provoke run`: see `provoke run --help`
+      = help: fields have the names of flags: see `provoke run --help`
     ");
     assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nzebra = 1\n"), @"
     error: there is no field `zebra` in `[[variant]]`
@@ -90,7 +90,7 @@ fn a_field_that_is_like_no_other_is_still_helped() {
     4 | zebra = 1
       | ^^^^^
       |
-      = help: what there is: `args`, `cleanup`, `command`, `conclude`, `copies`, `cwd`, `edit`, `env`, `files`, `image`, `name`, `prepare`, `setup`, `shell` or `stdin`
+      = help: valid names: `args`, `cleanup`, `command`, `conclude`, `copies`, `cwd`, `edit`, `env`, `files`, `image`, `name`, `prepare`, `setup`, `shell` or `stdin`
     ");
 }
 
@@ -103,7 +103,7 @@ fn a_field_in_the_wrong_table_is_sent_to_its_place() {
     4 | timeout = 5
       | ^^^^^^^
       |
-      = help: `timeout` is for the whole scenario: move it above the first line in brackets
+      = help: `timeout` belongs to the whole scenario: move it above the first line in brackets
     ");
     assert_snapshot!(complaint("shell = 'x'\nargs = ['-v']\n"), @"
     error: there is no field `args`
@@ -125,8 +125,8 @@ fn a_field_that_a_table_would_swallow_is_noticed() {
     5 | runs = 5
       | ^^^^
       |
-      = help: move it above the first line in brackets: there it is the scenario's `runs`
-      = help: if a variable is meant: `env = { runs = 5 }`
+      = help: to set `runs` of the scenario, move it above the first line in brackets
+      = help: to set a variable: `env = { runs = 5 }`
     ");
     assert!(plan_of("shell = 'x'\nenv = { runs = 5 }\n", |_| {}).is_ok());
     assert!(plan_of("shell = 'x'\nenv.runs = 5\n", |_| {}).is_ok());
@@ -150,7 +150,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
     1 | command = "a | b"
       |           ^^^^^^^
       |
-      = help: a line for the shell is `shell = "a | b"`
+      = help: to run a line of shell: `shell = "a | b"`
     "#);
     assert_snapshot!(complaint("command = ['sleep', 5]\n"), @r#"
     error: each item of `command` must be text, not a whole number
@@ -186,10 +186,10 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
     1 | [actor]
       | ^^^^^^^
       |
-      = help: write `[[actor]]` with two brackets: there can be several
+      = help: write `[[actor]]` with two brackets, because there can be several
     ");
     assert_snapshot!(complaint("shell = 'x'\n[env]\nDEBUG = true\n"), @r#"
-    error: `true` is no value: write it as text, "true"
+    error: `true` is not a value; write "true" with quotes
      --> s.toml:3:9
       |
     3 | DEBUG = true
@@ -204,7 +204,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
     1 | env = ['A=1']
       |       ^^^^^^^
       |
-      = help: write `[env]` with one bracket, and below it lines such as `NAME = "value"`
+      = help: write `[env]` with one bracket, followed by lines such as `NAME = "value"`
     "#);
 }
 
@@ -220,7 +220,7 @@ fn bad_values_are_explained() {
       = help: for example `timeout = "60s"`: A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
     "#);
     assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
-    error: `SIGSEV` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`; did you mean `SIGSEGV`?
+    error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
      --> s.toml:2:9
       |
     2 | only = ["SIGSEV"]
@@ -256,7 +256,7 @@ fn bad_values_are_explained() {
       = help: did you mean `as`?
     ");
     assert_snapshot!(complaint("shell = 'x'\nmax-rate = 2.5\n"), @r#"
-    error: `2.5` is not a share between 0 and 1 such as `0.05` or `5%`
+    error: `2.5` is not a rate above 0 and up to 1, such as `0.05` or `5%`; did you mean `2.5%`?
      --> s.toml:2:12
       |
     2 | max-rate = 2.5
@@ -300,7 +300,7 @@ fn numbers_out_of_range_are_refused() {
 #[test]
 fn slips_of_syntax_are_explained() {
     assert_snapshot!(complaint("timeout = 60s\n"), @r#"
-    error: text must stand in quotes
+    error: text needs quotes
      --> s.toml:1:11
       |
     1 | timeout = 60s
@@ -309,7 +309,7 @@ fn slips_of_syntax_are_explained() {
       = help: write `timeout = "60s"`
     "#);
     assert_snapshot!(complaint("fail-fast = True\n"), @"
-    error: TOML has `true` and `false` only
+    error: TOML only has `true` and `false`
      --> s.toml:1:13
       |
     1 | fail-fast = True
@@ -333,7 +333,7 @@ fn slips_of_syntax_are_explained() {
     1 | runs: 30
       |       ^
       |
-      = help: in TOML a value follows `=`: `runs = 30`
+      = help: TOML uses `=`: `runs = 30`
     ");
     assert_snapshot!(complaint("runs = 3\nruns = 4\n"), @"
     error: duplicate key
@@ -342,7 +342,7 @@ fn slips_of_syntax_are_explained() {
     2 | runs = 4
       | ^^^^
       |
-      = help: each name can be given once, and a table such as `[env]` opened once
+      = help: each name and each table such as `[env]` can appear once
     ");
     assert_snapshot!(complaint("shell = \"abc\ncopies = 2\n"), @r#"
     error: text without an end
@@ -351,7 +351,7 @@ fn slips_of_syntax_are_explained() {
     1 | shell = "abc
       |             ^
       |
-      = help: text ends with the quote it began with, in the same line; text of many lines stands in """..."""
+      = help: end text with the quote it began with, in the same line; use """...""" for several lines
     "#);
     assert_snapshot!(complaint("{ \"runs\": 3 }\n"), @r#"
     error: invalid key-value pair, expected key
@@ -360,7 +360,7 @@ fn slips_of_syntax_are_explained() {
     1 | { "runs": 3 }
       | ^
       |
-      = help: this looks like JSON: a scenario is TOML, lines such as `runs = 30`
+      = help: this looks like JSON; a scenario is TOML, with lines such as `runs = 30`
     "#);
     assert_snapshot!(complaint("command = ['a'\nruns = 3\n"), @"
     error: missing comma between array elements, expected `,`
@@ -378,7 +378,7 @@ fn slips_of_syntax_are_explained() {
     1 | shell = "C:\users"
       |              ^
       |
-      = help: within "..." a backslash is written twice; within '...' it is itself
+      = help: write a backslash twice within "...", and once within '...'
     "#);
 }
 
@@ -391,7 +391,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
     1 |
       | ^
       |
-      = help: say what to run: `command = ["program", "argument"]`, or `shell = "a | b"`
+      = help: add `command = ["program", "argument"]`, or `shell = "a | b"`
     "#);
     assert_snapshot!(complaint("shell = 'x'\njobs = 2\nwave = 3\n"), @"
     error: `wave` starts 3 trials together, and `jobs` allows 2
@@ -404,32 +404,32 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
     ");
     let twins = "shell = 'x'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'a'\n";
     assert_snapshot!(complaint(twins), @"
-    error: two variants are called `a`
+    error: two variants have the name `a`
      --> s.toml:5:8
       |
     5 | name = 'a'
       |        ^^^
       |
-      = help: give each variant a `name` of its own
+      = help: give each variant a different `name`
     ");
     let service = "[[actor]]\nname = 'x'\nshell = 'x'\n\n[[actor]]\nname = 'db'\nrole = 'service'\nshell = 'y'\n";
     assert_snapshot!(complaint(service), @"
-    error: there is a service, and no load
+    error: there is a service, but no [load] table
      --> s.toml:7:8
       |
     7 | role = 'service'
       |        ^^^^^^^^^
       |
-      = help: a service is put under load: say where it listens, `[load] url = ...`; what runs beside the main process is a `helper`
+      = help: add the URL of the service: `[load] url = ...`; or use the role `helper` for a process beside the main process
     ");
     assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nargs = ['-v']\n"), @"
-    error: `args` cannot be added to a line for the shell
+    error: `args` cannot be added to a `shell` line
      --> s.toml:4:8
       |
     4 | args = ['-v']
       |        ^^^^^^
       |
-      = help: give the variant a `shell` line of its own, or use `command`
+      = help: give the variant its own `shell` line, or use `command`
     ");
     assert_snapshot!(complaint("shell = 'x'\n[env]\n'A=B' = 1\n"), @"
     error: `A=B` cannot be the name of a variable
@@ -438,7 +438,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
     3 | 'A=B' = 1
       |         ^
       |
-      = help: a name is not empty and holds no `=`
+      = help: use a name that is not empty and does not contain `=`
     ");
 }
 
@@ -492,7 +492,7 @@ fn tabs_and_wide_letters_do_not_shift_the_carets() {
     3 |     zebra = 1
       |     ^^^^^
       |
-      = help: each field has the name of a flag of `provoke run`: see `provoke run --help`
+      = help: fields have the names of flags: see `provoke run --help`
     ");
 }
 
@@ -533,15 +533,15 @@ fn files_that_cannot_be_read_are_told_apart() {
     fs::create_dir(folder.path().join("races")).unwrap();
     fs::write(folder.path().join("races/scenario.toml"), "").unwrap();
     assert_snapshot!(load("races"), @"
-    error: this is a folder, not a scenario
+    error: this is a directory, not a scenario file
     --> races
-     = help: name the file in it: `races/scenario.toml`
+     = help: did you mean the file in it: `races/scenario.toml`?
     ");
     fs::write(folder.path().join("big.toml"), vec![b'#'; 10 << 20]).unwrap();
     assert_snapshot!(load("big.toml"), @"
-    error: the file is larger than 1 MiB, too large for a scenario
+    error: the file is too large for a scenario: more than 1 MiB
     --> big.toml
-     = help: is it the right file? Long input belongs in a file that `stdin` or `command` names
+     = help: is it the right file? Put long input in a file that `stdin` or `command` names
     ");
     assert!(super::load(Path::new("")).is_err());
 }
@@ -832,13 +832,13 @@ proptest! {
 fn what_makes_no_matrix_is_shown_where_it_is_said() {
     let of = |text: &str| complaint(&format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
     assert_snapshot!(of("dir = ['a', 'b']"), @"
-    error: `{dir}` is filled in by provoke itself
+    error: `{dir}` is a placeholder of provoke
      --> s.toml:3:7
       |
     3 | dir = ['a', 'b']
       |       ^^^^^^^^^^
       |
-      = help: give the variable another name
+      = help: rename the variable
     ");
     assert_snapshot!(of("'a b' = ['a', 'b']"), @"
     error: `a b` cannot be the name of a variable
@@ -847,7 +847,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
     3 | 'a b' = ['a', 'b']
       |         ^^^^^^^^^^
       |
-      = help: a name holds letters, digits, `_` and `-`, and does not begin with a digit
+      = help: use letters, digits, `_` and `-`, and begin with a letter or `_`
     ");
     assert_snapshot!(of("n = []"), @r#"
     error: `n` has no values
@@ -856,7 +856,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
     3 | n = []
       |     ^^
       |
-      = help: give those to be tried: -L n=1,8, or `n = ["1", "8"]` in a file
+      = help: give the values to try: -L n=1,8, or `n = ["1", "8"]` in a file
     "#);
     assert_snapshot!(of("n = ['1', '2', 1]"), @"
     error: `n` has the value `1` twice
@@ -865,16 +865,16 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
     3 | n = ['1', '2', 1]
       |                ^
       |
-      = help: for more trials of it use `runs`
+      = help: to run more trials of it, use `runs`
     ");
     assert_snapshot!(of("n = [1]\nno-dash = ['a', 'b']"), @"
-    error: `{no-dash}` stands nowhere, and `no-dash` cannot be a variable of the environment
+    error: `{no-dash}` is not used, and `no-dash` cannot be an environment variable
      --> s.toml:4:11
       |
     4 | no-dash = ['a', 'b']
       |           ^^^^^^^^^^
       |
-      = help: write `{no-dash}` where its value belongs, or call it `no_dash`
+      = help: write `{no-dash}` where its value belongs, or rename it to `no_dash`
     ");
     assert_snapshot!(of("n = [1.10, 1.2]"), @r#"
     error: each item of `n` must be text or a whole number, not a fraction
@@ -901,16 +901,16 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
     4 | runs = 5
       | ^^^^
       |
-      = help: move it above the first line in brackets: there it is the scenario's `runs`
+      = help: to set `runs` of the scenario, move it above the first line in brackets
     ");
     assert_snapshot!(of("n = [1, 2, 3, 4, 5, 6, 7]\nm = [1, 2, 3, 4, 5, 6, 7]\nl = [1, 2, 3, 4, 5, 6, 7]"), @"
-    error: these are 343 combinations, and no more than 256 can be run
+    error: there are 343 combinations; the maximum is 256
      --> s.toml:2:1
       |
     2 | [matrix]
       | ^^^^^^^^
       |
-      = help: vary fewer things at a time: first those that are likely to matter
+      = help: vary fewer variables at a time, the most likely ones first
     ");
     assert!(
         plan_of(
@@ -931,7 +931,7 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
     error: `n` is given twice
     --> s.toml
      = note: flags of the command line win over the file
-     = help: give all its values at once: n=VALUE,VALUE
+     = help: give all values together: n=VALUE,VALUE
     ");
     let other = |scenario: &mut Scenario| {
         scenario.matrix.overlay(vec!["n=7".parse().unwrap()]);
@@ -957,40 +957,40 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
         ))
     };
     assert_snapshot!(of("files = { '../x.ini' = 'y.ini' }"), @"
-    error: `../x.ini` does not lie in the working folder
+    error: `../x.ini` is not in the working directory
      --> s.toml:4:24
       |
     4 | files = { '../x.ini' = 'y.ini' }
       |                        ^^^^^^^
       |
-      = help: name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else
+      = help: name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only
     ");
     assert_snapshot!(of("[[variant.edit]]\nfile = '/etc/passwd'\nfind = 'x'\nreplace = 'y'"), @"
-    error: `/etc/passwd` does not lie in the working folder
+    error: `/etc/passwd` is not in the working directory
      --> s.toml:5:8
       |
     5 | file = '/etc/passwd'
       |        ^^^^^^^^^^^^^
       |
-      = help: name a file in the working folder, such as `config.ini`: the variant gets a copy of that folder and of nothing else
+      = help: name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only
     ");
     assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nreplace = 'y'"), @"
-    error: there is no text to look for
+    error: `find` is empty
      --> s.toml:4:1
       |
     4 | [[variant.edit]]
       | ^^^^^^^^^^^^^^^^
       |
-      = help: give `find` the text to be replaced, as it stands in the file
+      = help: set `find` to the text to replace, exactly as it is in the file
     ");
     assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'"), @r#"
-    error: nothing is said to take the place of `y`
+    error: there is no replacement for `y`
      --> s.toml:4:1
       |
     4 | [[variant.edit]]
       | ^^^^^^^^^^^^^^^^
       |
-      = help: give it a `replace`; `""` takes the text away
+      = help: add `replace`; `""` removes the text
     "#);
     assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'\nwith = 'y'"), @"
     error: there is no field `with` in `[[variant.edit]]`
@@ -999,6 +999,6 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
     7 | with = 'y'
       | ^^^^
       |
-      = help: what there is: `file`, `find` or `replace`
+      = help: valid names: `file`, `find` or `replace`
     ");
 }

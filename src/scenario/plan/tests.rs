@@ -302,15 +302,15 @@ fn what_contradicts_itself_is_refused_with_its_place() {
             "`command` and `shell` are both given",
             "shell",
         ),
-        ("shell = 'x'\nruns = 0", "0 runs show nothing", "runs"),
+        ("shell = 'x'\nruns = 0", "`runs` must be at least 1", "runs"),
         (
             "shell = 'x'\nmax-fail = 0",
-            "`max-fail` of 0 would never start",
+            "`max-fail` must be at least 1",
             "max-fail",
         ),
         (
             "shell = 'x'\nexpect = 'fail'\nmax-rate = 1",
-            "`expect` and `max-rate` both turn the exit code",
+            "`expect` and `max-rate` both define the exit code",
             "max-rate",
         ),
         (
@@ -330,7 +330,7 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ),
         (
             &variant("[[variant]]\nname = 'a'"),
-            "two variants are called `a`",
+            "two variants have the name `a`",
             "variant.1.name",
         ),
         (
@@ -345,7 +345,7 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ),
         (
             &variant("args = ['y']"),
-            "`args` cannot be added to a line for the shell",
+            "`args` cannot be added to a `shell` line",
             "variant.0.args",
         ),
         (
@@ -355,7 +355,7 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ),
         (
             &actor("[[actor]]\nname = 'm'\nshell = 'y'"),
-            "two actors are called `m`",
+            "two actors have the name `m`",
             "actor.1.name",
         ),
         (
@@ -370,17 +370,17 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ),
         (
             &actor("[[actor]]\nname = 'n'\nrole = 'service'\nshell = 'y'"),
-            "there is a service, and no load",
+            "there is a service, but no [load] table",
             "actor.1.role",
         ),
         (
             &actor("role = 'helper'"),
-            "no actor is the main one",
+            "no actor has the role `main`",
             "actor",
         ),
         (
             &format!("command = ['x']\n{}", actor("")),
-            "there are both a command and actors",
+            "`command` and actors are both given",
             "actor",
         ),
     ] {
