@@ -4,6 +4,8 @@
 //! [`State`], then to each [`Sink`]. There is no second path by which a number
 //! could reach the screen.
 
+mod alike;
+
 use crate::exec::{Answer, Executor, Halt, KeptCores, Made, STORY, remove_cores};
 use crate::model::{
     Ending, Event, Lane, Level, Observation, Outcome, Plan, Question, Signal, StopCause, Timeout,
@@ -83,6 +85,12 @@ struct Run<'a, 'b> {
     kept_cores: KeptCores,
     /// It has been said that cores are removed.
     told_of_cores: bool,
+    /// A program does not exist, or the kernel refuses it: the next trial cannot start either.
+    cannot_start: bool,
+    /// The last lines of output of the first trials.
+    first_words: BTreeMap<TrialId, String>,
+    /// Whether the first trials all fail alike is still to be checked.
+    looks_for_alike: bool,
 }
 
 /// What a task came to.
@@ -118,6 +126,10 @@ pub async fn drive(driver: &mut Driver<'_>) {
         last_void: BTreeMap::new(),
         kept_cores: KeptCores::of(&driver.evidence),
         told_of_cores: false,
+        cannot_start: false,
+        first_words: BTreeMap::new(),
+        // A resumed run has been told to go on.
+        looks_for_alike: driver.state.plan.stop.all_alike && !alike::is_due(driver.state),
         driver,
     };
     run.run().await;
@@ -167,7 +179,9 @@ impl Run<'_, '_> {
         loop {
             if broken_off.is_none() {
                 let cannot_make = self.cannot_make.then_some(StopCause::CannotMake);
-                broken_off = cannot_make.or_else(|| self.in_vain());
+                broken_off = cannot_make
+                    .or_else(|| self.in_vain())
+                    .or_else(|| self.all_alike());
                 if broken_off.is_none() {
                     self.launch();
                 }
@@ -471,6 +485,12 @@ impl Run<'_, '_> {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.warn(text);
         }
+        if self.looks_for_alike
+            && let Some(words) = oracle::last_words(&seen)
+        {
+            self.first_words.insert(trial.id, words);
+        }
+        self.cannot_start |= cannot_start(&seen);
         if let Outcome::Void(void) = outcome {
             self.last_void.insert(trial.variant, why(void, &seen));
         }
@@ -507,7 +527,7 @@ impl Run<'_, '_> {
                 Question::Reduce(_) => Level::Info,
                 _ => Level::Warning,
             };
-            let text = format!("the variant `{name}` cannot be tried: {why}");
+            let text = format!("cannot try the variant `{name}`: {why}");
             self.emit(&Event::Note { level, text });
             let at = self.worked();
             self.emit(&Event::VariantUntestable { variant, why, at });
@@ -548,7 +568,11 @@ impl Run<'_, '_> {
         if !several || one_service || state.capturing {
             let mut tallies = state.tallies().map(|(_, tally)| tally);
             let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
-            let in_vain = state.void_streak >= patience(&state.plan, skipped);
+            let patience = match self.cannot_start {
+                true => 1,
+                false => patience(&state.plan, skipped),
+            };
+            let in_vain = state.void_streak >= patience;
             return in_vain.then_some(StopCause::NothingCounts);
         }
         if state.decided {
@@ -577,6 +601,19 @@ impl Run<'_, '_> {
             self.give_up(variant, format!("its {trials} fail otherwise"));
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
+    }
+
+    /// Returns the reason to stop if the first trials all failed alike; looks once.
+    fn all_alike(&mut self) -> Option<StopCause> {
+        let state = &*self.driver.state;
+        if !self.looks_for_alike || state.decided || !alike::is_due(state) {
+            return None;
+        }
+        self.looks_for_alike = false;
+        let words = std::mem::take(&mut self.first_words);
+        let text = alike::explained(state, &words)?;
+        self.warn(text);
+        Some(StopCause::AllAlike)
     }
 
     fn warn(&mut self, text: String) {
@@ -631,6 +668,20 @@ fn patience(plan: &Plan, skipped: bool) -> u64 {
         (false, _) if plan.load.is_some() => STARTS_OF_A_SERVICE,
         (false, _) => STARTS_IN_VAIN,
     }
+}
+
+/// True if the kernel refused a program of a trial for a reason that does not change by itself.
+fn cannot_start(seen: &Observation) -> bool {
+    let reasons = [
+        "No such file",
+        "Exec format error",
+        "Permission denied",
+        "Not a directory",
+    ];
+    seen.actors.iter().any(|actor| match &actor.ending {
+        Ending::NotStarted(why) => reasons.iter().any(|reason| why.contains(reason)),
+        _ => false,
+    })
 }
 
 /// Returns why a trial said nothing, in words.

@@ -138,4 +138,6 @@ pub enum StopCause {
     NothingCounts,
     /// The machine could not make what was to be tried.
     CannotMake,
+    /// The first trials all failed with the same exit code and message.
+    AllAlike,
 }

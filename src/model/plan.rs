@@ -305,6 +305,9 @@ pub struct Stop {
     /// After this time, in microseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub duration_us: Option<u64>,
+    /// When the first trials all fail with the same exit code and message.
+    #[serde(skip_serializing_if = "is_default")]
+    pub all_alike: bool,
 }
 
 impl Stop {

@@ -149,7 +149,7 @@ impl FromStr for Only {
             return id.parse().map(Self::Signature);
         }
         Signal::named(text).map(Self::Signal).ok_or_else(|| {
-            format!("`{text}` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`")
+            format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`")
         })
     }
 }

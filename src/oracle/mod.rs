@@ -16,6 +16,7 @@ use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
     Rules, Signal, Stage, VariantPlan, Void, Witness,
 };
+use crate::tells::normalise;
 use ending::{end_of_life, ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
@@ -204,6 +205,11 @@ fn masked(
 /// True for an ending that the program chose or suffered by itself, which output may excuse.
 fn kind_is_exit(kind: &Kind) -> bool {
     matches!(kind, Kind::Exit { .. } | Kind::Signal { .. })
+}
+
+/// Returns the last line that a trial printed, without what changes from trial to trial.
+pub fn last_words(seen: &Observation) -> Option<String> {
+    Some(normalise(&seen.actors.first()?.last_words))
 }
 
 #[cfg(test)]
