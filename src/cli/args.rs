@@ -1,4 +1,4 @@
-//! The flags of `run`, and what they say of a [`Scenario`].
+//! The flags of `run`, and how they change a [`Scenario`].
 
 use crate::model::{Capture, CoreSize, Keep, Leaks};
 use crate::scenario::{
@@ -9,190 +9,236 @@ use clap::{Args, ValueEnum};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// What may be said on the command line about an experiment; everything can also
-/// stand in a scenario file, under the same name.
+/// Flags that describe an experiment; each has a scenario field of the same name.
+///
+/// `-h` shows the flags used daily, `--help` all of them.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Flags {
-    /// Trials of each variant [default: 100, unless another rule or the question ends the run]
-    #[arg(short = 'n', long, alias = "count", short_alias = 'r', value_name = "N", help_heading = OFTEN)]
+    /// Run this many trials of each variant [default: 100]
+    ///
+    /// Without a limit, a plain run ends after 100 trials or 10 minutes, whichever comes first.
+    /// --max-fail and --width end a run, too.
+    #[arg(
+        short = 'n', long, value_name = "N", help_heading = TRIALS, short_alias = 'r',
+        aliases = ["count", "times", "iterations", "repeat", "repeats", "loops"],
+    )]
     runs: Option<u64>,
-    /// Trials side by side; they share the machine, and that changes timing
-    #[arg(short, long, value_name = "N", help_heading = OFTEN)]
+    /// Run this many trials in parallel [default: 1]
+    ///
+    /// Parallel trials share the machine, which changes their timing.
+    #[arg(
+        short, long, value_name = "N", help_heading = TRIALS,
+        aliases = ["parallel", "workers"],
+    )]
     jobs: Option<NonZeroU32>,
-    /// Copies of the command at once within each trial: load that belongs to the experiment
-    #[arg(long, value_name = "N", help_heading = OFTEN)]
+    /// Start this many copies of the command in each trial
+    ///
+    /// The copies belong to one trial: they add load or contention to the experiment.
+    #[arg(long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     copies: Option<NonZeroU32>,
-    /// Start N trials together, and the next N when all have ended
-    #[arg(long, value_name = "N", help_heading = OFTEN)]
+    /// Start N trials together, and the next N when all of them have ended
+    #[arg(long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     wave: Option<NonZeroU32>,
-    /// First trials that are not counted
-    #[arg(short, long, value_name = "N", help_heading = OFTEN)]
+    /// Run N trials first and do not count them
+    #[arg(short, long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     warmup: Option<u64>,
-    /// Pause before each trial
-    #[arg(long, value_name = "TIME", help_heading = OFTEN)]
+    /// Wait this long before each trial
+    #[arg(long, value_name = "TIME", help_heading = TRIALS, hide_short_help = true)]
     delay: Option<Span>,
-    /// What all seeds of trials derive from; a random one is chosen and reported
-    #[arg(long, value_name = "N", help_heading = OFTEN)]
+    /// Derive the seeds of all trials from this number [default: random]
+    ///
+    /// The number is reported in either case.
+    #[arg(long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     seed: Option<u64>,
 
-    /// One trial that takes longer is a hang: 60s, 2m, or `auto` (ten times the median) [default: 10m]
-    #[arg(short, long, value_name = "TIME|auto", help_heading = STOP)]
+    /// Treat a trial as hung after this long [default: 10m]
+    ///
+    /// A time such as 60s or 2m, or `auto`: ten times the median time of a trial.
+    #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     timeout: Option<TimeoutValue>,
-    /// Between asking a hanging trial to end and killing it [default: 5s]
-    #[arg(long, value_name = "TIME", help_heading = STOP)]
+    /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]
+    #[arg(long, value_name = "TIME", help_heading = STOP, hide_short_help = true)]
     grace: Option<Span>,
-    /// Time for all trials together; running trials may finish, a service run is stopped [default: 10m for a plain run without -n]
+    /// Stop after this long, such as 30s, 10m or 8h
+    ///
+    /// Limits the time of all trials together. Trials that are running may finish; a service under
+    /// load is stopped. A plain run without -n stops after 10 minutes.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     duration: Option<Span>,
     /// Stop at the first failure
     #[arg(short = 'x', long, help_heading = STOP)]
     fail_fast: bool,
-    /// Stop after K failures: 3 make a good baseline for confirming a fix
-    #[arg(long, value_name = "K", help_heading = STOP)]
+    /// Stop after K failures
+    ///
+    /// Three failures make a good baseline for `provoke confirm`.
+    #[arg(long, value_name = "K", help_heading = STOP, hide_short_help = true)]
     max_fail: Option<u64>,
-    /// Stop when the interval is narrower than W, such as 0.1 or 10%
-    #[arg(long, value_name = "W", help_heading = STOP)]
+    /// Stop when the confidence interval is narrower than W, such as 0.1 or 10%
+    #[arg(long, value_name = "W", help_heading = STOP, hide_short_help = true)]
     width: Option<Rate>,
-    /// Confidence of every interval, in per cent [default: 95]
-    #[arg(long, value_name = "PERCENT", help_heading = STOP)]
+    /// Confidence of every interval and answer, in percent [default: 95]
+    #[arg(long, value_name = "PERCENT", help_heading = STOP, hide_short_help = true)]
     conf: Option<Confidence>,
 
-    /// Exit codes that are fine [default: 0]
+    /// Exit codes that pass, such as 0,2 [default: 0]
+    ///
+    /// A list of codes and ranges: 0,2,10-19
     #[arg(short = 'i', long, value_name = "CODES", help_heading = JUDGE)]
     ok: Option<Codes>,
-    /// Exit codes that say nothing about the program [default: 125]
-    #[arg(long, value_name = "CODES", help_heading = JUDGE)]
+    /// Exit codes to discard: these trials are inconclusive [default: 125]
+    #[arg(long, value_name = "CODES", help_heading = JUDGE, hide_short_help = true)]
     skip: Option<Codes>,
-    /// A line of output that matches makes the trial a failure
+    /// Fail the trial if a line of its output matches
     #[arg(long, value_name = "REGEX", help_heading = JUDGE)]
     fail_if_out: Vec<Pattern>,
-    /// A line of output that matches makes a failing exit a pass
-    #[arg(long, value_name = "REGEX", help_heading = JUDGE)]
+    /// Pass the trial despite its exit code if a line of its output matches
+    #[arg(long, value_name = "REGEX", help_heading = JUDGE, hide_short_help = true)]
     ok_if_out: Vec<Pattern>,
-    /// Which failures are the bug: SIGSEGV, code:3, hang, leak, oom, output, sig:ID; others are tallied apart
+    /// Count only this kind of failure, such as SIGSEGV, code:3 or hang
+    ///
+    /// Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature). Other failures are
+    /// counted separately.
     #[arg(long, value_name = "KIND", value_delimiter = ',', help_heading = JUDGE)]
     only: Vec<OnlyRule>,
-    /// What a process that outlives its trial means [default: fail]
-    #[arg(long, value_name = "off|report|fail", value_parser = leaks, help_heading = JUDGE)]
+    /// How to treat processes still running after a trial [default: fail]
+    #[arg(long, value_name = "off|report|fail", value_parser = leaks, help_heading = JUDGE, hide_short_help = true)]
     leaks: Option<Leaks>,
-    /// Containers, volumes and networks that a trial makes and leaves behind are leaks too, and removed
-    #[arg(long, help_heading = JUDGE)]
+    /// Treat containers, volumes and networks that a trial leaves behind as leaks
+    ///
+    /// They are removed after the trial.
+    #[arg(long, help_heading = JUDGE, hide_short_help = true)]
     watch_engine: bool,
-    /// A child that crashed is no failure of a trial whose main process ended well
-    #[arg(long, help_heading = JUDGE)]
+    /// Pass a trial although a child process crashed, if the main process passed
+    #[arg(long, help_heading = JUDGE, hide_short_help = true)]
     ignore_child_crashes: bool,
-    /// How long descendants may outlive the main process before they are leaks [default: 2s]
-    #[arg(long, value_name = "TIME", help_heading = JUDGE)]
+    /// Wait this long for descendants of the main process before they count as leaked [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = JUDGE, hide_short_help = true)]
     leak_grace: Option<Span>,
-    /// `fail`: reproducing the failure is the success, and exits with 0
-    #[arg(long, value_name = "pass|fail", help_heading = JUDGE)]
+    /// Exit with 0 if the failure is reproduced (`fail`) or if no trial fails (`pass`)
+    #[arg(long, value_name = "pass|fail", help_heading = JUDGE, hide_short_help = true)]
     expect: Option<Expectation>,
-    /// Exit with 0 if the rate is at most P, 1 if it is above, 3 if that is not known
+    /// Allow a failure rate of up to P, such as 2%
+    ///
+    /// Exit with 0 if the failure rate is at most P, with 1 if it is higher, and with 3 if the trials
+    /// cannot decide.
     #[arg(long, value_name = "P", help_heading = JUDGE)]
     max_rate: Option<Rate>,
 
-    /// Run the words after `--` as one line for `sh -c`
+    /// Run a line of shell instead of a command: './a | ./b'
     #[arg(long, value_name = "LINE", help_heading = TRIAL)]
     shell: Option<String>,
-    /// Set a variable (K=V), or remove it (K)
+    /// Set an environment variable (K=V), or remove it (K)
     #[arg(short, long = "env", value_name = "K=V", value_parser = variable, help_heading = TRIAL)]
     env: Vec<(String, EnvValue)>,
-    /// Try each of these values, with each of every other -L: {VAR} stands for it; where it stands
-    /// nowhere, the variable VAR of the environment is set
+    /// Run a variant for each value of {VAR} in the command
+    ///
+    /// {VAR} stands for the value in the command and its environment variables.
+    ///
+    /// Several -L make all combinations. If {VAR} appears nowhere, the environment variable VAR is
+    /// set instead.
     #[arg(short = 'L', long, value_name = "VAR=a,b", help_heading = TRIAL)]
     matrix: Vec<Variable>,
     /// Start from an empty environment
-    #[arg(long, help_heading = TRIAL)]
+    #[arg(long, help_heading = TRIAL, hide_short_help = true)]
     env_clear: bool,
-    /// Working directory
+    /// Run the command in this working directory
     #[arg(long, value_name = "DIR", help_heading = TRIAL)]
     cwd: Option<PathBuf>,
-    /// A file for standard input; without one there is nothing to read
-    #[arg(long, value_name = "FILE", help_heading = TRIAL)]
+    /// Read stdin from FILE [default: /dev/null]
+    #[arg(long, value_name = "FILE", help_heading = TRIAL, hide_short_help = true)]
     stdin: Option<PathBuf>,
-    /// Give each trial a folder of its own: {dir}, PROVOKE_DIR, TMPDIR
-    #[arg(long, help_heading = TRIAL)]
+    /// Give each trial a temporary directory: {dir}, PROVOKE_DIR, TMPDIR
+    #[arg(long, help_heading = TRIAL, hide_short_help = true)]
     tmp_per_run: bool,
-    /// Run each trial in a container of this image, which is on this machine; to bisect, its tags in
-    /// order: app:1.0,1.1,1.2
-    #[arg(long, value_name = "IMAGE", help_heading = TRIAL)]
+    /// Run each trial in a container of this image
+    ///
+    /// The image must be on this machine. `provoke bisect` takes its tags in order: app:1.0,1.1,1.2
+    #[arg(long, value_name = "IMAGE", help_heading = TRIAL, hide_short_help = true)]
     image: Option<String>,
-    /// What runs containers [default: the first of the two that answers]
-    #[arg(long, value_name = "docker|podman", help_heading = TRIAL)]
+    /// Run containers with this engine [default: the first that responds]
+    #[arg(long, value_name = "docker|podman", help_heading = TRIAL, hide_short_help = true)]
     engine: Option<String>,
-    /// What a container sees of this machine: PATH, PATH:INSIDE or PATH:INSIDE:ro [default: the
-    /// working folder; `none` for nothing]
-    #[arg(long, value_name = "PATH", help_heading = TRIAL)]
+    /// Mount PATH, PATH:INSIDE or PATH:INSIDE:ro in the container [default: the working directory]
+    ///
+    /// `none` mounts nothing.
+    #[arg(long, value_name = "PATH", help_heading = TRIAL, hide_short_help = true)]
     mount: Vec<String>,
-    /// The network of a container [default: none; of a service under load, host]
-    #[arg(long, value_name = "NAME", help_heading = TRIAL)]
+    /// Connect the container to this network [default: none; host for a service under load]
+    #[arg(long, value_name = "NAME", help_heading = TRIAL, hide_short_help = true)]
     network: Option<String>,
-    /// A further option for containers: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
-    #[arg(long, value_name = "NAME=VALUE", help_heading = TRIAL)]
+    /// Pass an option to the container engine: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
+    #[arg(long, value_name = "NAME=VALUE", help_heading = TRIAL, hide_short_help = true)]
     container: Vec<String>,
-    /// Run the processes of trials as this user; provoke and hooks run as root
-    #[arg(long, value_name = "NAME", help_heading = TRIAL)]
+    /// Run the processes of trials as this user; provoke and its hooks run as root
+    #[arg(long, value_name = "NAME", help_heading = TRIAL, hide_short_help = true)]
     user: Option<String>,
-    /// Put this before the command: 'rr record -o {dir}/trace'
-    #[arg(long, value_name = "PREFIX", help_heading = TRIAL)]
+    /// Put this in front of the command, such as 'rr record -o {dir}/trace'
+    #[arg(long, value_name = "PREFIX", help_heading = TRIAL, hide_short_help = true)]
     wrap: Option<String>,
-    /// Limit the memory that the processes of a trial use together: 500M, 2G; beyond it, the kernel
-    /// kills one of them (outcome `oom`)
-    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = TRIAL)]
+    /// Limit the memory of all processes of a trial together: 500M, 2G
+    ///
+    /// Above the limit, the kernel kills one of them (outcome `oom`).
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = TRIAL, hide_short_help = true)]
     memory: Option<Amount>,
-    /// Limit a resource of every process: as=4G, nofile=64; core=4G also turns capturing on
-    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL)]
+    /// Limit a resource of every process: as=4G, nofile=64
+    ///
+    /// core=4G also turns on the capture of cores.
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL, hide_short_help = true)]
     rlimit: Vec<(ResourceName, Amount)>,
-    /// Shell command once before all; what it leaves running lives until the end
-    #[arg(short, long, value_name = "CMD", help_heading = TRIAL)]
+    /// Run this shell command once before all trials
+    ///
+    /// Processes that it leaves running are stopped at the end of the run.
+    #[arg(short, long, value_name = "CMD", help_heading = TRIAL, hide_short_help = true)]
     setup: Option<String>,
-    /// Shell command before each trial; if it fails, the trial says nothing
-    #[arg(long, value_name = "CMD", help_heading = TRIAL)]
+    /// Run this shell command before each trial; if it fails, the trial is inconclusive
+    #[arg(long, value_name = "CMD", help_heading = TRIAL, hide_short_help = true)]
     prepare: Option<String>,
-    /// Shell command after each trial
-    #[arg(long, value_name = "CMD", help_heading = TRIAL)]
+    /// Run this shell command after each trial
+    #[arg(long, value_name = "CMD", help_heading = TRIAL, hide_short_help = true)]
     conclude: Option<String>,
-    /// Shell command once after all
-    #[arg(long, value_name = "CMD", help_heading = TRIAL)]
+    /// Run this shell command once after all trials
+    #[arg(long, value_name = "CMD", help_heading = TRIAL, hide_short_help = true)]
     cleanup: Option<String>,
 
-    /// Whose output is kept [default: fail]
-    #[arg(long, value_name = "fail|all|none", value_parser = keep, help_heading = RESULT)]
+    /// Keep the output of failing trials, of all trials, or none [default: fail]
+    #[arg(long, value_name = "fail|all|none", value_parser = keep, help_heading = RESULT, hide_short_help = true)]
     keep: Option<Keep>,
-    /// Trials of each signature that are kept in full [default: 5]
-    #[arg(long, value_name = "N", help_heading = RESULT)]
+    /// Keep all evidence of N trials per crash signature [default: 5]
+    #[arg(long, value_name = "N", help_heading = RESULT, hide_short_help = true)]
     keep_per_sig: Option<u64>,
-    /// When cores are dumped: in a few more trials after the measurement, never, in every trial,
-    /// or in every trial with a tracer beside it [default: auto]
-    #[arg(long, value_name = "auto|off|on|trace", value_parser = capture, help_heading = RESULT)]
+    /// When to dump cores [default: auto]
+    ///
+    /// `auto` dumps them in a few extra trials after the measurement, `on` in every trial, `off` never;
+    /// `trace` follows every process with a tracer.
+    #[arg(long, value_name = "auto|off|on|trace", value_parser = capture, help_heading = RESULT, hide_short_help = true)]
     capture: Option<Capture>,
-    /// What is dumped: light leaves out the memory of huge processes [default: full]
-    #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT)]
+    /// Core contents: `light` omits the memory of huge processes [default: full]
+    #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT, hide_short_help = true)]
     cores: Option<CoreSize>,
 
-    /// Run commands from a run that belongs to another user, or that was copied
-    #[arg(long, help_heading = TRIAL)]
+    /// Run the commands of a run that belongs to another user or was copied
+    #[arg(long, help_heading = TRIAL, hide_short_help = true)]
     trust: bool,
 
     #[expect(
         clippy::option_option,
-        reason = "a trap: the flag means different things elsewhere"
+        reason = "rejected with a hint: the flag means different things in other tools"
     )]
     #[arg(short = 'p', hide = true, num_args = 0..=1, value_name = "N")]
     p: Option<Option<String>>,
 }
 
-const OFTEN: &str = "How often";
-const STOP: &str = "When to stop";
-const JUDGE: &str = "What is a failure";
-const TRIAL: &str = "What a trial is";
+const TRIALS: &str = "Trials";
+pub(super) const STOP: &str = "When to stop";
+const JUDGE: &str = "Pass or fail";
+const TRIAL: &str = "Command and environment";
 pub(super) const RESULT: &str = "Results";
 
-/// Where results go, and how much is said on the way.
+/// Where results go, and how much is printed.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Output {
-    /// Folder of this run [default: a new one below provoke-out, or below PROVOKE_HOME]
-    #[arg(short, long, value_name = "DIR", help_heading = RESULT)]
+    /// Write this run to DIR [default: a new directory in provoke-out or PROVOKE_HOME]
+    #[arg(short, long, value_name = "DIR", help_heading = RESULT, hide_short_help = true)]
     pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) talk: Talk,
@@ -200,89 +246,99 @@ pub(super) struct Output {
     pub(super) exports: Exports,
 }
 
-/// How much is said.
+/// How much is printed.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Talk {
-    /// Only the result
+    /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     pub(super) quiet: bool,
-    /// Every trial as it ends
+    /// Print every trial when it ends
     #[arg(short, long, conflicts_with = "quiet", help_heading = RESULT)]
     pub(super) verbose: bool,
-    /// A live line, a tick or cross for each trial, or plain lines
-    #[arg(long, value_enum, default_value_t, help_heading = RESULT)]
+    /// Show a live line, a tick or cross per trial, or plain lines
+    #[arg(long, value_enum, default_value_t, help_heading = RESULT, hide_short_help = true)]
     pub(super) style: Style,
-    /// Whether there is a live line: where there is a terminal, as plain lines, or none
-    #[arg(long, value_enum, default_value_t, help_heading = RESULT)]
+    /// Show progress as a live line, as plain lines, or not at all
+    #[arg(long, value_enum, default_value_t, help_heading = RESULT, hide_short_help = true)]
     pub(super) progress: Progress,
 }
 
 /// How a run shows itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Style {
-    /// A live line; failures scroll by.
+    /// Show a live line; failures scroll by above it
     #[default]
     Line,
-    /// A tick or a cross for each trial, in order.
+    /// Show a tick or a cross for each trial, in order
     Ticks,
-    /// Lines, without any movement.
+    /// Show lines that do not move
     Plain,
 }
 
 /// Whether there is a live line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Progress {
-    /// Where standard error is a terminal.
+    /// Show a live line if stderr is a terminal
     #[default]
     Auto,
-    /// A line now and then.
+    /// Print a line from time to time
     Plain,
-    /// None.
+    /// Show no progress
     None,
 }
 
 /// Where reports go.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Exports {
-    /// Write the report as JSON (`-` for standard output)
+    /// Write the report as JSON to FILE (`-` for stdout)
     #[arg(long = "export-json", value_name = "FILE", help_heading = RESULT)]
     pub(super) json: Option<PathBuf>,
-    /// Write one JSON line a trial
-    #[arg(long = "export-jsonl", value_name = "FILE", help_heading = RESULT)]
+    /// Write JSON Lines to FILE, one line per trial
+    #[arg(long = "export-jsonl", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
     pub(super) jsonl: Option<PathBuf>,
-    /// Write one CSV row a trial
-    #[arg(long = "export-csv", value_name = "FILE", help_heading = RESULT)]
+    /// Write CSV to FILE, one row per trial
+    #[arg(long = "export-csv", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
     pub(super) csv: Option<PathBuf>,
-    /// Write JUnit XML
-    #[arg(long = "export-junit", value_name = "FILE", help_heading = RESULT)]
+    /// Write JUnit XML to FILE
+    #[arg(long = "export-junit", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
     pub(super) junit: Option<PathBuf>,
-    /// Write Markdown
-    #[arg(long = "export-md", value_name = "FILE", help_heading = RESULT)]
+    /// Write Markdown to FILE
+    #[arg(long = "export-md", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
     pub(super) md: Option<PathBuf>,
 }
 
 impl Flags {
     /// Returns what is wrong with the flags beyond what the parser can see.
-    pub(super) fn refusal(&self) -> Option<&'static str> {
-        let trap = "did you mean `-j` (trials side by side) or `--prepare` (before each trial)?";
-        self.p.is_some().then_some(trap)
+    pub(super) fn refusal(&self) -> Option<String> {
+        let value = self.p.as_ref()?;
+        let jobs = value.as_deref().unwrap_or("4");
+        Some(format!(
+            "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
+        ))
     }
 
-    /// Returns what means something else, or nothing, for the life of a service.
-    pub(super) fn not_for_a_life(&self) -> Option<(&'static str, &'static str)> {
+    /// True if no flag says how many trials to run, or which failure rate is expected.
+    pub(super) fn may_stop_early(&self) -> bool {
+        let counts = self.runs.is_some() || self.max_fail.is_some() || self.width.is_some();
+        let expects = self.expect.is_some() || self.max_rate.is_some();
+        !counts && !expects
+    }
+
+    /// Returns a flag that does not apply to a service under load, and what to do instead.
+    pub(super) fn not_for_service(&self) -> Option<(&'static str, &'static str)> {
         if self.timeout.is_some() {
             return Some((
                 "-t",
-                "a life ends by --requests or --time; without an answer for --hang-after it is a hang",
+                "--requests or --time ends a trial; --hang-after says when the service is hung",
             ));
         }
-        let codes = "no end of a service under load is fine, whatever its exit code";
-        let said = [("--ok", self.ok.is_some()), ("--skip", self.skip.is_some())];
-        let said = said.iter().find(|(_, said)| *said);
-        said.map(|(flag, _)| (*flag, codes))
+        let codes = "leave it out: a service that ends under load fails, whatever its exit code";
+        let given = [("--ok", self.ok.is_some()), ("--skip", self.skip.is_some())];
+        let given = given.iter().find(|(_, given)| *given);
+        given.map(|(flag, _)| (*flag, codes))
     }
 
-    /// Lets what was said on the command line win over what a file says.
+    /// Overrides a scenario with the flags of the command line.
     pub(super) fn overlay(self, command: Vec<String>, scenario: &mut Scenario) {
         fn set<T>(field: &mut Option<T>, said: Option<T>) {
             if said.is_some() {

@@ -1,4 +1,4 @@
-//! `confirm` and `compare`: questions that the trials answer by themselves.
+//! `confirm`, `compare`, `bisect` and `reduce`: questions whose answer ends the run.
 
 use super::args::{Flags, Output};
 use super::error::CliError;
@@ -11,13 +11,19 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// Is it fixed? Run it until that is known, with the chance of being wrong
+/// Check whether a failure is fixed
 ///
-/// The baseline says how often it failed before the fix. The first failure of the same bug says
-/// NOT FIXED; as many clean trials as the baseline asks for say FIXED. With a run for a baseline,
-/// everything else is as it was in that run: flags given here win, and without a command it is
-/// the same again.
+/// The baseline says how often the command failed before the fix. The first failure of the same bug
+/// means NOT FIXED; enough passing trials mean FIXED. Without --baseline, the newest run with failures
+/// is the baseline. If the baseline is a run, provoke uses the command and the flags of that run; flags
+/// given here override them.
 #[derive(Args)]
+#[command(
+    override_usage = "provoke confirm [OPTIONS] [--] [CMD]...",
+    after_help = CONFIRM_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
+)]
 pub(super) struct Confirm {
     #[command(flatten)]
     about: ConfirmFlags,
@@ -25,12 +31,28 @@ pub(super) struct Confirm {
     rest: Rest,
 }
 
-/// Which variants fail, and do they differ? Trials of all of them take turns
+const CONFIRM_EXAMPLES: &str = "\
+Examples:
+  Compare with the newest run that failed:
+    provoke confirm -- ./program
+  It failed 3 times in 30 trials before the fix:
+    provoke confirm --baseline 3/30 -- ./program
+  Try it:
+    provoke confirm --baseline 3/30 -- provoke victim segv --rate 0";
+
+/// Find out which variants fail, or whether their rates differ
 ///
-/// Two variants are compared by their failure rates. Of three or more, each is run until it fails, or
-/// until it is known to fail less often than the variant that fails; with --floor, until it is known
-/// to fail in fewer than that share of its trials. Make variants with -L, or in a scenario file.
+/// Trials of all variants take turns. Two variants are compared by their failure rates. Three or more
+/// variants run until each of them fails, or is known to fail less often than the variant that fails;
+/// with --floor, until it is known to fail in fewer than that share of its trials. Make variants with
+/// -L or in a scenario file.
 #[derive(Args)]
+#[command(
+    override_usage = "provoke compare [OPTIONS] -L VAR=a,b [--] CMD...",
+    after_help = COMPARE_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most_each),
+)]
 pub(super) struct Compare {
     #[command(flatten)]
     about: CompareFlags,
@@ -38,14 +60,29 @@ pub(super) struct Compare {
     rest: Rest,
 }
 
-/// Which is the first that fails? A search in an ordered list, with a test that fails only sometimes
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  Compare two programs:
+    provoke compare -L bin=./old,./new -- {bin} --arg
+  Find the setting that fails, of four combinations:
+    provoke compare -L CACHE=on,off -L WORKERS=1,4 -- ./program
+  Try it:
+    provoke compare -L P=0,20% -- provoke victim segv --rate {P}";
+
+/// Find the first bad commit, version or value
 ///
-/// The first of the list is good, the last one bad. `{variant}` in the command, in variables and in
-/// --setup stands for the one that is tried; --setup that holds it is run once for each, before its
-/// first trial, and what it cannot make is left out. How often it fails need not be known. Without -n
-/// and -d the search stops, and says what it knows, at ten times the trials that it takes on
-/// average at the rate of the bad end, and not before 1000.
+/// Searches an ordered list of candidates, also if they fail only sometimes. The first candidate is good, the last one is bad. `{variant}` in the command, in environment
+/// variables and in --setup stands for the candidate. A --setup with `{variant}` runs once for each
+/// candidate, before its first trial; if it fails, the candidate is left out. The failure rate need not
+/// be known. Without -n and -d, the search gives up after ten times the number of trials that it takes
+/// on average at the failure rate of the bad end, but not before 1000 trials, and reports what it knows.
 #[derive(Args)]
+#[command(
+    override_usage = "provoke bisect [OPTIONS] [--] CMD...",
+    after_help = BISECT_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
+)]
 pub(super) struct Bisect {
     #[command(flatten)]
     about: BisectFlags,
@@ -53,13 +90,27 @@ pub(super) struct Bisect {
     rest: Rest,
 }
 
-/// What does the failure need? The smallest set of things that keeps it, found with a test that
-/// fails only sometimes
+const BISECT_EXAMPLES: &str = "\
+Examples:
+  Find the first bad commit:
+    provoke bisect --git v1.2..main --build make -- ./program
+  Find the first bad version of a Python package:
+    provoke bisect --pip torch==2.0..2.4 -- python3 test.py
+  Try it:
+    provoke bisect --range 1..8 -- sh -c 'test {variant} -lt 6'";
+
+/// Find the imports, lines, arguments or packages that a failure needs
 ///
-/// Things are left out, a few at a time, in copies of the folder that the command runs in: nothing of
-/// yours is changed. What is found fails alone as it failed with everything, and does not without any
-/// one of its parts.
+/// Finds the smallest set of items that still fails, also if it fails only sometimes. Items are left out, a few at a time, in copies of the working directory: your files do not change.
+/// The result is checked: the remaining items fail as all of them did, and without any one of them
+/// there is no failure.
 #[derive(Args)]
+#[command(
+    override_usage = "provoke reduce [OPTIONS] [--] CMD...",
+    after_help = REDUCE_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
+)]
 pub(super) struct Reduce {
     #[command(flatten)]
     about: ReduceFlags,
@@ -67,208 +118,274 @@ pub(super) struct Reduce {
     rest: Rest,
 }
 
-/// What is left out.
+const REDUCE_EXAMPLES: &str = "\
+Examples:
+  Find the import that the failure needs:
+    provoke reduce --imports job.py -- python3 job.py
+  Find the arguments that the failure needs:
+    provoke reduce --args -- ./program --fast --cache --workers 4
+  Try it:
+    provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
+
+/// Hides the flags that these questions refuse, because their answer ends the run.
+fn without_stop_rules(flag: clap::Arg) -> clap::Arg {
+    let refused = ["fail_fast", "max_fail", "width", "expect", "max_rate"];
+    let hide = flag.is_hide_set() || refused.iter().any(|name| flag.get_id() == *name);
+    flag.hide(hide)
+}
+
+/// Describes `-n` where it limits a question that ends by itself.
+fn at_most(flag: clap::Arg) -> clap::Arg {
+    flag.help("Run at most this many trials")
+        .long_help("Run at most this many trials in all [default: until there is an answer]")
+}
+
+/// Describes `-n` for a comparison.
+fn at_most_each(flag: clap::Arg) -> clap::Arg {
+    flag.help("Run at most this many trials of each variant")
+        .long_help(
+            "Run at most this many trials of each variant [default: until there is an answer, for at \
+             most 10 minutes; 300 if rates are compared]",
+        )
+}
+
+/// What is reduced.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ReduceFlags {
-    /// Import statements of these files: Python, JavaScript, TypeScript, Rust, C, C++, R, Julia
-    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    /// Reduce the import statements of these files
+    ///
+    /// Languages: Python, JavaScript, TypeScript, Rust, C, C++, R, Julia
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ITEMS)]
     imports: Vec<PathBuf>,
-    /// Statements of these files
-    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    /// Reduce the statements of these files
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ITEMS)]
     statements: Vec<PathBuf>,
-    /// Lines of these files, whatever is in them
-    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ASKED)]
+    /// Reduce the lines of these files, in any language
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = ITEMS)]
     lines: Vec<PathBuf>,
-    /// Files of this folder
-    #[arg(long, value_name = "DIR", help_heading = ASKED)]
+    /// Reduce the files of this directory
+    #[arg(long, value_name = "DIR", help_heading = ITEMS)]
     files: Option<PathBuf>,
-    /// Arguments of the command
-    #[arg(long = "args", visible_alias = "arguments", help_heading = ASKED)]
+    /// Reduce the arguments of the command
+    #[arg(long = "args", visible_alias = "arguments", help_heading = ITEMS)]
     arguments: bool,
-    /// Variables of the environment
-    #[arg(long, help_heading = ASKED)]
+    /// Reduce the environment variables
+    #[arg(long, help_heading = ITEMS)]
     variables: bool,
-    /// Any things; `{set}` stands for those that are kept, `{lines}` for the same with each on a line
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ASKED)]
+    /// Reduce this list; {set} stands for the items kept, {lines} for one per line
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = ITEMS)]
     set: Vec<String>,
-    /// An environment that does not fail: a requirements file, the output of `pip freeze` or `env -0`,
-    /// or a run, for its variables
-    #[arg(long, value_name = "FILE|RUN", requires = "to", help_heading = ASKED)]
+    /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
+    ///
+    /// A requirements file, a file with the output of `pip freeze` or `env -0`, or a run, for its
+    /// environment variables.
+    #[arg(long, value_name = "FILE|RUN", requires = "to", help_heading = ITEMS)]
     from: Option<PathBuf>,
-    /// The environment that fails; what differs is left out, a few differences at a time
-    #[arg(long, value_name = "FILE|RUN", requires = "from", help_heading = ASKED)]
+    /// The environment that fails; reduce its differences from --from
+    #[arg(long, value_name = "FILE|RUN", requires = "from", help_heading = ITEMS)]
     to: Option<PathBuf>,
-    /// Write what is found into the files themselves [default: a patch beside the journal]
-    #[arg(long, help_heading = ASKED)]
+    /// Write the result into the files [default: write a patch to the run's directory]
+    #[arg(long, help_heading = ITEMS, hide_short_help = true)]
     apply: bool,
     #[command(flatten)]
     search: SearchFlags,
 }
 
-/// How a search goes, whatever is searched.
+/// How a search proceeds, for candidates and for items.
 #[derive(Args, Clone, Debug, Default)]
 struct SearchFlags {
-    /// With packages: the interpreter [default: python3]
-    #[arg(long, value_name = "PYTHON", help_heading = SEARCH)]
+    /// Create package environments with this interpreter [default: python3]
+    #[arg(long, value_name = "PYTHON", help_heading = SEARCH, hide_short_help = true)]
     python: Option<String>,
-    /// Variants that are made at the same time, beside the trials [default: 1; 2 with packages]
-    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    /// Build this many variants at a time, while trials run [default: 1; 2 for packages]
+    #[arg(long, value_name = "N", help_heading = SEARCH, hide_short_help = true)]
     builds: Option<NonZeroU32>,
-    /// How long it may take to make one [default: 1h]
-    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    /// Give up on a variant if its build takes longer than this [default: 1h]
+    #[arg(long, value_name = "TIME", help_heading = SEARCH, hide_short_help = true)]
     build_limit: Option<Span>,
-    /// What their folders may hold before the oldest goes [default: 10G]
-    #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
+    /// Disk budget for variant directories; the oldest is evicted first [default: 10G]
+    #[arg(long, value_name = "SIZE", help_heading = SEARCH, hide_short_help = true)]
     disk: Option<Amount>,
-    /// A good one never fails this way: other failures are told apart by --only
+    /// Assume that good candidates never fail this way
+    ///
+    /// Use --only to count other failures separately.
     #[arg(long, help_heading = SEARCH)]
     clean: bool,
-    /// Every failure is the bug, not only the kinds that are seen where it is known to fail
-    #[arg(long, help_heading = SEARCH)]
+    /// Count every failure, not only the kinds of failure seen at the bad end
+    #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     any_failure: bool,
     /// Do not count earlier runs of the same program under the same conditions
-    #[arg(long, help_heading = SEARCH)]
+    #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     ignore_earlier_runs: bool,
-    /// Trials of what fails, after which it is given up that it does [default: 200]
-    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    /// Give up if the bad end has not failed after N trials [default: 200]
+    #[arg(long, value_name = "N", help_heading = SEARCH, hide_short_help = true)]
     reproduce_limit: Option<u64>,
-    /// Before the search, try --copies, -j and --wave on the variant that fails, and use the one under which
-    /// failures come at least twice as often, if any: a search takes fewer trials at a higher rate
-    #[arg(long, help_heading = SEARCH)]
+    /// First look for a setting that makes the failure more frequent
+    ///
+    /// Tries --copies, -j and --wave on the variant that fails, and uses the setting under which failures
+    /// are at least twice as frequent, if there is one. A search takes fewer trials at a higher rate.
+    #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     raise_rate: bool,
 }
 
-const SEARCH: &str = "How it is searched";
+const SEARCH: &str = "Search";
+const CANDIDATES: &str = "Candidates";
+const ITEMS: &str = "Items";
 
 /// What is searched.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct BisectFlags {
-    /// The list, in order: the first is good, the last one bad; or a file with a line for each
-    #[arg(long, value_name = "A,B,C|@FILE", value_delimiter = ',', help_heading = ASKED)]
+    /// Search this list, good end first; or a file with one candidate per line
+    #[arg(long, value_name = "A,B,C|@FILE", value_delimiter = ',', help_heading = CANDIDATES)]
     over: Vec<String>,
-    /// The same as numbers
-    #[arg(long, value_name = "A..B", help_heading = ASKED)]
+    /// Search these numbers, good end first
+    #[arg(long, value_name = "A..B", help_heading = CANDIDATES)]
     range: Option<Numbers>,
-    /// Commits of the repository here, such as v1.2..main: each is checked out in a folder of its own
-    #[arg(long, value_name = "GOOD..BAD", help_heading = ASKED)]
+    /// Search the commits of this repository, such as v1.2..main
+    ///
+    /// Each commit is checked out in its own directory; your checkout does not change.
+    #[arg(long, value_name = "GOOD..BAD", help_heading = CANDIDATES)]
     git: Option<String>,
-    /// With commits: stop at a merge; otherwise what it merged is searched next, in a run of its own
-    #[arg(long, help_heading = ASKED)]
+    /// Stop at a merge commit
+    ///
+    /// Without this flag, the commits that the merge brought are searched next, in another run.
+    #[arg(long, help_heading = CANDIDATES, hide_short_help = true)]
     first_parent: bool,
-    /// Versions of a Python package: torch, torch==1.0..1.4, or torch==1.0,1.2; each in an environment of its own
-    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    /// Search the versions of a Python package: torch, torch==1.0..1.4, torch==1.0,1.2
+    ///
+    /// Each version is installed in its own virtual environment.
+    #[arg(long, value_name = "PACKAGE", help_heading = CANDIDATES)]
     pip: Option<String>,
-    /// Versions of a crate that the project here depends on; each is built in a copy of the project
-    #[arg(long, value_name = "CRATE", help_heading = ASKED)]
+    /// Search the versions of a crate that this project depends on
+    ///
+    /// Each version is built in a copy of the project.
+    #[arg(long, value_name = "CRATE", help_heading = CANDIDATES)]
     cargo: Option<String>,
-    /// Versions of a Debian package; each is unpacked in a folder of its own
-    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    /// Search the versions of a Debian package
+    ///
+    /// Each version is unpacked in its own directory.
+    #[arg(long, value_name = "PACKAGE", help_heading = CANDIDATES)]
     apt: Option<String>,
-    /// Versions of a Node package; each is installed in a folder of its own
-    #[arg(long, value_name = "PACKAGE", help_heading = ASKED)]
+    /// Search the versions of a Node package
+    ///
+    /// Each version is installed in its own directory.
+    #[arg(long, value_name = "PACKAGE", help_heading = CANDIDATES)]
     npm: Option<String>,
-    /// Other packages that each environment holds
-    #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
+    /// Install these packages as well in every environment
+    #[arg(long, value_name = "FILE", requires = "pip", help_heading = CANDIDATES, hide_short_help = true)]
     requirements: Option<PathBuf>,
-    /// Which versions other packages may have
-    #[arg(long, value_name = "FILE", requires = "pip", help_heading = ASKED)]
+    /// Restrict the versions of other packages
+    #[arg(long, value_name = "FILE", requires = "pip", help_heading = CANDIDATES, hide_short_help = true)]
     constraints: Option<PathBuf>,
-    /// Shell command in the folder of each commit or crate, before its first trial; if it fails, that one is left out
-    #[arg(long, value_name = "CMD", help_heading = ASKED)]
+    /// Build each commit or crate with this shell command
+    ///
+    /// Runs in the directory of the commit or crate, before its first trial. If it fails, the candidate is
+    /// left out.
+    #[arg(long, value_name = "CMD", help_heading = CANDIDATES)]
     build: Option<String>,
-    /// File that --build makes: commits that build identical ones are one candidate, if nothing else of them can
-    /// change how the command runs; may be repeated
-    #[arg(long, value_name = "FILE", requires = "build", help_heading = ASKED)]
+    /// A file that --build creates; commits with identical files are one candidate
+    ///
+    /// Commits are merged into one candidate only if nothing else in them can change how the command runs.
+    /// May be repeated.
+    #[arg(long, value_name = "FILE", requires = "build", help_heading = CANDIDATES, hide_short_help = true)]
     artifact: Vec<PathBuf>,
-    /// The first is bad, the last one good: search the last that fails, before the fix
-    #[arg(long, help_heading = ASKED)]
+    /// Search for the fix: the first candidate is bad, the last one is good
+    ///
+    /// Reports the last candidate that fails, before the fix.
+    #[arg(long, help_heading = CANDIDATES)]
     fixed: bool,
-    /// How likely each candidate is the culprit: a file with a candidate and a weight on each line; of commits, `size`, or a
-    /// run that failed: commits that change a file in its stacks are more likely [default: all alike]
-    #[arg(long, value_name = "FILE|size|RUN", help_heading = ASKED)]
+    /// Prior weight of each candidate: a file with `NAME WEIGHT` per line
+    ///
+    /// For commits also `size` (larger commits are more likely), or a run that failed: commits that change a
+    /// file in its stacks are more likely. [default: all alike]
+    #[arg(long, value_name = "FILE|size|RUN", help_heading = CANDIDATES, hide_short_help = true)]
     prior: Option<String>,
-    /// What an earlier search found out: its log, as it is or with lines changed
-    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    /// Start from the log of an earlier search, edited or not
+    #[arg(long, value_name = "FILE", help_heading = CANDIDATES, hide_short_help = true)]
     log: Option<PathBuf>,
-    /// Search for more boundaries after the first, between versions that fail and others that do not
-    #[arg(long, help_heading = ASKED)]
+    /// Search for more boundaries between good and bad candidates after the first
+    #[arg(long, help_heading = CANDIDATES, hide_short_help = true)]
     all: bool,
     #[command(flatten)]
     search: SearchFlags,
 }
 
-/// What is tried, and how.
+/// What is run, and how.
 #[derive(Args)]
 pub(super) struct Rest {
-    /// A scenario file that says the rest
-    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    /// Read the rest from a scenario file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) flags: Flags,
     #[command(flatten)]
     output: Output,
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-const ASKED: &str = "What is asked";
+const BASELINE: &str = "Baseline";
+const COMPARISON: &str = "Comparison";
 
-/// What a fix is held against.
+/// The failure rate before the fix.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ConfirmFlags {
-    /// How often it failed before: a run, or counts such as 3/30
-    #[arg(long, value_name = "RUN|K/N", help_heading = ASKED)]
+    /// A run, or counts such as 3/30 [default: the newest run with failures]
+    #[arg(long, value_name = "RUN|K/N", help_heading = BASELINE)]
     baseline: Option<String>,
-    /// Of a baseline with several variants, which one
-    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    /// Use this variant of the baseline
+    #[arg(long, value_name = "VARIANT", help_heading = BASELINE, hide_short_help = true)]
     of: Option<String>,
-    /// Take this failure rate for granted: nobody has measured it
-    #[arg(long, value_name = "P", help_heading = ASKED)]
+    /// Assume this failure rate instead of measuring it
+    #[arg(long, value_name = "P", help_heading = BASELINE, hide_short_help = true)]
     assume_rate: Option<Rate>,
-    /// Run on until a fix that only halves the rate would have failed too
-    #[arg(long, help_heading = ASKED)]
+    /// Run enough trials to also rule out a fix that merely halves the failure rate
+    #[arg(long, help_heading = BASELINE)]
     exclude_half: bool,
     /// Confirm although conditions such as -j differ from the baseline
-    #[arg(long, help_heading = ASKED)]
+    #[arg(long, help_heading = BASELINE, hide_short_help = true)]
     accept_different_conditions: bool,
     /// Do not count earlier runs of the same program under the same conditions
-    #[arg(long, help_heading = ASKED)]
+    #[arg(long, help_heading = BASELINE, hide_short_help = true)]
     ignore_earlier_runs: bool,
-    /// Every failure is the bug, not only those that the baseline saw
-    #[arg(long, help_heading = ASKED)]
+    /// Count every failure, not only the failures that the baseline has
+    #[arg(long, help_heading = BASELINE, hide_short_help = true)]
     any_failure: bool,
-    /// Trials do not influence each other, though what --setup started lives through all of them
-    #[arg(long, help_heading = ASKED)]
+    /// Assume that trials are independent although they share what --setup started
+    #[arg(long, help_heading = BASELINE, hide_short_help = true)]
     independent: bool,
 }
 
-/// What is compared with what.
+/// What is compared.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct CompareFlags {
-    /// `failing`: which variants fail; `different`: do they fail at different rates
-    /// [default: different for two variants, failing for more]
-    #[arg(long, value_name = "failing|different", value_parser = find, help_heading = ASKED)]
+    /// Find the variants that fail, or find out whether the rates differ
+    ///
+    /// [default: different for two variants, failing for three or more]
+    #[arg(long, value_name = "failing|different", value_parser = find, help_heading = COMPARISON)]
     find: Option<Find>,
-    /// The variant that the others are compared with [default: the first]
-    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    /// Compare the other variants with this one [default: the first]
+    #[arg(long, value_name = "VARIANT", help_heading = COMPARISON)]
     reference: Option<String>,
-    /// The rate that variants without a failure are compared with: a run, or counts such as 3/30
+    /// Compare variants without a failure with this rate: a run, or counts such as 3/30
+    ///
     /// [default: the rate of the first variant that fails]
-    #[arg(long, value_name = "RUN|K/N", help_heading = ASKED)]
+    #[arg(long, value_name = "RUN|K/N", help_heading = COMPARISON, hide_short_help = true)]
     baseline: Option<String>,
-    /// Of a baseline with several variants, which one
-    #[arg(long, value_name = "VARIANT", help_heading = ASKED)]
+    /// Use this variant of the baseline
+    #[arg(long, value_name = "VARIANT", help_heading = COMPARISON, hide_short_help = true)]
     of: Option<String>,
     /// Compare although conditions such as -j differ from the baseline
-    #[arg(long, help_heading = ASKED)]
+    #[arg(long, help_heading = COMPARISON, hide_short_help = true)]
     accept_different_conditions: bool,
     /// Do not count earlier runs of the same program under the same conditions
-    #[arg(long, help_heading = ASKED)]
+    #[arg(long, help_heading = COMPARISON, hide_short_help = true)]
     ignore_earlier_runs: bool,
-    /// Call a variant clean only if it fails in fewer than this share of its trials; 5% takes about
-    /// 60 to 100 trials of each clean variant
-    #[arg(long, value_name = "RATE", help_heading = ASKED)]
+    /// Call a variant clean only if it fails in fewer than this share of its trials
+    ///
+    /// 5% takes about 60 to 100 trials of each clean variant.
+    #[arg(long, value_name = "RATE", help_heading = COMPARISON, hide_short_help = true)]
     floor: Option<Rate>,
 }
 
@@ -310,7 +427,7 @@ impl BisectFlags {
         let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.git];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
-            // What is typed takes the place of what a file says.
+            // The command line overrides the file.
             scenario.over = self.over;
             scenario.range = self.range;
             scenario.git = self.git;
@@ -386,7 +503,7 @@ impl Reduce {
 }
 
 impl Rest {
-    /// Asks a question about what was typed, or about what a file says.
+    /// Asks a question about the command line, or about a scenario file.
     pub(super) fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
@@ -396,14 +513,20 @@ impl Rest {
         };
         let plan = match self.file {
             Some(file) => from_file(&file, overlay)?,
-            None => from_words(overlay)?,
+            None => {
+                let (plan, chosen) = from_words(overlay)?;
+                if let Some(text) = chosen.filter(|_| !self.output.talk.quiet) {
+                    crate::term::say(&text);
+                }
+                plan
+            }
         };
         begin(plan, &self.output)
     }
 }
 
 impl Rest {
-    /// Asks what of the load of a run its crash needs.
+    /// Reduces the load of a run to the part that its crash needs.
     pub(super) fn shrink(self, run: &str, more: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;

@@ -1,14 +1,14 @@
-//! What was measured before: `3/30`, or a run.
+//! The baseline: counts such as `3/30`, or a run.
 
 use super::earlier;
 use super::error::CliError;
 use crate::model::{
     self, Bug, Confirm, Depth, Event, Failure, Host, Kind, Measured, Only, Plan, Question,
-    Signature, SignatureId, VariantId,
+    Signature, SignatureId, StopCause, VariantId,
 };
 use crate::policy;
-use crate::report::words;
-use crate::scenario::{Refusal, Scenario};
+use crate::report::{self, words};
+use crate::scenario::{Ask, Refusal, Scenario};
 use crate::state::{Group, State, Tally};
 use crate::store::{self, Folder, default_root};
 use crate::survey;
@@ -33,28 +33,33 @@ pub(super) struct Baseline {
     pub(super) measured: Measured,
     /// What makes its trials, where it was a run of ours.
     pub(super) scenario: Option<Scenario>,
+    /// Which run it is, where no flag names it.
+    pub(super) chosen: Option<String>,
 }
 
 impl Baseline {
     /// Finds the baseline that a scenario names, if it names one.
     pub(super) fn of(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
-        let Some(text) = &scenario.baseline else {
-            return Ok(None);
-        };
         let looked_for = match scenario.only.as_slice() {
             _ if scenario.takes_any_failure() => LookedFor::Any,
             [] => LookedFor::AsThere,
             only => LookedFor::Only(only.iter().map(|only| only.0).collect()),
         };
+        let Some(text) = &scenario.baseline else {
+            let confirms = scenario.ask == Some(Ask::Confirm) && scenario.assume_rate.is_none();
+            return Ok(confirms
+                .then(|| Self::newest(scenario, &looked_for))
+                .flatten());
+        };
         match counts(text) {
             Some(_) if scenario.of.is_some() => Err(refuse(
                 "of",
-                format!("`{text}` are counts, and have no variants"),
-                "leave `of` out, or name a run for a baseline",
+                format!("the counts `{text}` have no variants"),
+                "leave `of` out, or give a run as the baseline",
             )),
             Some(counts) => Ok(Some(Self {
                 measured: counts?,
-                scenario: None,
+                ..Self::default()
             })),
             None => Self::run(text, scenario, &looked_for).map(Some),
         }
@@ -76,6 +81,40 @@ impl Baseline {
         Ok(Self::of(&scenario)?.unwrap_or_default())
     }
 
+    /// Finds the newest run that failed and measured a rate, if there is one.
+    fn newest(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
+        let folders = Folder::all(&default_root()).unwrap_or_default();
+        let mut newest_first = folders.iter().rev();
+        newest_first.find_map(|folder| {
+            let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal()) else {
+                return None;
+            };
+            // Other questions choose the trials of a variant by how earlier ones ended.
+            let measures = match plan.question {
+                Question::Rate => plan.variants.len() == 1 || asked.of.is_some(),
+                Question::Compare(_) => asked.of.is_some(),
+                _ => false,
+            };
+            if !measures {
+                return None;
+            }
+            let found = Self::run(&folder.name(), asked, looked_for).ok()?;
+            let Measured {
+                failures, trials, ..
+            } = found.measured;
+            let variant = plan.variants.iter().position(|one| Some(&one.name) == asked.of.as_ref());
+            let variant = VariantId(u32::try_from(variant.unwrap_or(0)).unwrap_or(0));
+            let command = words::sanitize(&report::command_line(&plan, variant));
+            (failures > 0).then(|| Self {
+                chosen: Some(format!(
+                    "  baseline: run {}, {failures} of {trials} trials failed (--baseline changes it)\n    {command}",
+                    folder.name(),
+                )),
+                ..found
+            })
+        })
+    }
+
     fn run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
         let read = Folder::find(name, &default_root())
             .and_then(|folder| folder.trusted(asked.trust))
@@ -83,12 +122,24 @@ impl Baseline {
                 let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
                 Ok((folder, state))
             });
+        if let Ok((_, state)) = &read
+            && state.stopped == Some(StopCause::AllAlike)
+        {
+            return Err(refuse(
+                "baseline",
+                format!(
+                    "the run {} stopped early, because every trial failed in the same way",
+                    state.run
+                ),
+                format!("run the rest of its trials: provoke resume {}", state.run),
+            ));
+        }
         let (folder, state) = read.map_err(|error| {
             let hint = error.hint();
             let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
             refuse(
                 "baseline",
-                format!("the baseline cannot be read: {error}"),
+                format!("cannot read the baseline: {error}"),
                 hint,
             )
         })?;
@@ -106,6 +157,7 @@ impl Baseline {
                 }
             },
             scenario: again.ok(),
+            chosen: None,
         })
     }
 }
@@ -123,7 +175,7 @@ fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
     let (failures, trials) = text.split_once('/')?;
     let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
     Some(if failures > trials || trials == 0 {
-        let what = format!("`{text}` is not a number of failures by a number of trials");
+        let what = format!("`{text}` is not FAILURES/TRIALS");
         let hint = "write it as 3/30: 3 failures in 30 trials";
         Err(refuse("baseline", what, hint))
     } else {
@@ -142,10 +194,10 @@ fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
         model::Baseline::Assumed(_) => Err(refuse(
             "baseline",
             format!(
-                "the run {} has no baseline itself: it took a rate for granted",
+                "the run {} has no measured baseline: its failure rate was assumed",
                 state.run
             ),
-            "give the rate again: --assume-rate P; or what was measured: --baseline 3/30",
+            "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
         )),
     }
 }
@@ -163,16 +215,13 @@ fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
         (None, several) => Err(refuse(
             "baseline",
             format!("the run {run} has {several} variants"),
-            format!(
-                "say which of them is the baseline: --of NAME, one of {}",
-                names()
-            ),
+            format!("choose the variant with --of: {}", names()),
         )),
         (Some(name), _) => {
             let found = variants().find(|(_, variant)| variant.name == name);
             found.map(|(id, _)| id).ok_or_else(|| {
                 let what = format!("the run {run} has no variant `{name}`");
-                refuse("of", what, format!("there are {}", names()))
+                refuse("of", what, format!("its variants: {}", names()))
             })
         }
     }
@@ -224,7 +273,8 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
         return None;
     };
     let alone = measured(state, VariantId(0), &LookedFor::AsThere);
-    if alone.failures == 0 || alone.one_life {
+    let alike = state.stopped == Some(StopCause::AllAlike);
+    if alone.failures == 0 || alone.one_life || alike {
         return None;
     }
     let base = earlier::add_to(alone, state, VariantId(0), folder, &LookedFor::AsThere);
@@ -234,7 +284,7 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
         format!(
             "  with {} of the same program ({failures}/{trials} in all), a fix will need {}",
             words::plural(base.runs.len() as u64 - 1, "other run"),
-            words::plural(clean, "clean trial"),
+            words::plural(clean, "passing trial"),
         )
     })
 }
@@ -293,10 +343,10 @@ pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
     }
     let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
     let error = anyhow::anyhow!("{}", lines.join("\n    ")).context(
-        "not known: the conditions differ from the baseline, and the failure rate may differ with them",
+        "cannot compare with the baseline: its conditions differ, which may change the failure rate",
     );
     Err(CliError::undecided(error).hinted(format!(
-        "{answer} under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions",
+        "{answer} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
     )))
 }
 
@@ -306,12 +356,12 @@ fn refuse_drift(base: &Measured) -> Result<(), CliError> {
         return Ok(());
     };
     let error = anyhow::anyhow!(
-        "not known: the failure rate changed while the baseline ran, and the {} trials of its {} half have no failure, so that no number of clean trials shows a fix",
+        "cannot use the baseline: its failure rate changed while it ran, and none of the {} trials of its {} half failed, so no number of passing trials shows a fix",
         drift.trials,
         if drift.late { "first" } else { "second" },
     );
     Err(CliError::undecided(error).hinted(
-        "measure the baseline again; or compare the old and the new program in turns, which a changing rate cannot mislead: provoke compare --find different",
+        "measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different",
     ))
 }
 

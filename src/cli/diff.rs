@@ -1,4 +1,4 @@
-//! `diff`: what differs between the surroundings of two runs, or parts many.
+//! `diff`: what differs between the environments of two runs, or distinguishes several.
 
 use super::error::CliError;
 use super::exit::Exit;
@@ -10,30 +10,40 @@ use crate::survey::{Compared, Difference, Group, Parted, Run, Side, differences,
 use crate::term;
 use clap::Args;
 
-/// Show what differs between the surroundings of runs, the most suspicious first
+/// Show how the environments of runs differ
 ///
-/// Compares the builds of the program and of its libraries, the packages of its language, the
-/// environment, limits, kernel settings and machines. Of three runs or more, from several machines for
-/// instance, it shows what parts those that failed from those that did not. It ends with 0 when nothing
-/// differs that may matter, and with 1 otherwise.
+/// The most suspicious difference comes first.
+///
+/// Compares the builds of the program and of its libraries, the packages of its language, environment
+/// variables, limits, kernel settings and machines. For three runs or more, for example from several
+/// machines, it shows which facts distinguish failing runs from passing ones. Exits with 0 if there are
+/// no relevant differences, and with 1 otherwise.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Diff {
-    /// A run: its folder, its name or the beginning or end of it, or `last`
+    /// A run: its directory, its name, the start or end of the name, or `last`
     #[arg(value_name = "RUN")]
     left: String,
-    /// Another one
+    /// The run to compare it with
     #[arg(value_name = "RUN")]
     right: String,
-    /// More of them
+    /// More runs
     #[arg(value_name = "RUN")]
     more: Vec<String>,
-    /// Show everything: long lists, what hardly matters, and values that may be secrets
+    /// Show long lists, minor differences, and values that may be secrets
     #[arg(long)]
     all: bool,
-    /// Print JSON: the two runs and every difference
+    /// Print the runs and every difference as JSON
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Compare the last run with an earlier one:
+    provoke diff 20261122-035210-ecbc last
+  Compare runs from several machines, copied to one directory:
+    provoke diff runs/host1 runs/host2 runs/host3";
 
 impl Diff {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -63,7 +73,7 @@ impl Diff {
 }
 
 impl Diff {
-    /// Holds those that failed against the others.
+    /// Compares failing with passing runs.
     fn part(self) -> Result<Exit, CliError> {
         let names = [self.left, self.right].into_iter().chain(self.more);
         let states = names
@@ -71,8 +81,7 @@ impl Diff {
             .collect::<Result<Vec<State>, _>>()?;
         let runs: Vec<Run> = states.iter().map(about).collect();
         if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
-            let error =
-                anyhow::anyhow!("no trial of the run {} counts: it says neither", empty.run);
+            let error = anyhow::anyhow!("all trials of the run {} were inconclusive", empty.run);
             return Err(CliError::usage(error).hinted("leave it out"));
         }
         let failed = |run: &Run| run.failures > 0;

@@ -6,14 +6,15 @@ use crate::doctor::{Machine, checkup, crash};
 use crate::term;
 use clap::Args;
 
-/// Say whether this machine can capture crashes and hangs, and what to change
+/// Check whether this machine can capture crashes and hangs
 ///
-/// Looks at limits, at the kernel's settings, at rights and at tools, and has a victim crash to
-/// see whether a core comes of it. Changes nothing; where a change would help, it shows the
-/// command. It ends with 0 when cores can be captured, and with 1 when not.
+/// Checks limits, kernel settings, permissions and tools, and crashes a test program to see whether its
+/// core can be captured. Changes nothing; where a change would help, it shows the command. Exits with 0 if
+/// cores can be captured, and with 1 if not.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  provoke doctor")]
 pub(super) struct Doctor {
-    /// Print JSON: every check, and what can be captured
+    /// Print every check and what can be captured as JSON
     #[arg(long)]
     json: bool,
 }

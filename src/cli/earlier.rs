@@ -5,8 +5,8 @@
 
 use super::baseline::{LookedFor, measured};
 use crate::model::{
-    EarlierTrials, Event, Host, LeftOut, Measured, Plan, Question, RatesDiffer, RunCounts, Survey,
-    VariantId,
+    EarlierTrials, Event, Host, LeftOut, Measured, Plan, Question, RatesDiffer, RunCounts,
+    StopCause, Survey, VariantId,
 };
 use crate::policy;
 use crate::report::words;
@@ -228,15 +228,15 @@ fn alike(
         return None;
     }
     let refused = if let Question::Confirm(_) = plan.question {
-        Some("it was run to confirm a change of the program".to_owned())
+        Some("it confirmed a change of the program".to_owned())
     } else if same.is_empty() {
         unlike.pop()
     } else if !counts {
-        Some("it chose its trials by how earlier ones ended".to_owned())
+        Some("it chose its trials by the outcomes of earlier trials".to_owned())
     } else if let Err(error) = folder.clone().trusted(false) {
         Some(error.to_string())
     } else if !seeds.insert(plan.seed) {
-        Some("its seed is that of another run, so that its trials may be the same".to_owned())
+        Some("it has the same seed as another run, so its trials may be the same".to_owned())
     } else {
         None
     };
@@ -252,6 +252,9 @@ fn read(
 ) -> Result<Found, String> {
     let state = store::read(&folder.journal(), policy::is_done, |_, _| {});
     let state = state.map_err(|error| error.to_string())?;
+    if state.stopped == Some(StopCause::AllAlike) {
+        return Err("it stopped early, because every trial failed in the same way".to_owned());
+    }
     let mut found = Found {
         run: folder.name(),
         measured: Measured::default(),
@@ -263,7 +266,7 @@ fn read(
             return Err("its failure rate changed while it ran".to_owned());
         }
         if wanted.searched && one.effect() > 1.0 {
-            return Err("its failures came in clumps".to_owned());
+            return Err("its failures were clustered".to_owned());
         }
         let groups = state.tally(id).groups.values();
         found.kinds.extend(groups.map(|group| group.kind.name()));

@@ -51,17 +51,17 @@ pub(super) fn engine(named: Option<&str>) -> Result<&str, Trouble> {
     }
     Err(match (silent, named) {
         (Some((name, why)), _) => Trouble {
-            what: format!("`{name}` does not answer: {why}"),
+            what: format!("`{name}` does not respond: {why}"),
             hint: format!(
-                "its daemon must run, and you must be allowed to talk to it: `{name} version` says both"
+                "check with `{name} version` that its daemon runs and that you have permission to use it"
             ),
         },
         (None, Some(name)) => Trouble {
-            what: format!("there is no `{name}` in PATH"),
-            hint: "install it, or name the other: docker, podman".to_owned(),
+            what: format!("`{name}` is not in PATH"),
+            hint: "install it, or choose another engine: docker, podman".to_owned(),
         },
         (None, None) => Trouble {
-            what: "there is no container engine: neither docker nor podman is in PATH".to_owned(),
+            what: "there is no container engine: docker and podman are not in PATH".to_owned(),
             hint: "install one, or run without an image".to_owned(),
         },
     })
@@ -81,13 +81,13 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
     let more = there.len().saturating_sub(NAMED);
     let named = there[..there.len() - more].join(", ");
     let which = match (there.len(), more) {
-        (0, _) => "there is no image at all".to_owned(),
+        (0, _) => "there are no images".to_owned(),
         (_, 0) => format!("there are {named}"),
         (_, more) => format!("there are {named} and {more} more"),
     };
     Err(Trouble {
-        what: format!("there is no image `{image}` here: {which}"),
-        hint: format!("`{engine} pull {image}` fetches it; provoke fetches nothing by itself"),
+        what: format!("the image `{image}` is not on this machine: {which}"),
+        hint: format!("pull it first (provoke does not): {engine} pull {image}"),
     })
 }
 
@@ -101,10 +101,7 @@ fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
     let why = String::from_utf8_lossy(&said.stderr);
     let mut lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
     Err(Some(
-        lines
-            .next_back()
-            .unwrap_or("it does not say why")
-            .to_owned(),
+        lines.next_back().unwrap_or("no reason given").to_owned(),
     ))
 }
 
@@ -142,7 +139,7 @@ pub(super) fn unheeded(plan: &Plan) -> Option<String> {
     let said = ask("podman", &["info", "--format", format]).ok()?;
     (said == "true v1").then(|| {
         format!(
-            "`{name}` has no effect: without root podman ignores it where there are only control groups of version 1"
+            "`{name}` has no effect: rootless podman ignores it with control groups of version 1"
         )
     })
 }
@@ -154,9 +151,11 @@ pub(super) fn sweep(plan: &Plan) {
     let daemon = Daemon::usual().filter(|_| plan.watch_engine);
     let said = |left: usize, one: &str, many: &str| match left {
         0 => {}
-        1 => term::say(&format!("note: {one} that an earlier run left was removed")),
+        1 => term::say(&format!(
+            "note: removed {one} that an earlier run left behind"
+        )),
         _ => term::say(&format!(
-            "note: {left} {many} that earlier runs left were removed"
+            "note: removed {left} {many} that earlier runs left behind"
         )),
     };
     if let Some(daemon) = daemon {
@@ -174,17 +173,19 @@ pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
         return Ok(());
     }
     let trouble = |why: &str| {
-        let error = anyhow::anyhow!("there is no engine of containers to watch: {why}");
+        let error = anyhow::anyhow!("cannot watch a container engine: {why}");
         CliError::could_not(error).hinted(
-            "start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH",
+            "start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH",
         )
     };
-    let daemon = Daemon::usual().ok_or_else(|| trouble("DOCKER_HOST names no socket"))?;
+    let daemon = Daemon::usual().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
     let at = daemon.socket().safe();
     match daemon.answers() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(trouble(&format!("what listens at `{at}` is none"))),
-        Err(error) => Err(trouble(&format!("nothing answers at `{at}`: {error}"))),
+        Ok(false) => Err(trouble(&format!(
+            "the service at `{at}` is not a container engine"
+        ))),
+        Err(error) => Err(trouble(&format!("nothing responds at `{at}`: {error}"))),
     }
 }
 

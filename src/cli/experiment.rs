@@ -130,7 +130,8 @@ impl<'a> Experiment<'a> {
         experiment.caution();
         let asked = experiment.state.plan.question.search();
         if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
-            let text = "no setting to try: there are as many parallel trials and copies already";
+            let text =
+                "--raise-rate has no other setting to try: -j and --copies are high enough already";
             experiment.note(Level::Info, text.to_owned());
         }
         if let Some(coarse) = coarse {
@@ -294,7 +295,7 @@ impl<'a> Experiment<'a> {
             let why = error.in_a_line();
             let name = &self.state.plan.variant(variant).name;
             self.warn(words::sanitize(&format!(
-                "the variant `{name}` cannot be tried: {why}"
+                "cannot try the variant `{name}`: {why}"
             )));
             let at = self.state.worked;
             let event = Event::VariantUntestable { variant, why, at };
@@ -315,8 +316,8 @@ impl<'a> Experiment<'a> {
         match hook(executor, variant, command, signals).await {
             Ok(Hooked::Done) => {}
             Ok(Hooked::Failed(seen)) => self.warn(format!("{name} failed: {}", seen.ending)),
-            Ok(Hooked::Stopped(_)) => self.warn(format!("{name} did not end: it was stopped")),
-            Err(error) => self.warn(format!("{name} did not end: {}", error.in_a_line())),
+            Ok(Hooked::Stopped(_)) => self.warn(format!("{name} did not finish: it was stopped")),
+            Err(error) => self.warn(format!("{name} did not finish: {}", error.in_a_line())),
         }
     }
 
@@ -371,7 +372,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Says what is going to happen, where the user may not have said it.
+    /// Prints what is going to happen, where no flag says so.
     fn announce(&self) {
         if self.output.talk.quiet {
             return;
@@ -379,23 +380,21 @@ impl<'a> Experiment<'a> {
         for line in report::answer::beforehand(&self.state) {
             term::say(&format!("  {line}"));
         }
+        let only = &self.state.plan.rules.only;
+        if !only.is_empty() && matches!(self.state.plan.question, Question::Rate) {
+            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+            term::say(&format!(
+                "  counting only {}; other failures are counted separately",
+                only.join(", ")
+            ));
+        }
         let stop = &self.state.plan.stop;
-        let trials = match self.state.plan.load {
-            Some(_) => "lives",
-            None => "trials",
-        };
         let limits = match (stop.trials, stop.duration()) {
-            (Some(runs), Some(time)) => {
-                format!(
-                    "up to {runs} {trials} or {} s, whichever comes first; -n and -d say otherwise",
-                    time.as_secs()
-                )
+            (Some(runs), Some(DEFAULT_DURATION)) => {
+                format!("at most {runs} trials or 10 minutes (-n and -d change this)")
             }
             (None, Some(DEFAULT_DURATION)) => {
-                format!(
-                    "for at most {} s; -n and -d say otherwise",
-                    DEFAULT_DURATION.as_secs()
-                )
+                "at most 10 minutes (-n and -d change this)".to_owned()
             }
             _ => return,
         };
@@ -456,7 +455,7 @@ impl<'a> Experiment<'a> {
         let stretch = stretch::search(&state, &report).filter(|_| goes_on && next.is_none());
         let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
-            Some(StopCause::NothingCounts | StopCause::CannotMake) | None => {
+            Some(StopCause::NothingCounts | StopCause::CannotMake | StopCause::AllAlike) | None => {
                 Exit::of(report.verdict, state.plan.expect)
             }
         };
@@ -505,7 +504,7 @@ fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
         return None;
     }
     plan.capture = Capture::Auto;
-    Some("cores of trials side by side would overwrite each other on this machine, so a failure is known by its exit status alone; `provoke doctor` says how to change that".to_owned())
+    Some("cores of parallel trials would overwrite each other on this machine, so failures are identified by exit status only; `provoke doctor` shows how to change that".to_owned())
 }
 
 /// Returns why no core of the main processes can be had here.
@@ -516,7 +515,11 @@ fn no_cores(plan: &Plan) -> Option<String> {
     }
     let destination = match core_pattern::read() {
         Ok(destination) => destination,
-        Err(error) => return Some(format!("the kernel does not say where cores go: {error}")),
+        Err(error) => {
+            return Some(format!(
+                "cannot read where the kernel writes cores: {error}"
+            ));
+        }
     };
     let mut mains = plan.variants.iter().flat_map(|variant| {
         let mains = variant.actors.iter().filter(|actor| actor.role.decides());
@@ -637,7 +640,7 @@ fn hook_failed(seen: &HookSeen) -> CliError {
     let error = anyhow::anyhow!(
         "{}",
         if output.is_empty() {
-            "it wrote nothing"
+            "it printed nothing"
         } else {
             output
         }
@@ -671,8 +674,8 @@ pub(super) fn run_and_trial(text: &str) -> Result<(&str, TrialId), CliError> {
     match parts {
         Some((run, id)) if id > 0 => Ok((if run.is_empty() { "last" } else { run }, TrialId(id))),
         _ => Err(
-            CliError::usage(anyhow::anyhow!("`{text}` is no trial of a run"))
-                .hinted("write RUN#TRIAL, such as last#17"),
+            CliError::usage(anyhow::anyhow!("`{text}` is not a trial reference"))
+                .hinted("write RUN#TRIAL, such as last#17; `provoke report` lists failing trials"),
         ),
     }
 }

@@ -20,38 +20,48 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Tell what a core file says: who died, where, of what, and how it got there; or what was
-/// seen of a trial that failed
+/// Explain a failing trial or a core file
 ///
-/// The program and its libraries are taken from where they were; for a core from a
-/// container or another machine name a copy of its root. No debugger is needed.
+/// Shows the signal, the stack with functions and lines, and the output of the program. The program and
+/// its libraries are read from their original paths; for a core from a container or another machine, use
+/// --root with a copy of its file system. No debugger is needed.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
-    /// A core file, or a trial as RUN#TRIAL: last#17; of a RUN, the failure that is known best
+    /// A trial (last#17), a run (its failure with the best evidence), or a core file
     #[arg(value_name = "CORE|RUN[#TRIAL]")]
     what: PathBuf,
-    /// The program, if it is no longer where it was
+    /// The program, if it is no longer at its original path
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// A folder of debug files, besides /usr/lib/debug
+    /// Directory with debug files, in addition to /usr/lib/debug
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// What was / for the program: a container's root, or a copy of one
+    /// Root directory of the program: the root of a container, or a copy of it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// The processor that it ran on, if not this one: a model of QEMU's, such as SandyBridge
+    /// CPU that the program ran on, as a QEMU model such as SandyBridge [default: this CPU]
     #[arg(long, value_name = "MODEL", value_parser = model)]
     cpu: Option<BTreeSet<String>>,
-    /// Also what these say, unchanged: gdb, eu-stack, pystack, py-spy
+    /// Add the output of these tools: gdb, eu-stack, pystack, py-spy
     #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = tool)]
     with: Vec<Tool>,
-    /// Every register, and every thread in full
+    /// Show every register and every thread in full
     #[arg(short, long)]
     verbose: bool,
-    /// All of it, as JSON
+    /// Print everything as JSON
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Explain the failure of the last run that has the best evidence:
+    provoke explain last
+  Explain trial 17 of the last run:
+    provoke explain last#17
+  Explain a core file:
+    provoke explain core.1234";
 
 impl Explain {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -63,8 +73,8 @@ impl Explain {
             return match Folder::find(&name, &default_root()) {
                 Ok(folder) => self.trial(&best_of(&folder)?),
                 Err(StoreError::NoRun { .. }) => {
-                    let error = anyhow::anyhow!("there is neither a core file nor a run `{name}`");
-                    let hint = "`provoke list` shows the runs that are kept here";
+                    let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
+                    let hint = "`provoke list` shows the stored runs";
                     Err(CliError::usage(error).hinted(hint))
                 }
                 Err(error) => Err(error.into()),
@@ -97,7 +107,7 @@ impl Explain {
                 Some(said) => autopsy.tools.push((name.to_owned(), said)),
                 None => autopsy
                     .gaps
-                    .push(format!("{name} had nothing to say, or is not there")),
+                    .push(format!("{name} is not installed, or printed nothing")),
             }
         }
         Ok(autopsy)
@@ -128,7 +138,7 @@ impl Explain {
         let state = store::read(&folder.journal(), |_| false, take)?;
         let (seen, outcome) = found.ok_or_else(|| {
             CliError::usage(anyhow::anyhow!(
-                "the run {} has no trial {id} that ended",
+                "the run {} has no finished trial {id}",
                 state.run
             ))
         })?;

@@ -1,4 +1,4 @@
-//! `list`: the runs that are kept here.
+//! `list`: the stored runs.
 
 use super::error::CliError;
 use super::exit::Exit;
@@ -9,8 +9,9 @@ use crate::term;
 use crate::untrusted::Untrusted as _;
 use clap::Args;
 
-/// Show the runs kept here, the newest last
+/// List the stored runs, the newest last
 #[derive(Args)]
+#[command(after_help = "Examples:\n  provoke list")]
 pub(super) struct List {}
 
 impl List {
@@ -19,7 +20,7 @@ impl List {
         let root = default_root();
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
-            term::say(&format!("no run is kept in `{}`", root.safe()));
+            term::say(&format!("there are no runs in `{}`", root.safe()));
         }
         for folder in folders {
             let line = match store::read(&folder.journal(), policy::is_done, |_, _| {}) {
@@ -39,7 +40,11 @@ fn about(report: &Report) -> String {
     let verdict = report.answer.as_ref().map_or(String::new(), |_| {
         format!("  {}", words::verdict(report.verdict))
     });
-    let open = if report.finished { "" } else { " (broken off)" };
+    let open = if report.finished {
+        ""
+    } else {
+        " (interrupted)"
+    };
     let command = words::sanitize(&report.command);
     format!("{failures}/{trials} failed{open}{verdict}  {command}")
 }

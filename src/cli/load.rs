@@ -20,24 +20,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Put a service under HTTP load: does it live through it, and from how many clients on does it not?
+/// Load-test a service and find the concurrency at which it crashes
 ///
-/// A trial is one life of the service: it is started, made ready, warmed up, put under load, left
-/// alone for a moment, and must still be alive. How it died is learnt from its process, or from one
-/// below it; what clients saw is counted apart. Several kinds of requests, bodies from files and
-/// what answers must be like stand in a scenario file.
+/// Sends requests over HTTP/1.1 or HTTP/2. In each trial provoke starts the service, waits until it is ready, warms it up, puts it under load,
+/// waits for a quiet time, and checks that it still runs. The cause of death comes from the service's
+/// process tree. Client-side errors are counted separately. Put several kinds of requests, bodies from
+/// files and expected responses in a scenario file.
 #[derive(Args)]
-// These are refused: a service run has no timeout, and no exit code that is fine.
+#[command(
+    override_usage = "provoke load [OPTIONS] URL -- CMD...\n       provoke load [OPTIONS] FILE",
+    after_help = EXAMPLES,
+)]
+// These are refused: a service run has no timeout, and no exit code that passes.
 #[command(mut_arg("timeout", |flag| flag.hide(true)))]
 #[command(mut_arg("ok", |flag| flag.hide(true)))]
 #[command(mut_arg("skip", |flag| flag.hide(true)))]
+#[command(mut_arg("runs", trials))]
+// The first word is the URL.
+#[command(mut_arg("command", |command| command.trailing_var_arg(false).last(true)))]
 pub(super) struct Load {
-    /// Where requests go, such as http://127.0.0.1:8080/classify; or a scenario file
+    /// The URL to send requests to, such as http://127.0.0.1:8080/; or a scenario file
     #[arg(value_name = "URL|FILE")]
     target: Option<String>,
-    /// What of its load does a crash need? A run whose lives crash, or RUN#TRIAL: kinds of requests,
-    /// bodies, how many at once, how many in a life
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"])]
+    /// Find the smallest load that still crashes, starting from a run or RUN#TRIAL
+    ///
+    /// Reduces the kinds of requests, their bodies, the concurrency and the number of requests per trial.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"], help_heading = LOAD)]
     shrink: Option<String>,
     #[command(flatten)]
     about: LoadFlags,
@@ -45,108 +53,133 @@ pub(super) struct Load {
     rest: Rest,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  Start the server in each trial and send 2000 requests from 10 clients:
+    provoke load http://127.0.0.1:8080/ -- ./server --port 8080
+  Find the number of clients at which it crashes:
+    provoke load http://127.0.0.1:8080/ -c 1..64 -- ./server --port 8080
+  Compare a fixed build with the old one:
+    provoke load http://127.0.0.1:8080/ --serve ./old --fixed ./new";
+
+/// Describes `-n`, which counts starts of the service.
+fn trials(flag: clap::Arg) -> clap::Arg {
+    flag.help("Start the service this many times [default: 20]")
+        .long_help(
+            "Start the service this many times [default: 20]\n\n\
+             With one load level, this is the number of trials of each variant; with several levels, the \
+             number of trials in all.",
+        )
+}
+
 /// What is put under load, and how.
 #[derive(Args, Clone, Debug, Default)]
 struct LoadFlags {
-    /// The command that is the service, as words; or give it after two dashes
+    /// The command that starts the service; or give it after --
     #[arg(long, value_name = "CMD", help_heading = SERVICE)]
     serve: Option<String>,
-    /// Another build of the service: is it fixed? The two take turns, life by life
+    /// Check whether this build of the service is fixed; trials of both builds take turns
     #[arg(long, value_name = "CMD", requires = "serve", help_heading = SERVICE)]
     fixed: Option<String>,
-    /// The service is started by somebody else: a process, or `listener` for whoever listens there
+    /// Load a service that is already running: a PID, or `listener` for the process at the URL
     #[arg(long, value_name = "PID|listener", conflicts_with_all = ["serve", "fixed"], help_heading = SERVICE)]
     attach: Option<Attach>,
-    /// It is ready when it takes connections (tcp), answers a path (/healthz), says a line
-    /// (log:REGEX), or after a time [default: tcp]
+    /// When the service is ready for requests [default: tcp]
+    ///
+    /// `tcp`: it accepts connections; a path such as /healthz: it answers there; `log:REGEX`: it prints a
+    /// line that matches; a time such as 2s: after this time.
     #[arg(long, value_name = "tcp|/PATH|log:REGEX|TIME", help_heading = SERVICE)]
     ready: Option<ReadyWhen>,
-    /// How long that may take [default: 60s]
-    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
+    /// Wait at most this long until the service is ready [default: 60s]
+    #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
     ready_limit: Option<Span>,
-    /// Without any answer for so long it hangs [default: 10s]
+    /// Treat the service as hung after this long without a response [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = SERVICE)]
     hang_after: Option<Span>,
-    /// How long it is left alone after the load, before it is called healthy [default: 500ms]
-    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
+    /// Wait this long after the load before the trial passes [default: 500ms]
+    #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
     quiet_time: Option<Span>,
 
-    /// Clients at once, each of which waits for its answer; levels such as 1..64 or 8,9,10 ask
-    /// for the first that kills it [default: 10]
+    /// Number of concurrent clients, or levels such as 1..64 or 8,9,10 [default: 10]
+    ///
+    /// Each client sends its next request when the previous one is answered. With several levels, provoke
+    /// searches for the lowest level that crashes the service.
     #[arg(short, long, value_name = "N|A..B", help_heading = LOAD)]
     clients: Option<Clients>,
-    /// Requests come at this rate instead, whatever becomes of those before: 50/s
+    /// Send requests at a fixed rate, such as 50/s, instead of with a fixed number of clients
+    ///
+    /// An open loop: requests are sent on time even if earlier ones are not answered yet.
     #[arg(long, value_name = "N/s", conflicts_with = "clients", help_heading = LOAD)]
     rate: Option<Frequency>,
-    /// With a rate: connections that requests wait for [default: 100]
-    #[arg(long, value_name = "N", requires = "rate", help_heading = LOAD)]
+    /// With --rate: open at most this many connections [default: 100]
+    #[arg(long, value_name = "N", requires = "rate", help_heading = LOAD, hide_short_help = true)]
     connections: Option<NonZeroU32>,
-    /// GET, POST ... [default: GET, with a body POST]
+    /// Request method [default: GET; POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD)]
     method: Option<String>,
-    /// A header to send: 'content-type: image/jpeg'
+    /// Send this header, such as 'content-type: image/jpeg'
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header, help_heading = LOAD)]
     header: Vec<(String, String)>,
-    /// A body to send; or files to take it from: @images/*.jpg
+    /// Send this body; or take bodies from files: @images/*.jpg
     #[arg(short, long, value_name = "TEXT|@FILE", help_heading = LOAD)]
     body: Option<String>,
-    /// Requests of a life [default: 2000]
+    /// Requests per trial [default: 2000]
     #[arg(long, value_name = "N", help_heading = LOAD)]
     requests: Option<NonZeroU64>,
-    /// Time of a life under load, instead of a number of requests
+    /// Time under load per trial, instead of a number of requests
     #[arg(long, value_name = "TIME", conflicts_with = "requests", help_heading = LOAD)]
     time: Option<Span>,
-    /// Requests before, by one client, that are not counted [default: 20]
-    #[arg(long, value_name = "N", help_heading = LOAD)]
+    /// Send N requests first, from one client, and do not count them [default: 20]
+    #[arg(long, value_name = "N", help_heading = LOAD, hide_short_help = true)]
     warm_requests: Option<u64>,
-    /// Pause of a client between an answer and its next request
-    #[arg(long, value_name = "TIME", help_heading = LOAD)]
+    /// Pause of a client between a response and its next request
+    #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
     think: Option<Span>,
-    /// Time over which the clients begin [default: all at once]
-    #[arg(long, value_name = "TIME", help_heading = LOAD)]
+    /// Start the clients over this time [default: all at once]
+    #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
     spread: Option<Span>,
-    /// A level fails when so many of its lives do [default: 10%]
-    #[arg(long, value_name = "P", help_heading = LOAD)]
+    /// Failure rate at which a load level counts as failing [default: 10%]
+    #[arg(long, value_name = "P", help_heading = LOAD, hide_short_help = true)]
     detect: Option<Rate>,
-    /// Try every level, not only some of them
-    #[arg(long, help_heading = LOAD)]
+    /// Try every load level, not only some of them
+    #[arg(long, help_heading = LOAD, hide_short_help = true)]
     exact: bool,
 
-    /// Which HTTP [default: 1.1]
-    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = http, help_heading = TARGET)]
+    /// HTTP version [default: 1.1]
+    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = http, help_heading = CONNECTION, hide_short_help = true)]
     http: Option<Http>,
-    /// A socket in the file system, instead of host and port
-    #[arg(long, value_name = "SOCKET", help_heading = TARGET)]
+    /// Connect to this Unix socket instead of host and port
+    #[arg(long, value_name = "SOCKET", help_heading = CONNECTION, hide_short_help = true)]
     unix: Option<PathBuf>,
-    /// Requests on a connection before it is closed; 1: a connection each [default: no limit]
-    #[arg(long, value_name = "N", help_heading = TARGET)]
+    /// Close a connection after N requests; 1: a new connection for each [default: no limit]
+    #[arg(long, value_name = "N", help_heading = CONNECTION, hide_short_help = true)]
     requests_per_connection: Option<NonZeroU32>,
-    /// How long it may take to connect [default: 1s]
-    #[arg(long, value_name = "TIME", help_heading = TARGET)]
+    /// Connect timeout [default: 1s]
+    #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
     connect_limit: Option<Span>,
-    /// How long a whole request may take [default: 10s]
-    #[arg(long, value_name = "TIME", help_heading = TARGET)]
+    /// Request timeout [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
     request_limit: Option<Span>,
-    /// Certificates that are trusted besides the machine's
-    #[arg(long, value_name = "FILE", help_heading = TARGET)]
+    /// Trust the certificates in FILE, in addition to the system's
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION, hide_short_help = true)]
     ca: Option<PathBuf>,
     /// Trust any certificate
-    #[arg(long, help_heading = TARGET)]
+    #[arg(long, help_heading = CONNECTION, hide_short_help = true)]
     insecure: bool,
-    /// Write every request to a file, not only those before a death
-    #[arg(long, help_heading = TARGET)]
+    /// Write every request to a file, not only the requests before a crash
+    #[arg(long, help_heading = CONNECTION, hide_short_help = true)]
     log_requests: bool,
-    /// The host is not this machine, but yours to put under load: its name as in the URL
-    #[arg(long = "i-own-this-target", value_name = "HOST", help_heading = TARGET)]
+    /// Allow load on another machine: repeat the host of the URL
+    #[arg(long = "i-own-this-target", value_name = "HOST", help_heading = CONNECTION, hide_short_help = true)]
     own_target: Option<String>,
 }
 
 /// Kinds of errors that the live line has room for.
 const ERRORS: usize = 3;
 
-const SERVICE: &str = "The service";
-const LOAD: &str = "The load";
-const TARGET: &str = "The connections";
+const SERVICE: &str = "Service";
+const LOAD: &str = "Load";
+const CONNECTION: &str = "Connections";
 
 impl Load {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -166,8 +199,8 @@ impl Load {
         {
             return Err(neither(file));
         }
-        if let Some((flag, hint)) = rest.flags.not_for_a_life() {
-            let error = anyhow::anyhow!("`{flag}` means nothing for the life of a service");
+        if let Some((flag, hint)) = rest.flags.not_for_service() {
+            let error = anyhow::anyhow!("`{flag}` does not apply to a service under load");
             return Err(CliError::usage(error).hinted(hint));
         }
         rest.file = rest.file.or(file);
@@ -193,11 +226,12 @@ fn words(command: &str) -> Result<Vec<String>, CliError> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     words.ok_or_else(|| {
         let error = anyhow::anyhow!("`{command}` is not a command");
-        CliError::usage(error).hinted("a quote is not closed, or there is no word")
+        CliError::usage(error)
+            .hinted("check that every quote is closed and that the command is not empty")
     })
 }
 
-/// Says how the life goes that is under way.
+/// Describes the progress of the running trial.
 pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
     let last = Cell::new((Instant::now(), 0_u64, 0.0));
     Box::new(move || {
@@ -206,7 +240,7 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
             Stage::Starting => return "starting".to_owned(),
             Stage::WarmUp => "warm-up",
             Stage::Loading => "load",
-            Stage::Settling | Stage::Over => return "left alone".to_owned(),
+            Stage::Settling | Stage::Over => return "quiet time".to_owned(),
         };
         let (then, before, rate) = last.get();
         let (now, served) = (Instant::now(), of(&live.served));
@@ -325,10 +359,10 @@ impl LoadFlags {
     }
 }
 
-/// Lets what was said win.
-fn set<T>(field: &mut Option<T>, said: Option<T>) {
-    if said.is_some() {
-        *field = said;
+/// Sets a field if a value was given.
+fn set<T>(field: &mut Option<T>, given: Option<T>) {
+    if given.is_some() {
+        *field = given;
     }
 }
 

@@ -74,10 +74,10 @@ impl Merge {
         let ranges = self.ranges.join(", or --git ");
         if goes_on {
             format!(
-                "  it is a merge: going on with what it merged, as by the same with --git {ranges} (--first-parent stops here)"
+                "  it is a merge: searching the commits that it brought, --git {ranges} (--first-parent stops here)"
             )
         } else {
-            format!("  it is a merge; what it merged is searched by the same with --git {ranges}")
+            format!("  it is a merge; to search the commits that it brought, use --git {ranges}")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: one file a command, one error type, one table of exit codes.
+//! The command line: one file per command, one error type, one table of exit codes.
 
 mod args;
 mod ask;
@@ -27,38 +27,66 @@ mod seeds;
 mod shrink;
 mod signals;
 mod stretch;
+mod typo;
 mod user;
 
 use crate::survey::processor;
 use crate::untrusted::Untrusted as _;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error::CliError;
 use exit::Exit;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
-/// How often does it crash, which crash is it, and is it fixed?
+/// Find, measure and explain bugs that only happen sometimes
 ///
-/// Repeats any command, tells every ending apart, and gives the failure rate with an
-/// interval that can be defended.
+/// Runs a command many times, distinguishes every kind of failure, and reports the failure rate with a
+/// confidence interval.
 #[derive(Parser)]
-#[command(name = "provoke", version, max_term_width = 100, after_help = AFTER)]
+#[command(
+    name = "provoke",
+    version,
+    after_help = EXAMPLES,
+    after_long_help = EXIT_CODES_AND_EXAMPLES,
+    override_usage = "provoke COMMAND [OPTIONS]\n       provoke [OPTIONS] ./program [ARGS]...",
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-const AFTER: &str = "\
-Exit codes:
-  0    answered as hoped: no failure, the fix confirmed, no difference, what was searched for found
-  1    answered the other way: failures seen, the fix refuted, variants differ, nothing found
-  2    wrong usage, or an error in a scenario file
-  3    the budget is spent, and the answer is not known
-  125  could not test: nothing could start, setup failed, every trial void
-  128+n  stopped by signal n; what was found is saved, and `provoke resume` goes on
+macro_rules! examples {
+    () => {
+        "\
+Examples:
+  Run a program 100 times, 4 trials in parallel:
+    provoke run -n 100 -j 4 -- ./program --arg
+  Explain the failure with the best evidence:
+    provoke explain last
+  Try it:
+    provoke run -n 30 -- provoke victim segv --rate 10%"
+    };
+}
 
-Try it:  provoke run -n 30 -- provoke victim segv --rate 10%";
+const EXAMPLES: &str = examples!();
+
+const EXIT_CODES_AND_EXAMPLES: &str = concat!(
+    "\
+Exit codes:
+  0      the hoped-for answer: no failure, the fix is confirmed, no difference,
+         or the search found what it was looking for
+  1      the other answer: failures, the fix is refuted, variants differ, or
+         the search found nothing
+  2      wrong usage, or an error in a scenario file
+  3      no answer within the limits of the run
+  125    could not test: nothing could start, setup failed, or every trial was
+         inconclusive
+  128+n  stopped by signal n; results are saved, `provoke resume` continues
+
+",
+    examples!()
+);
 
 #[derive(Subcommand)]
 enum Command {
@@ -77,15 +105,19 @@ enum Command {
     Diff(diff::Diff),
     Doctor(doctor::Doctor),
     Plan(plan::Planner),
-    /// A program that misbehaves on demand, to try provoke on
+    /// Crash, hang or leak on demand, to try provoke
+    #[command(after_help = "Examples:\n  provoke run -n 30 -- provoke victim segv --rate 10%")]
     Victim(crate::victim::VictimArgs),
-    /// Print completions for a shell
+    /// Print shell completions
+    #[command(after_help = "Examples:\n  provoke completions bash")]
     Completions {
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page
+    #[command(after_help = "Examples:\n  provoke man | man -l -")]
     Man,
-    /// Print which processor this program sees; under an emulator, the one that it shows
+    /// Print the CPU that this program sees; under an emulator, the emulated CPU
     #[command(hide = true, name = processor::COMMAND)]
     Processor,
 }
@@ -100,10 +132,16 @@ pub fn main() -> ExitCode {
         let group = args.next().map(std::path::PathBuf::from);
         return ExitCode::from(u8::from(crate::slot::main(group.as_deref()).is_err()));
     }
-    match Cli::try_parse() {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // A program in place of a command is run.
+    let args = typo::with_run(&args, &command()).unwrap_or(args);
+    match parse(&args) {
         Ok(cli) => dispatch(cli.command),
         Err(error) => {
-            show(&error);
+            match typo::explained(&error, &args) {
+                Some(explained) => explained.say(),
+                None => show(&error),
+            }
             let code = if error.use_stderr() {
                 Exit::Usage
             } else {
@@ -114,16 +152,35 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Widest line of a help text.
+const MAX_WIDTH: usize = 100;
+/// Width of a help text where there is no terminal.
+const DEFAULT_WIDTH: u16 = 80;
+
+/// Returns the parser, for help texts as wide as the terminal.
+fn command() -> clap::Command {
+    let terminal = console::Term::stdout().size_checked();
+    let width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
+    let width = usize::from(width).min(MAX_WIDTH);
+    Cli::command().term_width(width)
+}
+
+fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches)
+}
+
 /// Prints the help, or what is wrong with the command line; the latter quotes it.
 fn show(message: &clap::Error) {
     let text = message.render();
     let plain = std::env::args_os().any(|argument| argument.as_bytes().contains(&b'\x1b'));
     let laid_out = |colours: bool| {
-        if colours && !plain {
+        let text = if colours && !plain {
             text.ansi().to_string()
         } else {
             text.to_string()
-        }
+        };
+        typo::plain(message, text)
     };
     if message.use_stderr() {
         crate::term::say(laid_out(console::colors_enabled_stderr()).trim_end());
@@ -179,13 +236,13 @@ fn tell(text: &[u8]) -> Result<Exit, CliError> {
     Ok(Exit::Hoped)
 }
 
-/// Returns the words of a command as text; what is not UTF-8 can stand in a file or
-/// a variable, but not in a plan that people read.
+/// Returns the words of a command as text. A plan is for people to read, so it holds UTF-8 only.
 fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
             let what = format!("the argument `{}` is not UTF-8", word.safe());
-            CliError::usage(anyhow::Error::msg(what)).hinted("pass it through a file or a variable")
+            CliError::usage(anyhow::Error::msg(what))
+                .hinted("pass it in a file or an environment variable")
         })
     };
     command.into_iter().map(text).collect()

@@ -13,46 +13,53 @@ use provoke_stats::{self as stats, real};
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
-/// Say how many trials it takes to see a failure, to measure its rate, to confirm a fix, to compare
+/// Calculate how many trials a question takes
+///
+/// Questions are: see a failure, measure its rate, confirm a fix, compare variants, bisect.
+///
+/// Give the failure rate (--rate) or a measurement (--baseline).
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 #[group(skip)]
 pub(super) struct Planner {
-    /// The failure rate, such as 10% or 0.1
-    #[arg(
-        long,
-        value_name = "P",
-        required_unless_present = "baseline",
-        conflicts_with = "baseline"
-    )]
+    /// Failure rate, such as 10% or 0.1
+    #[arg(long, value_name = "P", conflicts_with = "baseline")]
     rate: Option<Rate>,
-    /// What was measured: 3/30, or a run
+    /// Measured failure rate: a run, or counts such as 3/30
     #[arg(long, value_name = "K/N|RUN")]
     baseline: Option<String>,
-    /// Of a baseline with several variants, which one
+    /// Use this variant of the baseline
     #[arg(long, value_name = "VARIANT", requires = "baseline")]
     of: Option<String>,
-    /// Do not count earlier runs of the program that the baseline ran
+    /// Do not count earlier runs of the same program under the same conditions
     #[arg(long, requires = "baseline")]
     ignore_earlier_runs: bool,
-    /// Width of the interval that is wanted
+    /// Width of the confidence interval for measuring the rate
     #[arg(long, value_name = "W", default_value = "10%")]
     width: Rate,
-    /// Confidence in per cent
+    /// Confidence in percent
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     conf: Confidence,
-    /// How long one trial takes
+    /// Duration of one trial
     #[arg(long, value_name = "TIME")]
     time: Option<Span>,
-    /// Trials side by side
+    /// Parallel trials
     #[arg(short, long, value_name = "N", default_value = "1")]
     jobs: NonZeroU32,
-    /// Variants among which those are to be found that do not fail
+    /// Number of variants when searching for one that does not fail
     #[arg(long, value_name = "K", default_value = "4")]
     variants: NonZeroU32,
-    /// Versions among which the first that fails is to be found
+    /// Number of versions when searching for the first bad one
     #[arg(long, value_name = "N", default_value = "64")]
     versions: NonZeroU32,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Plan for a failure seen 3 times in 30 trials of 4 seconds each:
+    provoke plan --baseline 3/30 --time 4s
+  Plan with an assumed failure rate, for 256 versions:
+    provoke plan --rate 1% --versions 256";
 
 /// How often a difference is found that is planned for.
 const POWER: f64 = 0.8;
@@ -69,6 +76,12 @@ struct Prospect {
 
 impl Planner {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
+        if self.rate.is_none() && self.baseline.is_none() {
+            let error = anyhow::anyhow!("the failure rate is missing");
+            return Err(CliError::usage(error).hinted(
+                "give a rate: --rate 5%; or a measurement: --baseline 3/30, or --baseline last",
+            ));
+        }
         let alone = self.ignore_earlier_runs;
         let read = |text: &String| Baseline::read(text, self.of.as_deref(), alone);
         let baseline = self.baseline.as_ref().map(read).transpose()?;
@@ -89,16 +102,16 @@ impl Planner {
         );
         let mut out = format!("  {}\n\n{}\n", prospect.known(), table.out);
         let time = match (seconds, self.jobs.get()) {
-            (None, _) => "; --time says how long a trial takes".to_owned(),
-            (Some(seconds), 1) => format!("; each takes {}", words::seconds(seconds)),
+            (None, _) => "add --time to see how long that takes".to_owned(),
+            (Some(seconds), 1) => format!("each trial takes {}", words::seconds(seconds)),
             (Some(seconds), jobs) => {
                 let seconds = words::seconds(seconds);
-                format!("; each takes {seconds}, also with {jobs} side by side")
+                format!("each trial takes {seconds}, also with {jobs} parallel trials")
             }
         };
         let _ = writeln!(
             out,
-            "  taken for granted: trials are independent and the rate stays as it is; {} % confidence{time}",
+            "  assumes: independent trials and a constant failure rate; {} % confidence\n  {time}",
             self.conf.0.confidence()
         );
         term::tell(&out).map_err(CliError::could_not)?;
@@ -115,10 +128,10 @@ impl Prospect {
                 let trials = base.as_ref().map_or(0, |base| base.trials);
                 let bound = words::percent_bound(stats::clopper_pearson(0, trials, alpha).hi);
                 let error = anyhow::anyhow!(
-                    "no failure in {trials} trials: the rate is below {bound} %, and nothing more is known"
+                    "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
                 );
                 return Err(CliError::usage(error).hinted(
-                    "reproduce it first, or plan for an assumed rate: provoke plan --rate 1%",
+                    "reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%",
                 ));
             }
         };
@@ -133,7 +146,7 @@ impl Prospect {
     fn known(&self) -> String {
         let rate = words::percent(self.rate);
         match &self.baseline {
-            None => format!("the rate is known to be {rate} %"),
+            None => format!("assumed failure rate: {rate} %"),
             Some(base) => {
                 let within = stats::clopper_pearson(base.failures, base.trials, self.alpha);
                 let runs = match base.run_count() {
@@ -141,7 +154,7 @@ impl Prospect {
                     runs => format!(" in {runs} runs"),
                 };
                 format!(
-                    "the rate is as measured, {}/{}{runs}: {rate} % (it may be {})",
+                    "measured failure rate, {}/{}{runs}: {rate} % (95 % interval {})",
                     base.failures,
                     base.trials,
                     words::interval([within.lo, within.hi])
@@ -153,23 +166,26 @@ impl Prospect {
     fn rows(&self, table: &mut Table, width: f64, variants: u64, versions: u64) {
         let (rate, alpha) = (self.rate, self.alpha);
         table.exact(
-            "see it at least once",
+            "see a failure at least once",
             stats::runs_to_see_one(rate, 1.0 - alpha),
         );
         if let Some(base) = &self.baseline {
             let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
             table.exact(
-                &format!("  if the rate is {} % only", words::percent(least)),
+                &format!("  if the rate is only {} %", words::percent(least)),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
         table.exact(
-            &format!("know the rate within {} points", words::percent(width)),
+            &format!(
+                "measure the rate to within {} points",
+                words::percent(width)
+            ),
             stats::runs_for_width(rate, width, alpha),
         );
         let failures = stats::cheapest_baseline(alpha);
         table.mean(
-            &format!("measure a baseline: until {failures} failures"),
+            &format!("measure a baseline ({failures} failures)"),
             real(failures) / rate,
         );
         let (clean, half) = match &self.baseline {
@@ -185,18 +201,18 @@ impl Prospect {
                 )
             }
         };
-        table.exact("confirm a fix: all clean", clean);
-        table.exact("  and exclude one that only halves the rate", half);
+        table.exact("confirm a fix (no failure)", clean);
+        table.exact("  also rule out a fix that halves the rate", half);
         if let Some(clean) = clean {
             table.mean(
-                "  until it is known that it is none",
+                "  refute a fix that changes nothing",
                 stats::confirm_mean_runs(rate, clean),
             );
         }
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),
-            ("  with one that fails a tenth as often", rate / 10.0),
-            ("  with one that fails half as often", rate / 2.0),
+            ("  with a variant that fails a tenth as often", rate / 10.0),
+            ("  with a variant that fails half as often", rate / 2.0),
         ] {
             let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
             table.exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
@@ -209,19 +225,18 @@ impl Prospect {
             }
         };
         table.mean(
-            &format!("find which one of {variants} variants does not fail"),
+            &format!("find the one of {variants} variants that never fails"),
             race,
         );
         // The search begins with a baseline of its own.
         let channel = Channel { p: rate, q: 0.0 };
         let search = real(failures) / rate + bisect_runs(versions, &channel, false, alpha);
         table.mean(
-            &format!("find the first of {versions} versions that fails"),
+            &format!("find the first bad one of {versions} versions"),
             search,
         );
         if search >= LONG_SEARCH {
-            let hint =
-                "  bisect --raise-rate first looks for a setting under which it fails more often";
+            let hint = "  bisect --raise-rate first looks for a setting with more failures";
             let _ = writeln!(table.out, "{hint}");
         }
     }
@@ -237,7 +252,7 @@ struct Table {
 impl Table {
     /// Adds a number that is enough.
     fn exact(&mut self, what: &str, trials: Option<u64>) {
-        let text = trials.map_or("no number".to_owned(), |trials| {
+        let text = trials.map_or("impossible".to_owned(), |trials| {
             words::plural(trials, "trial")
         });
         self.row(what, &text, trials);
@@ -248,7 +263,7 @@ impl Table {
         let text = if trials.is_finite() {
             format!("about {}", words::plural(stats::whole(trials), "trial"))
         } else {
-            "no number".to_owned()
+            "impossible".to_owned()
         };
         let known = trials.is_finite().then(|| stats::whole(trials));
         self.row(what, &text, known);
@@ -262,6 +277,6 @@ impl Table {
                 let time = real(trials.div_ceil(self.jobs)) * seconds;
                 format!("   {}", words::seconds(time))
             });
-        let _ = writeln!(self.out, "  {what:<52} {text:>18}{time}");
+        let _ = writeln!(self.out, "  {what:<44} {text:>18}{time}");
     }
 }

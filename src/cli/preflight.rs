@@ -1,18 +1,24 @@
-//! What can be checked before anything runs, so that a slip of the pen is one error
-//! and not a hundred trials.
+//! Checks before the first trial, so that a mistyped command is one error and not a hundred trials.
 
 use super::engine;
 use super::error::CliError;
+use super::typo;
 use crate::load;
 use crate::model::{ActorPlan, Owner, Plan, Text, VariantId, VariantPlan};
+use crate::survey;
 use crate::sys::cgroup::{self, SlotGroup, Version};
 use crate::sys::{limits, spawn};
+use crate::untrusted::{Untrusted as _, shell_word};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Descriptors that a process needs besides two for each that it watches over.
 const DESCRIPTORS: u64 = 32;
 
-/// Says before the start which limit would bind, and what no life of a service could do.
+/// Checks before the start which limit would be exceeded, and what no trial could do.
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     loadable(plan)?;
     limitable(plan)?;
@@ -32,7 +38,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
             "copies",
         ),
         (
-            format!("{} trials side by side", plan.jobs),
+            format!("{} parallel trials", plan.jobs),
             u64::from(plan.jobs) * 2 + DESCRIPTORS,
             "jobs",
         ),
@@ -62,7 +68,7 @@ fn limitable(plan: &Plan) -> Result<(), CliError> {
         return Ok(());
     }
     let error =
-        anyhow::anyhow!("cannot limit the memory of a trial: no memory group can be made here");
+        anyhow::anyhow!("cannot limit the memory of a trial: cannot create a memory control group");
     let way_out = match cgroup::version() {
         Some(Version::Two) => {
             "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
@@ -75,7 +81,7 @@ fn limitable(plan: &Plan) -> Result<(), CliError> {
     )))
 }
 
-/// Checks that what is put under load is the user's own, and that what is sent can be made.
+/// Checks that the target of the load belongs to the user, and that the requests can be built.
 fn loadable(plan: &Plan) -> Result<(), CliError> {
     let Some(load) = &plan.load else {
         return Ok(());
@@ -89,10 +95,10 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
     load::check(load, &fill).map_err(|error| {
         let hint = match &error {
             load::Error::Elsewhere { host, .. } => Some(format!(
-                "load on a machine that is not yours is an attack; if it is yours, say so: --i-own-this-target {host}"
+                "load on a machine of somebody else is an attack; if it is yours, add --i-own-this-target {host}"
             )),
             load::Error::NoProcess(_) => Some(
-                "--attach listener takes whoever listens at the URL, whatever its number".to_owned(),
+                "--attach listener finds the process that listens at the URL".to_owned(),
             ),
             _ => None,
         };
@@ -104,10 +110,9 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
     })
 }
 
-/// Checks that every command of a variant can be found, so that a slip of the pen is one
-/// error and not a hundred trials.
+/// Checks that every command of a variant can be started.
 pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
-    // What somebody else starts is not ours to find.
+    // Provoke does not start this service.
     if plan
         .load
         .as_ref()
@@ -122,39 +127,213 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
                 continue;
             }
         }
-        if !Path::new(actor.cwd.as_os_str()).is_dir() {
-            let error = anyhow::anyhow!("cannot work in `{}`: there is no such folder", actor.cwd);
-            return Err(CliError::could_not(error).hinted("say another with --cwd"));
+        let cwd = Path::new(actor.cwd.as_os_str());
+        if !cwd.is_dir() {
+            let error = anyhow::anyhow!("the working directory `{}` does not exist", actor.cwd);
+            return Err(CliError::could_not(error).hinted("choose another directory with --cwd"));
         }
-        // What is in an image is not ours to find.
+        // Programs in an image cannot be looked up here.
         let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
             continue;
         };
         if name.as_bytes().contains(&b'{') {
             continue;
         }
-        if let Err(why) = spawn::find(
-            name.as_os_str(),
-            path_of(plan, actor),
-            Path::new(actor.cwd.as_os_str()),
-        ) {
-            let error = CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
-            let here = Path::new(actor.cwd.as_os_str()).join(name.as_os_str());
-            let spaced = name.as_bytes().contains(&b' ');
-            return Err(match () {
-                () if spaced => {
-                    error.hinted("a command is a list of words; for one line use --shell 'LINE'")
-                }
-                () if here.is_file() => error.hinted(format!("did you mean `./{name}`?")),
-                () => error.hinted("is it installed, and is its folder in PATH?"),
-            });
+        match spawn::find(name.as_os_str(), path_of(plan, actor), cwd) {
+            Ok(program) => executable(name, &program, actor, cwd, path_of(plan, actor))?,
+            Err(_) => return Err(not_found(plan, name, actor, cwd)),
         }
     }
     Ok(())
 }
 
-/// Where PATH has no `provoke`, the word means this very program, so that its victims
-/// can be tried before anything is installed.
+/// Explains why a program was not found, and what was probably meant.
+fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliError {
+    let typed = name.as_os_str();
+    let bytes = name.as_bytes();
+    let is_path = bytes.contains(&b'/');
+    let here = cwd.join(typed);
+    let words = |words: &[Text]| {
+        let words = words
+            .iter()
+            .map(|word| shell_word(word.as_os_str()).to_string());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let error = |why: &str| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
+    if is_path && here.is_dir() {
+        return error("it is a directory").hinted("name a program in it");
+    }
+    if is_path && here.exists() {
+        return error("it is not executable").hinted(format!(
+            "make it executable: chmod +x {}",
+            shell_word(typed)
+        ));
+    }
+    let assignments = actor.command.iter().take_while(|word| is_assignment(word));
+    let assignments = assignments.count();
+    if assignments > 0 {
+        let (variables, command) = actor.command.split_at(assignments);
+        let flags = variables
+            .iter()
+            .map(|one| format!("-e {}", typo::quoted(one.as_os_str())));
+        let flags = flags.collect::<Vec<_>>().join(" ");
+        let command = match command {
+            [] => "CMD".to_owned(),
+            command => words(command),
+        };
+        return error("it is an assignment, not a program").hinted(format!(
+            "set environment variables with -e: {}",
+            typo::retyped(typed, &format!("{flags} -- {command}"))
+        ));
+    }
+    if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
+        let line = format!("--shell {}", shell_word(typed));
+        return error("there is no such program").hinted(format!(
+            "to run a line of shell: {}",
+            typo::retyped(typed, &line)
+        ));
+    }
+    match bytes {
+        b"cd" => {
+            let directory = actor.command.get(1);
+            let directory = directory.map_or("DIR".to_owned(), |one| {
+                shell_word(one.as_os_str()).to_string()
+            });
+            return error("it is a command of the shell").hinted(format!(
+                "choose the working directory with --cwd {directory}"
+            ));
+        }
+        b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
+        | b"if" | b"for" | b"while" => {
+            let line = words(&actor.command);
+            let line = format!("--shell {}", shell_word(OsStr::new(&line)));
+            return error("it is a command of the shell").hinted(format!(
+                "to run a line of shell: {}",
+                typo::retyped(typed, &line)
+            ));
+        }
+        _ => {}
+    }
+    if is_path {
+        let hint = if name.as_bytes().starts_with(b"/") {
+            "check the path".to_owned()
+        } else {
+            {
+                let cwd = cwd.safe().to_string();
+                let cwd = cwd.trim_end_matches('/');
+                format!("the path is relative to the working directory `{cwd}`")
+            }
+        };
+        return error("there is no such file").hinted(hint);
+    }
+    if here.is_file() {
+        let is_executable = spawn::find(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
+        let word = shell_word(typed);
+        return error("it is not in PATH").hinted(if is_executable {
+            format!("did you mean `./{word}`?")
+        } else {
+            format!("to run the file here: chmod +x {word}, then ./{word}")
+        });
+    }
+    error("there is no such program").hinted("is it installed, and is its directory in PATH?")
+}
+
+/// True for `NAME=value`.
+fn is_assignment(word: &Text) -> bool {
+    let bytes = word.as_bytes();
+    let Some(end) = bytes.iter().position(|byte| *byte == b'=') else {
+        return false;
+    };
+    let name = &bytes[..end];
+    let starts_well = name
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    starts_well
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Bytes of a file that tell what it is.
+const HEADER: u64 = 256;
+
+/// Checks that the kernel can start a file: a script needs a `#!` line, and its interpreter.
+fn executable(
+    name: &Text,
+    program: &Path,
+    actor: &ActorPlan,
+    cwd: &Path,
+    path: Option<&OsStr>,
+) -> Result<(), CliError> {
+    let mut header = Vec::new();
+    let read = File::open(program).and_then(|file| file.take(HEADER).read_to_end(&mut header));
+    if read.is_err() {
+        // It may be executable without being readable.
+        return Ok(());
+    }
+    let error = |why: String| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
+    if let Some(line) = header.strip_prefix(b"#!") {
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let mut words = line
+            .split(|byte| byte.is_ascii_whitespace())
+            .filter(|word| !word.is_empty())
+            .map(OsStr::from_bytes);
+        let Some(interpreter) = words.next() else {
+            return Ok(());
+        };
+        let missing = |interpreter: &OsStr| {
+            error(format!(
+                "its interpreter `{}` does not exist",
+                interpreter.safe()
+            ))
+            .hinted(format!(
+                "install the interpreter, or correct the first line of `{name}`"
+            ))
+        };
+        if !cwd.join(interpreter).is_file() {
+            return Err(missing(interpreter));
+        }
+        let argument = words.next().map(OsStr::as_bytes).unwrap_or_default();
+        let is_env = interpreter.as_bytes().ends_with(b"/env");
+        let is_name =
+            !argument.is_empty() && !argument.starts_with(b"-") && !argument.contains(&b'=');
+        let argument = OsStr::from_bytes(argument);
+        if is_env && is_name && spawn::find(argument, path, cwd).is_err() {
+            return Err(missing(argument));
+        }
+        return Ok(());
+    }
+    let is_text = !header.contains(&0);
+    if is_text {
+        let rest = actor.command[1..].iter();
+        let words = [OsStr::new("sh"), name.as_os_str()].into_iter();
+        let words = words
+            .chain(rest.map(Text::as_os_str))
+            .map(|word| shell_word(word).to_string());
+        let command = words.collect::<Vec<_>>().join(" ");
+        let why = match header.len() {
+            0 => "it is empty",
+            _ => "it is a text file without a #! line",
+        };
+        return Err(error(why.to_owned()).hinted(format!(
+            "add a first line such as #!/bin/sh, or name the interpreter: {}",
+            typo::retyped(name.as_os_str(), &format!("-- {command}"))
+        )));
+    }
+    match survey::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {
+        Some(loader) => Err(error(format!(
+            "its dynamic loader `{}` does not exist",
+            loader.safe()
+        ))
+        .hinted(
+            "it was built for another system or C library: build it here, or run it with --image",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Makes `provoke` mean this program where it is not in PATH, so that its victims can be tried
+/// without installing it.
 pub(super) fn find_ourselves(plan: &mut Plan) {
     let missing = |plan: &Plan, actor: &ActorPlan| {
         let name = actor

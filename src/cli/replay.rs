@@ -22,16 +22,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tokio::sync::watch;
 
-/// Run one trial of a run again: the same command, environment, folder, input and seed
+/// Rerun one trial with the same command, input and seed
 ///
-/// With --wrap the command runs in this terminal, under what you name: 'gdb --args', 'rr record'.
-/// With --seeds several trials of a run are run again, to see whether their seeds determine how they end.
+/// The environment and the working directory are those of the trial, too.
+///
+/// With --wrap, the command runs in this terminal under another program: 'gdb --args', 'rr record'.
+/// With --seeds, several trials of a run are rerun, to find out whether the seed determines the outcome.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Replay {
-    /// The trial, as RUN#TRIAL: last#17; with --seeds the RUN
+    /// The trial, as RUN#TRIAL, such as last#17; with --seeds, the RUN
     trial: String,
-    /// Run N trials that failed and N that passed again, each with its seed, and print whether the
-    /// seed determines the outcome [default: 5]
+    /// Rerun N failing and N passing trials with their seeds [default: 5]
+    ///
+    /// Reports whether the seed determines the outcome.
     #[arg(
         long,
         value_name = "N",
@@ -41,16 +45,25 @@ pub(super) struct Replay {
         conflicts_with_all = ["wrap", "show"]
     )]
     seeds: Option<NonZeroUsize>,
-    /// Run it in this terminal with this before the command
+    /// Run the command in this terminal, with PREFIX in front of it
     #[arg(long, value_name = "PREFIX")]
     wrap: Option<String>,
-    /// Show the command and its numbers; run nothing
+    /// Print the command, its environment and its seed; do not run it
     #[arg(long)]
     show: bool,
-    /// Run it though the run is another user's, or a copy
+    /// Rerun a trial although the run belongs to another user or was copied
     #[arg(long)]
     trust: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Rerun trial 17 of the last run:
+    provoke replay last#17
+  Rerun it in a debugger:
+    provoke replay last#17 --wrap 'gdb --args'
+  Find out whether the seed determines the outcome:
+    provoke replay last --seeds";
 
 impl Replay {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -72,7 +85,7 @@ impl Replay {
         let trial = found.ok_or_else(|| {
             let last = state.next_id().0 - 1;
             CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
-                .hinted(format!("its trials are #1 to #{last}"))
+                .hinted(format!("choose a trial from #1 to #{last}"))
         })?;
         let mut plan = state.plan;
         if self.show {
@@ -177,13 +190,14 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
         .filter(|words| !words.is_empty())
         .ok_or_else(|| {
             CliError::usage(anyhow::anyhow!("`{wrap}` is not a command prefix"))
-                .hinted("check its quotes")
+                .hinted("check that every quote is closed")
         })?;
     let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
     if actor.container.is_some() {
-        let error = anyhow::anyhow!("the command runs in a container, and `{wrap}` would not");
+        let error =
+            anyhow::anyhow!("the command runs in a container, and `{wrap}` would run outside");
         return Err(CliError::usage(error).hinted(
-            "without --wrap the trial runs again as it did; `wrap` in the scenario is put before the command within the container",
+            "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
         ));
     }
     let process = CommandLine::new(&plan.environment, actor, &numbers);

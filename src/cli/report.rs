@@ -1,4 +1,4 @@
-//! `report`: what a run says, in the format that is wanted.
+//! `report`: the result of a run, in the chosen format.
 
 use super::args::RESULT;
 use super::bundle;
@@ -14,35 +14,47 @@ use clap::{Args, ValueEnum};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Turn a finished or broken-off run into a summary, JSON, JSON Lines, CSV, JUnit or Markdown
+/// Report a run as a summary, JSON, CSV, JUnit or Markdown
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Make {
-    /// The runs: folders, names or beginnings or ends of them, or `last`
+    /// Runs: directories, names, starts or ends of names, or `last`
     #[arg(default_value = "last")]
     runs: Vec<String>,
-    /// The whole report as JSON, to a file or to standard output
+    /// Write the report as JSON to FILE [default: stdout]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     json: Option<PathBuf>,
-    /// One JSON line a trial
+    /// Write JSON Lines, one line per trial
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     jsonl: Option<PathBuf>,
-    /// One CSV row a trial
+    /// Write CSV, one row per trial
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     csv: Option<PathBuf>,
-    /// JUnit XML, for CI servers
+    /// Write JUnit XML for CI servers
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     junit: Option<PathBuf>,
-    /// Write everything needed to read the result to FILE (.tar.gz), with secrets masked and
-    /// without environment values, cores and requests
+    /// Write an archive (.tar.gz) of the run to FILE, to share it
+    ///
+    /// Secrets are masked. Values of environment variables, cores and requests are left out unless --with
+    /// adds them.
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     bundle: Option<PathBuf>,
-    /// What else goes into the bundle
+    /// Add these to the bundle
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<Extra>,
-    /// Markdown, for an issue
+    /// Write Markdown for a bug report
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     md: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Show the summary of the last run again:
+    provoke report last
+  Write a bug report:
+    provoke report last --md=issue.md
+  Share a run with somebody else:
+    provoke report last --bundle run.tar.gz";
 
 /// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,9 +77,9 @@ impl Make {
             |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path != Path::new("-"));
         let to_files = self.bundle.is_some() || wanted.iter().any(|(_, path)| to_file(path));
         if self.runs.len() > 1 && to_files {
-            let error = anyhow::anyhow!("several runs do not fit into one file");
+            let error = anyhow::anyhow!("cannot write several runs to one file");
             return Err(
-                CliError::usage(error).hinted("report them one by one, or to standard output")
+                CliError::usage(error).hinted("report one run at a time, or write to stdout")
             );
         }
         for run in &self.runs {

@@ -23,14 +23,14 @@ pub(super) fn write(
         let path = folder.path().join("bisect.log");
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
         lines.push(format!(
-            "  log: {}   to search on from it, as it is or changed: --log FILE",
+            "  log: {} (to continue from it, edited or not: --log FILE)",
             path.safe()
         ));
     }
     if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
         && let Some(load) = &state.plan.load
     {
-        let about = format!("What is left of the load of {}", state.run);
+        let about = format!("The reduced load of {}", state.run);
         let failing = state.plan.variant(State::FAILING);
         let text = under_load(&state.plan, failing, &known.left.of(load), &about);
         if let Ok(text) = text {
@@ -59,7 +59,7 @@ pub(super) fn write(
             let path = folder.path().join("reduced.patch");
             fs::write(&path, patch).map_err(|error| cannot_write(&path, error))?;
             lines.push(format!(
-                "  what is not needed leaves with: patch -p1 < {}",
+                "  remove the unneeded parts with: patch -p1 < {}",
                 shell_word(path.as_os_str())
             ));
         }
@@ -85,15 +85,14 @@ fn files(
             fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
         }
         let count = words::plural(files.len() as u64, "file");
-        return Ok(Some(format!("  removed: {count} that are not needed")));
+        return Ok(Some(format!(
+            "  removed {count} that the failure does not need"
+        )));
     }
     let path = folder.path().join("unneeded.txt");
     let all = Text::joined(&files, b"\n");
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
-    Ok(Some(format!(
-        "  files that are not needed: {}",
-        path.safe()
-    )))
+    Ok(Some(format!("  unneeded files: {}", path.safe())))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {

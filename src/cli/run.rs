@@ -1,6 +1,6 @@
-//! `run`, `scenario` and `resume`: three ways to begin the same experiment.
+//! `run`, `scenario` and `resume`: three ways to start an experiment.
 
-use super::args::{Flags, Output};
+use super::args::{Flags, Output, STOP};
 use super::baseline::Baseline;
 use super::error::CliError;
 use super::exit::Exit;
@@ -14,54 +14,92 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Run a command many times: tally, failure rate with its interval, evidence
+/// Run a command many times; report how often and how it fails
 ///
-/// The command is executed directly, without a shell. Its words may hold {trial}, {slot}, {seed},
-/// {dir} and {variant}; it sees PROVOKE_TRIAL, PROVOKE_SLOT, PROVOKE_SEED, PROVOKE_DIR and
-/// PROVOKE_VARIANT.
+/// The command runs directly, without a shell. Its arguments may contain {trial}, {slot}, {seed},
+/// {dir} and {variant}; its environment has PROVOKE_TRIAL, PROVOKE_SLOT, PROVOKE_SEED, PROVOKE_DIR and
+/// PROVOKE_VARIANT. If the first five trials all fail with the same exit code and message, a run without
+/// -n stops, because the command is probably wrong (--keep-going runs all trials).
 #[derive(Args)]
+#[command(override_usage = "provoke run [OPTIONS] [--] CMD...", after_help = RUN_EXAMPLES)]
 pub(super) struct Run {
+    /// Do not stop if the first trials all fail in the same way
+    ///
+    /// Without -n, --max-fail, --width, --expect and --max-rate, a run of one variant stops if its first
+    /// five trials all fail with the same exit code and message. Such a run is not used as a baseline.
+    #[arg(long, help_heading = STOP, hide_short_help = true)]
+    keep_going: bool,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
     output: Output,
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// Do what a scenario file says; flags given here win over the file
+const RUN_EXAMPLES: &str = "\
+Examples:
+  Run a program 100 times, 4 trials in parallel:
+    provoke run -n 100 -j 4 -- ./program --arg
+  Run a test for 8 hours, or until it has failed three times:
+    provoke run -d 8h --max-fail 3 -- pytest -q test_flaky.py
+  Try it:
+    provoke run -n 30 -- provoke victim segv --rate 10%";
+
+/// Run an experiment from a scenario file
+///
+/// Flags given here override the file.
 #[derive(Args)]
+#[command(after_help = SCENARIO_EXAMPLES)]
 pub(super) struct FromFile {
-    /// The scenario
+    /// The scenario file (TOML)
     file: PathBuf,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
     output: Output,
-    /// Another command than that of the file
+    /// Run this command instead of the command in the file
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// Go on with a run that was broken off
+const SCENARIO_EXAMPLES: &str = "\
+Examples:
+  Run an experiment:
+    provoke scenario crash.toml
+  Run it with more trials and another command:
+    provoke scenario crash.toml -n 500 -- ./program --arg";
+
+/// Resume an interrupted run
 #[derive(Args)]
+#[command(after_help = RESUME_EXAMPLES)]
 pub(super) struct Resume {
-    /// The run: its folder, its name or the beginning or end of it, or `last`
+    /// The run: its directory, its name, the start or end of the name, or `last`
     run: String,
-    /// Go on though the run is another user's, or a copy
+    /// Resume a run that belongs to another user or was copied
     #[arg(long)]
     trust: bool,
     #[command(flatten)]
     output: Output,
 }
 
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  Resume the last run:
+    provoke resume last
+  Resume a run by the end of its name:
+    provoke resume ab12";
+
 impl Run {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
         let flags = self.flags;
-        let plan = from_words(move |scenario| flags.clone().overlay(command.clone(), scenario))?;
+        let stops_early = flags.may_stop_early() && !self.keep_going;
+        let overlay = |scenario: &mut Scenario| flags.clone().overlay(command.clone(), scenario);
+        let (mut plan, _) = from_words(overlay)?;
+        plan.stop.all_alike = stops_early && plan.variants.len() == 1;
         begin(plan, &self.output)
     }
 }
@@ -76,8 +114,11 @@ impl FromFile {
     }
 }
 
-/// Makes a plan of what was typed, on top of what the baseline's own run was made of.
-pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
+/// Makes a plan of the command line, on top of the scenario of the baseline's run. Also returns which
+/// run is the baseline, if no flag says so.
+pub(super) fn from_words(
+    overlay: impl Fn(&mut Scenario),
+) -> Result<(Plan, Option<String>), CliError> {
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
@@ -92,7 +133,7 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
             (scenario.exclude_half, scenario.independent) = (None, None);
         }
         if typed {
-            // What is typed is meant as it stands here; what was said before, where it stood.
+            // The typed command belongs to this directory, the rest to that of the baseline.
             scenario.move_to(&here);
         }
         if scenario.takes_any_failure() {
@@ -103,29 +144,31 @@ pub(super) fn from_words(overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliErr
             become_main(&mut scenario)?;
         }
     }
+    let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
     let around = Surroundings {
-        baseline: baseline.map(|found| found.measured),
+        baseline: measured,
         searched: searched(&scenario, &here)?,
         ..surroundings(here)
     };
-    scenario.plan(around).map_err(|refusal| {
+    let plan = scenario.plan(around).map_err(|refusal| {
         if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
             CliError::usage(anyhow::anyhow!("there is no command to run"))
-                .hinted("give it after two dashes: -- ./program argument")
+                .hinted("add the program and its arguments: -- ./program argument")
         } else {
             refusal.into()
         }
-    })
+    })?;
+    Ok((plan, chosen.flatten()))
 }
 
-/// Lets the command that was typed take the place of the main one among several processes.
+/// Replaces the command of the main process by the typed command.
 pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     let is_main = |actor: &&mut Actor| actor.role.decides();
     let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());
         return Err(CliError::usage(error).hinted(
-            "leave the command out to run them as they were, or say them in a scenario file: --file",
+            "leave the command out to run the same processes, or define them in a scenario file: --file FILE",
         ));
     };
     main.command = scenario.command.take();
@@ -133,7 +176,7 @@ pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Makes a plan of a file, and of what was typed on top of it.
+/// Makes a plan of a scenario file and the flags.
 pub(super) fn from_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
@@ -160,10 +203,7 @@ impl Resume {
         let mut journal = Journal::open(&folder.journal())?;
         let mut state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
         if state.finished {
-            crate::term::say(&format!(
-                "the run {} is finished; this is what it said:",
-                state.run
-            ));
+            crate::term::say(&format!("the run {} is finished; its result:", state.run));
             let experiment = Experiment {
                 state,
                 folder,

@@ -36,7 +36,7 @@ pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
     let (state, mut failing, mut passing) = trials(folder, most)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {
         let what = format!(
-            "the run {} has no variant with a trial that failed and one that passed",
+            "the run {} has no variant with both failing and passing trials",
             state.run
         );
         return Err(CliError::usage(anyhow::Error::msg(what))
@@ -119,14 +119,15 @@ fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliErro
 fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
     let seeds = |count| words::plural(count, "seed");
     let counts = format!(
-        "{} of {} that had failed failed again, {} of {} that had passed passed again",
+        "{} of {} from failing trials failed again, {} of {} from passing trials passed again",
         failing.failed,
         seeds(failing.ran()),
         passing.passed,
         seeds(passing.ran()),
     );
     if failing.ran() == 0 || passing.ran() == 0 {
-        let text = format!("too few trials count to tell whether the seed matters: {counts}");
+        let text =
+            format!("not enough conclusive trials to decide whether the seed matters: {counts}");
         return (text, Exit::CouldNotTest);
     }
     let p = stats::fisher(failing.failed, failing.ran(), passing.failed, passing.ran()).greater;
@@ -138,12 +139,14 @@ fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
             Exit::Hoped,
         ),
         (false, true) => (
-            format!("the outcome depends on the seed, and not on it alone: {counts} ({p_text})"),
+            format!(
+                "the outcome depends on the seed, but not on the seed alone: {counts} ({p_text})"
+            ),
             Exit::Hoped,
         ),
         (true, false) => (
             format!(
-                "too few to tell whether the seed determines the outcome: {counts} ({p_text}); --seeds=N replays more"
+                "not enough trials to decide whether the seed determines the outcome: {counts} ({p_text}); --seeds=N replays more"
             ),
             Exit::Undecided,
         ),

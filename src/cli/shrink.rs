@@ -32,10 +32,9 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
         _ => {}
     })?;
     if state.plan.load.is_none() {
-        let what = format!("the run {} puts no service under load", state.run);
-        return Err(CliError::usage(anyhow::Error::msg(what)).hinted(
-            "name a run of `provoke load`; `provoke reduce` finds what other failures need",
-        ));
+        let what = format!("the run {} is not a run of `provoke load`", state.run);
+        return Err(CliError::usage(anyhow::Error::msg(what))
+            .hinted("choose a run of `provoke load`; use `provoke reduce` for other failures"));
     }
     let (variant, kinds) = match trial {
         Some(trial) => of_life(&state, of, trial)?,
@@ -43,9 +42,9 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     };
     let failing = state.plan.variant(variant);
     let mut scenario = Scenario::again(&state.plan, failing).map_err(|_| {
-        let what = "the command of the run holds bytes that are no text";
+        let what = "the command of the run is not UTF-8 text";
         CliError::usage(anyhow::Error::msg(what))
-            .hinted("name the command in a file, and load that")
+            .hinted("define the command in a scenario file, and load that")
     })?;
     scenario.loaded = state.plan.load_of(failing);
     // What was kept of a run before is not asked for anew.
@@ -78,9 +77,10 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
     let failing = state.tallies().filter(|(_, tally)| tally.failures > 0);
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
-        let what = format!("no life of the run {} crashed", state.run);
-        return Err(CliError::usage(anyhow::Error::msg(what))
-            .hinted("shrink a run whose lives do, and that is not over too soon: more clients, more requests"));
+        let what = format!("no trial of the run {} crashed", state.run);
+        return Err(CliError::usage(anyhow::Error::msg(what)).hinted(
+            "choose a run with crashes; more clients or requests make crashes more likely",
+        ));
     };
     let bugs = tally.groups.values().filter(|group| group.is_the_bug);
     Ok((variant, bugs.map(|group| group.kind.clone()).collect()))
@@ -96,15 +96,15 @@ fn of_life(
         let last = state.next_id().0 - 1;
         let what = format!("the run {} has no trial {trial}", state.run);
         return Err(CliError::usage(anyhow::Error::msg(what))
-            .hinted(format!("its trials are #1 to #{last}")));
+            .hinted(format!("choose a trial from #1 to #{last}")));
     };
     let is_it = |group: &&Group| group.trials.contains(&trial);
     let mut groups = state.tally(variant).groups.values();
     match groups.find(is_it) {
         Some(group) => Ok((variant, vec![group.kind.clone()])),
         None => {
-            let what = format!("the life {trial} of the run {} did not crash", state.run);
-            Err(CliError::usage(anyhow::Error::msg(what)).hinted("name one that did"))
+            let what = format!("trial {trial} of the run {} did not crash", state.run);
+            Err(CliError::usage(anyhow::Error::msg(what)).hinted("choose a trial that crashed"))
         }
     }
 }

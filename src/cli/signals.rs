@@ -36,10 +36,10 @@ pub(super) fn listen() -> std::io::Result<Signals> {
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 match COUNT.fetch_add(1, Ordering::Relaxed) {
-                    0 => term::say(
-                        "\nstopping: asking the trials that run to end; once more to kill them",
-                    ),
-                    1 => term::say("killing the trials that run; once more to leave at once"),
+                    0 => term::say("\nstopping running trials; press Ctrl-C again to kill them"),
+                    1 => {
+                        term::say("killing running trials; press Ctrl-C again to exit immediately")
+                    }
                     _ => leave(known),
                 }
                 // Even when nobody takes it any more, the count goes on.

@@ -150,9 +150,9 @@ fn say(section: &Section, came_and_went: bool) -> String {
         (first, last)
     };
     let why = if came_and_went {
-        "it comes and goes: "
+        "the failure comes and goes: "
     } else {
         ""
     };
-    format!("  {why}going on with {first} to {last}")
+    format!("  {why}searching {first} to {last} next")
 }

@@ -17,7 +17,7 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
     let Some(user) = user::find(name) else {
         return refuse(
             format!("there is no user `{}`", name.safe()),
-            "name one that `getent passwd` lists",
+            "choose a user from `getent passwd`",
         );
     };
     if !user::is_root() {
@@ -29,9 +29,8 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
     let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
     if actors.into_iter().any(|actor| actor.container.is_some()) {
         return refuse(
-            "`--user` is for processes of this machine, and the trials run in containers"
-                .to_owned(),
-            "name the user within the container: --container user=NAME",
+            "`--user` does not apply to trials in containers".to_owned(),
+            "choose the user in the container: --container user=NAME",
         );
     }
     // The secrets of root are not for the user, unless they are set for the trials.

@@ -57,7 +57,7 @@ impl Doors {
     /// Opens them, below this folder if it can.
     pub(super) fn open(lanes: u32, below: &Path) -> io::Result<Self> {
         let engine = Daemon::usual();
-        let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST names no socket"))?;
+        let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
         let mut doors = Self {
             folder: engine::folder_for_sockets(below, ".engine")?,
             engine,

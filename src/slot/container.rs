@@ -307,7 +307,7 @@ fn complaint(said: &str) -> &str {
     after("rror response from daemon: ")
         .or_else(|| after("Error: "))
         .or_else(first)
-        .unwrap_or("it does not say why")
+        .unwrap_or("no reason given")
 }
 
 impl Process {
@@ -365,6 +365,6 @@ mod tests {
         let podman = "time=\"1\" level=warning msg=\"x\"\nError: slirp4netns failed\n";
         assert_eq!(complaint(podman), "slirp4netns failed");
         assert_eq!(complaint("\nboom\n"), "boom");
-        assert_eq!(complaint(""), "it does not say why");
+        assert_eq!(complaint(""), "no reason given");
     }
 }

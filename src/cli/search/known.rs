@@ -28,7 +28,7 @@ fn lines_of<'a, T>(
         let words: Vec<&str> = said.split_whitespace().collect();
         let here = format!("{}:{number}: `{}`", file.safe(), line.trim_end());
         let Some((name, value)) = read(&words) else {
-            return Err(refuse(field, format!("{here} is not understood"), wanted));
+            return Err(refuse(field, format!("cannot parse {here}"), wanted));
         };
         match places.get(name) {
             Some(place) => all.push((*place, value)),
@@ -38,17 +38,17 @@ fn lines_of<'a, T>(
     // An earlier search may have gone further: but not all of its places are elsewhere.
     let strays = field != "log" || all.is_empty();
     if let Some((here, name)) = elsewhere.first().filter(|_| strays) {
-        let what = format!("{here} names `{name}`, which is not searched");
+        let what = format!("{here} names `{name}`, which is not a candidate");
         return Err(refuse(
             field,
             what,
-            "leave the line out, or search a longer list",
+            "remove the line, or search a longer list",
         ));
     }
     if !elsewhere.is_empty() {
         let names: Vec<&str> = elsewhere.iter().map(|(_, name)| *name).collect();
         term::say(&format!(
-            "  not searched, and so left out of `{}`: {}",
+            "  ignored lines of `{}`, which name no candidate: {}",
             file.safe(),
             words::sanitize(&names.join(", "))
         ));
@@ -59,7 +59,7 @@ fn lines_of<'a, T>(
 fn read(field: &str, file: &Path) -> Result<String, Refusal> {
     fs::read_to_string(file).map_err(|error| {
         let what = format!("cannot read `{}`: {error}", file.safe());
-        refuse(field, what, "name a file of text")
+        refuse(field, what, "give the path of a text file")
     })
 }
 
@@ -79,7 +79,7 @@ pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
 /// least of those that are.
 pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<u64>, Refusal> {
     let text = read("prior", file)?;
-    let wanted = "write a place and a whole number above 0 on each line: `v1.2 10`";
+    let wanted = "write a candidate and a whole number above 0 on each line: `v1.2 10`";
     let said = lines_of("prior", file, &text, places, weight, wanted)?;
     let least = said.iter().map(|(_, weight)| *weight).min();
     let mut weights = vec![u64::from(least.unwrap_or(1)); places.len()];
@@ -92,8 +92,7 @@ pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<V
 /// Reads what an earlier search found out, as its log says it.
 pub(super) fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<Known>, Refusal> {
     let text = read("log", file)?;
-    let wanted =
-        "write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`";
+    let wanted = "write `bad NAME 3/10` (3 failures in 10 trials), `good NAME 0/20` or `skip NAME`";
     let said = lines_of("log", file, &text, places, counts, wanted)?;
     let known = said.into_iter().map(|(place, counts)| Known {
         place: u32::try_from(place).unwrap_or(u32::MAX),

@@ -41,8 +41,8 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
             (None, Some(_), None) | (None, None, Some(_)) => {
                 return Err(refuse(
                     "from",
-                    "there is only one environment",
-                    "give the one that does not fail as `from`, and the one that does as `to`",
+                    "`from` and `to` belong together, and only one is given",
+                    "give the environment that does not fail as `from`, and the one that fails as `to`",
                 ));
             }
             (None, None, None) => None,
@@ -94,7 +94,16 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
             (Searched::from(scenario.places()?), Vec::new())
         }
-        (None, None) => return Ok(None),
+        (None, None) => {
+            return match scenario.over.is_empty() && scenario.range.is_none() {
+                true if in_repository(folder) => Err(refuse(
+                    "over",
+                    "there are no candidates to search",
+                    "to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64",
+                )),
+                _ => Ok(None),
+            };
+        }
     };
     let places: BTreeMap<String, usize> = searched
         .choices
@@ -109,8 +118,8 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
             searched.weights = history.iter().map(|commit| commit.lines + 1).collect();
         }
         Some("size") => {
-            let hint = "name a file with a place and a weight on each line";
-            return Err(refuse("prior", "only commits have a size", hint));
+            let hint = "give a file with `NAME WEIGHT` per line";
+            return Err(refuse("prior", "`size` works for commits only", hint));
         }
         Some(run) if !history.is_empty() && !base.join(run).is_file() => {
             searched.weights = stacks::weights(run, &history)?;
@@ -123,18 +132,24 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
     Ok(Some(searched))
 }
 
+/// True in a git repository.
+fn in_repository(folder: &Path) -> bool {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.ancestors().any(|above| above.join(".git").exists())
+}
+
 /// Returns the commits of a history, as what is searched and with what each changes.
 fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::say(if scenario.first_parent == Some(true) {
-            "note: a merge is one step here; if one is found, what it merged can be searched next"
+            "note: a merge counts as one commit; if a merge is found, its commits can be searched next"
         } else {
-            "note: a merge is one step here; if one is found, what it merged is searched next"
+            "note: a merge counts as one commit; if a merge is found, its commits are searched next"
         });
     }
     if line.has_submodules {
         term::say(
-            "note: submodules are not checked out; --build 'git submodule update --init' does that",
+            "note: submodules are not checked out; use --build 'git submodule update --init'",
         );
     }
     let places = line.commits.iter().cloned().map(Into::into).collect();

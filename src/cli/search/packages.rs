@@ -60,7 +60,7 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
     let said = scenario.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
-        return Err(refuse("image", format!("`{said}` names no tags"), hint));
+        return Err(refuse("image", format!("`{said}` has no tags"), hint));
     };
     let engine = engine::engine(scenario.engine.as_deref()).map_err(Trouble::refusal)?;
     // What `setup` is to make need not be there yet.

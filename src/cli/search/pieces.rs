@@ -15,8 +15,11 @@ use std::path::{Path, PathBuf};
 /// Says that variants run in copies of a folder.
 fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
     let root = fs::canonicalize(folder).map_err(|error| {
-        let what = format!("cannot work in `{}`: {error}", folder.safe());
-        refuse("cwd", what, "say another with --cwd")
+        let what = format!(
+            "cannot open the working directory `{}`: {error}",
+            folder.safe()
+        );
+        refuse("cwd", what, "choose another directory with --cwd")
     })?;
     prepare::weigh(&root)
         .map_err(refusal)
@@ -48,12 +51,12 @@ fn in_copies(root: PathBuf, make: Make, things: Vec<Thing>, sources: Vec<Source>
 fn below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
     let real = fs::canonicalize(file).map_err(|error| {
         let what = format!("cannot read `{}`: {error}", file.safe());
-        refuse(field, what, "name a file that is there")
+        refuse(field, what, "give the path of an existing file")
     })?;
     let inside = real.strip_prefix(root).map(Path::to_owned);
     inside.map_err(|_| {
-        let what = format!("`{}` does not lie in `{}`", file.safe(), root.safe());
-        refuse(field, what, "run in a folder that holds it: only that one is copied, and the file itself is never changed")
+        let what = format!("`{}` is not in `{}`", file.safe(), root.safe());
+        refuse(field, what, "run in a directory that contains it: provoke copies the working directory and never changes the file itself")
     })
 }
 
@@ -72,12 +75,12 @@ pub(super) fn of_sources(
         let inside = below(field, &root, &file)?;
         let known = |source: &Source| Path::new(source.file.as_os_str()) == inside;
         if sources.iter().any(known) {
-            let what = format!("`{}` is named twice", said.safe());
-            return Err(refuse(field, what, "name each file once"));
+            let what = format!("`{}` is given twice", said.safe());
+            return Err(refuse(field, what, "give each file once"));
         }
         let text = fs::read(&file).map_err(|error| {
             let what = format!("cannot read `{}`: {error}", file.safe());
-            refuse(field, what, "name a file that can be read")
+            refuse(field, what, "give the path of a readable file")
         })?;
         let pieces = source::pieces(&file, &text, grain).map_err(|fault| {
             let place = match &fault {

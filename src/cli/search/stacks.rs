@@ -21,9 +21,9 @@ pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal
     let files = files_on_stacks(run)?;
     if files.is_empty() {
         let run = SafeText::line(run);
-        let what = format!("no failure of the run {run} has a stack that names source files");
+        let what = format!("no failure of the run {run} has a stack with source files");
         let hint =
-            "build with debug information (-g) and run it with --capture on; or leave `prior` out";
+            "build with debug information (-g) and run with --capture on; or leave `prior` out";
         return Err(refuse("prior", what, hint));
     }
     let is_on_the_stack = |changed: &String| files.iter().any(|file| is_same(file, changed));
@@ -37,7 +37,7 @@ pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal
     let weights: Vec<u64> = commits.iter().map(weight).collect();
     let likely = weights.iter().filter(|weight| **weight > 1).count();
     term::say(&format!(
-        "note: {likely} of {} commits change a file in the stacks of the run {}: they are taken as more likely",
+        "note: {likely} of {} commits change a file in the stacks of the run {}; they get a higher prior",
         commits.len(),
         SafeText::line(run),
     ));
@@ -64,8 +64,7 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, Refusal> {
     match read {
         Ok(_) => Ok(files),
         Err(error) => {
-            let hint =
-                "name a run that failed, a file with a place and a weight on each line, or `size`";
+            let hint = "give a run that failed, a file with `NAME WEIGHT` per line, or `size`";
             Err(refuse("prior", error.to_string(), hint))
         }
     }

@@ -43,8 +43,8 @@ fn what_cannot_be_explained_is_refused_with_the_way_out() {
     let (code, text) = said("no-such-core");
     assert_eq!(code, Some(2));
     insta::assert_snapshot!(text, @"
-    error: there is neither a core file nor a run `no-such-core`
+    error: found neither a core file nor a run `no-such-core`
 
-    hint: `provoke list` shows the runs that are kept here
+    hint: `provoke list` shows the stored runs
     ");
 }

@@ -403,30 +403,30 @@ fn a_wrong_history_is_explained() {
     };
     insta::assert_snapshot!(said("v1"), @"
     ------- stderr -------
-    error: `v1` does not say two commits
+    error: `v1` is not a range of commits
 
     hint: write GOOD..BAD, such as v1.2..main
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said("v2..main"), @"
     ------- stderr -------
-    error: there is no commit `v2`: git says no more
+    error: there is no commit `v2`: git printed no reason
 
-    hint: `git log --oneline` shows what there is
+    hint: `git log --oneline` lists the commits
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said("main..v1"), @"
     ------- stderr -------
-    error: `v1` does not come after `main`
+    error: `main` is not an ancestor of `v1`
 
-    hint: name the good one first, on the same line: `git merge-base GOOD BAD` finds where two part
+    hint: put the good commit first; `git merge-base GOOD BAD` finds a common ancestor
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said("main..main"), @"
     ------- stderr -------
-    error: there is no commit after `main` up to `main`
+    error: there are no commits between `main` and `main`
 
-    hint: the first is good, the last one bad
+    hint: list the good end first and the bad end last
     [exit status: Some(2)]
     ");
 }
@@ -439,35 +439,35 @@ fn a_wrong_search_is_explained() {
     };
     insta::assert_snapshot!(said(&[]), @"
     ------- stderr -------
-    error: there is nothing to search
+    error: there are no candidates to search
 
-    hint: say what `{variant}` stands for: --over v1,v2,v3, --range 1..64, --git v1.0..main, or --pip PACKAGE
+    hint: name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--over", "a"]), @"
     ------- stderr -------
-    error: a search needs two ends
+    error: a search needs at least two candidates
 
-    hint: the first is good, the last one bad
+    hint: list the good end first and the bad end last
     [exit status: Some(2)]
     ");
     assert!(
         said(&["--over", "a,b,"])
             .stderr
-            .contains("a place of the list has no name")
+            .contains("a candidate has no name")
     );
     insta::assert_snapshot!(said(&["--over", "a,b,a"]), @"
     ------- stderr -------
-    error: `a` is there twice
+    error: the candidate `a` is listed twice
 
-    hint: each has one place in the order
+    hint: list each candidate once
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--over", "a,b", "--range", "1..2"]), @"
     ------- stderr -------
     error: `over` and `range` are both given
 
-    hint: search one of them, and then the other
+    hint: search one at a time
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--range", "9..1"]), @"
@@ -480,13 +480,13 @@ fn a_wrong_search_is_explained() {
     assert!(
         said(&["--over", "a,b", "--first-parent"])
             .stderr
-            .contains("`first-parent` says nothing about `over`")
+            .contains("`first-parent` does not apply to `over`")
     );
     insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
     ------- stderr -------
-    error: a search makes its variants itself, and these are others
+    error: a search makes its own variants
 
-    hint: leave them out, or compare them: `provoke compare`
+    hint: leave the variants out, or use `provoke compare`
     [exit status: Some(2)]
     ");
 }

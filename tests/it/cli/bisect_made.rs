@@ -573,16 +573,16 @@ fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
     };
     insta::assert_snapshot!(refused(&format!("# likely\n{it} ten\n")).to_string().replace(it, "COMMIT"), @"
     ------- stderr -------
-    error: SANDBOX/prior:2: `COMMIT ten` is not understood
+    error: cannot parse SANDBOX/prior:2: `COMMIT ten`
 
-    hint: write a place and a whole number above 0 on each line: `v1.2 10`
+    hint: write a candidate and a whole number above 0 on each line: `v1.2 10`
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(refused("\n\nv7 10\n"), @"
     ------- stderr -------
-    error: SANDBOX/prior:3: `v7 10` names `v7`, which is not searched
+    error: SANDBOX/prior:3: `v7 10` names `v7`, which is not a candidate
 
-    hint: leave the line out, or search a longer list
+    hint: remove the line, or search a longer list
     [exit status: Some(2)]
     ");
     assert!(refused(&format!("{it} 0\n")).stderr.contains("prior:1: "));
@@ -625,19 +625,19 @@ fn the_log_of_a_search_shortens_the_next_one() {
     };
     insta::assert_snapshot!(refused("# a place that is not there\ngood abcdef0 0/20\n"), @"
     ------- stderr -------
-    error: SANDBOX/changed:2: `good abcdef0 0/20` names `abcdef0`, which is not searched
+    error: SANDBOX/changed:2: `good abcdef0 0/20` names `abcdef0`, which is not a candidate
 
-    hint: leave the line out, or search a longer list
+    hint: remove the line, or search a longer list
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(refused("good v1\n"), @"
     ------- stderr -------
-    error: SANDBOX/changed:1: `good v1` is not understood
+    error: cannot parse SANDBOX/changed:1: `good v1`
 
-    hint: write `bad PLACE 3/10` (3 failures in 10 trials), `good PLACE 0/20` or `skip PLACE`
+    hint: write `bad NAME 3/10` (3 failures in 10 trials), `good NAME 0/20` or `skip NAME`
     [exit status: Some(2)]
     ");
-    assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2` is not understood"));
+    assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2`"));
 }
 
 /// A sandbox for Python, with a cache of its own for the environments; the interpreter, and whether

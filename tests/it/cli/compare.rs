@@ -176,7 +176,7 @@ fn a_floor_is_refused_where_it_answers_nothing() {
     let said = refused(&["--floor", "5%", "--baseline", "3/30", "--", "true"]);
     assert!(said.contains("both a floor and a baseline"), "{said}");
     let said = refused(&["--floor", "0", "--", "true"]);
-    assert!(said.contains("is not a share between 0 and 1"), "{said}");
+    assert!(said.contains("is not a rate above 0 and up to 1"), "{said}");
 }
 
 #[test]
@@ -386,29 +386,29 @@ fn a_wrong_comparison_is_explained() {
     ");
     insta::assert_snapshot!(said(&format!("{begin}[[variant]]\nname = 'a'\n")), @"
     ------- stderr -------
-    error: there is nothing to compare with
+    error: there is only one variant
      --> wrong.toml:3:1
       |
     3 | [[variant]]
       | ^^^^^^^^^^^
       |
-      = help: give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file
+      = help: define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&format!("{begin}max-fail = 3\n{TWO}")), @"
     ------- stderr -------
-    error: `compare` has its own rule for when to stop, and `max-fail` is another
+    error: `compare` decides itself when to stop, so `max-fail` has no effect
      --> wrong.toml:3:12
       |
     3 | max-fail = 3
       |            ^
       |
-      = help: leave `max-fail` out; `runs` and `duration` limit what is spent
+      = help: leave `max-fail` out; limit the run with `runs` or `duration`
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&format!("{begin}exclude-half = true\n{TWO}")), @r#"
     ------- stderr -------
-    error: `exclude-half` is for confirming a fix
+    error: `exclude-half` is for `provoke confirm`
      --> wrong.toml:3:16
       |
     3 | exclude-half = true
@@ -419,29 +419,29 @@ fn a_wrong_comparison_is_explained() {
     "#);
     insta::assert_snapshot!(said(&format!("{begin}find = 'different'\nbaseline = '3/30'\n{TWO}")), @r#"
     ------- stderr -------
-    error: rates are compared with each other, and not with a baseline
+    error: `find = "different"` does not use a baseline
      --> wrong.toml:4:12
       |
     4 | baseline = '3/30'
       |            ^^^^^^
       |
-      = help: leave it out, or ask for `find = "failing"`
+      = help: leave it out, or use `find = "failing"`
     [exit status: Some(2)]
     "#);
     insta::assert_snapshot!(said(&format!("{begin}baseline = '0/30'\n{TWO}")), @"
     ------- stderr -------
-    error: nothing to hold against: none of the 30 trials of the baseline failed
+    error: none of the 30 trials of the baseline failed
      --> wrong.toml:3:12
       |
     3 | baseline = '0/30'
       |            ^^^^^^
       |
-      = help: reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%
+      = help: reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&format!("command = ['true']\nfind = 'failing'\n{TWO}")), @r#"
     ------- stderr -------
-    error: `find` is for comparing variants
+    error: `find` is for `provoke compare`
      --> wrong.toml:2:8
       |
     2 | find = 'failing'
@@ -452,9 +452,9 @@ fn a_wrong_comparison_is_explained() {
     "#);
     insta::assert_snapshot!(sandbox.provoke(&["compare", "--", "true"]), @"
     ------- stderr -------
-    error: there is nothing to compare with
+    error: there is only one variant
 
-    hint: give two variants or more: -L VAR=a,b, or [[variant]] in a scenario file
+    hint: define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(sandbox.provoke(&["compare", "-L", "M=a,b"]), @"

@@ -123,51 +123,51 @@ fn nothing_to_confirm() {
     };
     insta::assert_snapshot!(said(&["--baseline", "0/30"]), @"
     ------- stderr -------
-    error: nothing to hold against: none of the 30 trials of the baseline failed
+    error: none of the 30 trials of the baseline failed
 
-    hint: reproduce it first: provoke run --max-fail 3 -- CMD; or take a rate for granted: --assume-rate 1%
+    hint: reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&[]), @"
     ------- stderr -------
-    error: a fix is confirmed against how often it failed before, and nothing says that
+    error: there is no baseline: no stored run has failures
 
-    hint: say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD
+    hint: measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "30/3"]), @"
     ------- stderr -------
-    error: `30/3` is not a number of failures by a number of trials
+    error: `30/3` is not FAILURES/TRIALS
 
     hint: write it as 3/30: 3 failures in 30 trials
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "nowhere"]), @"
     ------- stderr -------
-    error: the baseline cannot be read: there is no run `nowhere` in `provoke-out`
+    error: cannot read the baseline: there is no run `nowhere` in `provoke-out`
 
     hint: `provoke list` shows the runs kept here
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "3/30", "--assume-rate", "1%"]), @"
     ------- stderr -------
-    error: there are both a baseline and an assumed rate
+    error: `baseline` and `assume-rate` are both given
 
-    hint: give one of the two: what was measured says more
+    hint: give one of the two; a measured baseline is better
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "3/30", "--max-fail", "3"]), @"
     ------- stderr -------
-    error: `confirm` has its own rule for when to stop, and `max-fail` is another
+    error: `confirm` decides itself when to stop, so `max-fail` has no effect
 
-    hint: leave `max-fail` out; `runs` and `duration` limit what is spent
+    hint: leave `max-fail` out; limit the run with `runs` or `duration`
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "3/30", "-L", "A=1,2"]), @"
     ------- stderr -------
-    error: a fix is confirmed for one program, and there are 2 variants
+    error: `confirm` checks one variant, and there are 2
 
-    hint: leave the variants out (`A=2`, ...), or compare them: `provoke compare`
+    hint: leave the variants out (`A=2`, ...), or use `provoke compare`
     [exit status: Some(2)]
     ");
 }
@@ -298,7 +298,7 @@ fn of_a_baseline_with_variants_one_is_named() {
     ------- stderr -------
     error: the run RUN has 2 variants
 
-    hint: say which of them is the baseline: --of NAME, one of `M=a`, `M=b`
+    hint: choose the variant with --of: `M=a`, `M=b`
     [exit status: Some(2)]
     ");
     let said = sandbox.provoke(&["confirm", "--baseline", "last", "--of", "M=c"]);
@@ -306,7 +306,7 @@ fn of_a_baseline_with_variants_one_is_named() {
     ------- stderr -------
     error: the run RUN has no variant `M=c`
 
-    hint: there are `M=a`, `M=b`
+    hint: its variants: `M=a`, `M=b`
     [exit status: Some(2)]
     ");
     let all = sandbox.confirm(&["--baseline", "last", "--of", "M=b"]);
@@ -603,37 +603,37 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
     );
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
     ------- stderr -------
-    error: `confirm` has its own rule for when to stop, and `max-fail` is another
+    error: `confirm` decides itself when to stop, so `max-fail` has no effect
      --> wrong.toml:3:12
       |
     3 | max-fail = 3
       |            ^
       |
-      = help: leave `max-fail` out; `runs` and `duration` limit what is spent
+      = help: leave `max-fail` out; limit the run with `runs` or `duration`
     [exit status: Some(2)]
     ");
     sandbox.write("wrong.toml", "ask = 'confirm'\ncommand = ['true']\n");
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
     ------- stderr -------
-    error: a fix is confirmed against how often it failed before, and nothing says that
+    error: there is no baseline: no stored run has failures
      --> wrong.toml:1:1
       |
     1 | ask = 'confirm'
       | ^
       |
-      = help: say it: --baseline 3/30 (3 failures in 30 trials), or --baseline RUN; or measure it first: provoke run --max-fail 3 -- CMD
+      = help: measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)
     [exit status: Some(2)]
     ");
     sandbox.write("wrong.toml", "baseline = '3/8'\ncommand = ['true']\n");
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]), @"
     ------- stderr -------
-    error: `run` has no baseline
+    error: `run` does not use a baseline
      --> wrong.toml:1:12
       |
     1 | baseline = '3/8'
       |            ^^^^^
       |
-      = help: use `provoke confirm` to ask whether it is fixed, or `provoke compare`
+      = help: use `provoke confirm` to check a fix, or `provoke compare`
     [exit status: Some(2)]
     ");
 }
@@ -724,11 +724,11 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     let said = sandbox.provoke(&[&confirm[..], &others].concat());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: not known: the conditions differ from the baseline, and the failure rate may differ with them
+    error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: resource limits: nofile=512 in the baseline, nofile=256 here
         command prefix: none in the baseline, `env` here
 
-    hint: confirm under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions
+    hint: confirm under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions
     [exit status: Some(3)]
     ");
     let kept = sandbox.provoke(&["list"]).stdout;
@@ -870,9 +870,9 @@ fn a_baseline_without_a_failure_in_its_quieter_half_confirms_nothing() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: not known: the failure rate changed while the baseline ran, and the 100 trials of its second half have no failure, so that no number of clean trials shows a fix
+    error: cannot use the baseline: its failure rate changed while it ran, and none of the 100 trials of its second half failed, so no number of passing trials shows a fix
 
-    hint: measure the baseline again; or compare the old and the new program in turns, which a changing rate cannot mislead: provoke compare --find different
+    hint: measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different
     [exit status: Some(3)]
     ");
 }
@@ -901,4 +901,45 @@ fn attempts_against_one_baseline_are_counted() {
       the bug: exit 1; any failure with its exit status counts
     [exit status: Some(0)]
     ");
+}
+
+#[test]
+fn without_a_baseline_the_newest_run_with_failures_is_one() {
+    let sandbox = Sandbox::new();
+    let victim = [PROVOKE, "victim", "segv", "--fail-on"];
+    let run = |name: &str, trials: &str, fail_on: &str| {
+        let out = format!("provoke-out/{name}");
+        let args = [
+            &["run", "-o", &out, "-n", trials, "--"],
+            &victim[..],
+            &[fail_on],
+        ]
+        .concat();
+        sandbox.provoke(&args)
+    };
+    run("20260101-000000-aaaa", "10", "2");
+    run("20260102-000000-bbbb", "12", "1,2,3");
+    run("20260103-000000-cccc", "3", "99");
+    let confirm = sandbox.provoke(&["confirm", "--", "true"]);
+    assert_eq!(confirm.code, Some(0), "{confirm}");
+    let chosen =
+        "  baseline: run 20260102-000000-bbbb, 3 of 12 trials failed (--baseline changes it)\n";
+    assert!(
+        confirm.stderr.starts_with(chosen),
+        "{confirm:?}",
+        confirm = confirm.stderr
+    );
+    let command = confirm.stderr.lines().nth(1).unwrap();
+    assert!(
+        command.ends_with("victim segv --fail-on 1,2,3"),
+        "{command}"
+    );
+
+    // Without a command, that of the baseline is confirmed; a confirmation is never a baseline.
+    let again = sandbox.provoke(&["confirm", "-n", "3"]);
+    assert!(again.stderr.starts_with(chosen), "{again}");
+    assert_eq!(again.code, Some(1), "{again}");
+    let again = sandbox.provoke(&["confirm", "-q", "--", "true"]);
+    assert!(!again.stderr.contains("baseline: run"), "{again}");
+    assert_eq!(again.code, Some(0), "{again}");
 }

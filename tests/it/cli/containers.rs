@@ -286,7 +286,7 @@ fn an_image_that_is_not_there_is_an_error_that_names_those_that_are() {
         .provoke(&["run", "--image", "provoke-test:none", "--", "x"]);
     assert!(
         said.stderr
-            .contains("there is no image `provoke-test:none` here: there are")
+            .contains("the image `provoke-test:none` is not on this machine: there are")
     );
     assert!(
         said.stderr.contains("docker pull provoke-test:none"),
@@ -413,7 +413,7 @@ fn what_a_killed_run_left_is_swept_when_it_goes_on() {
     assert!(!images.left().is_empty(), "nobody is there to remove it");
     images.sandbox.write("go", "");
     let said = images.sandbox.provoke(&["resume", "last"]);
-    let swept = "note: a container that an earlier run left was removed";
+    let swept = "note: removed a container that an earlier run left behind";
     assert!(said.stderr.contains(swept), "{said}");
     assert!(said.stdout.contains("2 trials   2 ok"), "{said}");
     assert_eq!(images.left(), "");
@@ -593,7 +593,7 @@ fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
     let said = images
         .sandbox
         .provoke(&["run", "-n", "1", "--watch-engine", "--", "true"]);
-    let swept = "note: 2 containers, volumes or networks that earlier runs left were removed";
+    let swept = "note: removed 2 containers, volumes or networks that earlier runs left behind";
     assert!(said.stderr.contains(swept), "{said}");
     assert_eq!(images.objects(), "");
 }
@@ -606,18 +606,18 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
     let said = Said::from(run.output().unwrap());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: there is no engine of containers to watch: nothing answers at `/nowhere`: No such file or directory (os error 2)
+    error: cannot watch a container engine: nothing responds at `/nowhere`: No such file or directory (os error 2)
 
-    hint: start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH
+    hint: start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH
     [exit status: Some(125)]
     ");
     run.env("DOCKER_HOST", "tcp://127.0.0.1:1");
     let said = Said::from(run.output().unwrap());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: there is no engine of containers to watch: DOCKER_HOST names no socket
+    error: cannot watch a container engine: DOCKER_HOST is not a socket
 
-    hint: start Docker, or name the socket of an engine that speaks as it does: DOCKER_HOST=unix:///PATH
+    hint: start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH
     [exit status: Some(125)]
     ");
 }

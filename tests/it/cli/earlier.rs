@@ -119,13 +119,13 @@ fn runs_of_anything_else_do_not_count() {
     assert_eq!(base["runs"], json!([]));
     insta::assert_debug_snapshot!(reasons(&base["left_out"]), @r#"
     [
-        "a file in the working directory, or one that the command names, differs",
+        "a file in the working directory or in the command differs",
         "parallel trials: 2 instead of 1",
-        "the variable THREADS differs",
+        "the environment variable THREADS differs",
         "a hook differs",
-        "a rule for how trials are judged differs",
+        "a rule for passing or failing differs",
         "`capture` differs",
-        "its seed is that of another run, so that its trials may be the same",
+        "it has the same seed as another run, so its trials may be the same",
         "the working directory differs",
     ]
     "#);
@@ -172,7 +172,7 @@ fn a_run_that_confirmed_a_fix_does_not_count() {
         let (answer, said) = sandbox.confirmed_against(name, &[]);
         let base = &answer["baseline"];
         assert_eq!([&base["failures"], &base["trials"]], [3, 30], "{said}");
-        let why = vec!["it was run to confirm a change of the program"; confirmed];
+        let why = vec!["it confirmed a change of the program"; confirmed];
         assert_eq!(reasons(&base["left_out"]), why, "{said}");
     }
 }
@@ -353,10 +353,10 @@ fn a_comparison_under_other_conditions_than_its_baseline_is_refused() {
     let said = sandbox.provoke(&others);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: not known: the conditions differ from the baseline, and the failure rate may differ with them
+    error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: parallel trials: 1 in the baseline, 2 here
 
-    hint: compare under the conditions of the baseline, or measure a baseline under these; if they cannot change the failure rate, say --accept-different-conditions
+    hint: compare under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions
     [exit status: Some(3)]
     ");
     let accept = ["--accept-different-conditions"];

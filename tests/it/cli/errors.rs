@@ -1,6 +1,8 @@
 //! What is said of bad input: the thing, the place, the way out.
 
 use super::support::{PROVOKE, Said, Sandbox};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// What the program says when called like this.
 fn said(args: &[&str]) -> Said {
@@ -13,7 +15,7 @@ fn a_missing_command() {
     ------- stderr -------
     error: there is no command to run
 
-    hint: give it after two dashes: -- ./program argument
+    hint: add the program and its arguments: -- ./program argument
     [exit status: Some(2)]
     ");
 }
@@ -22,9 +24,9 @@ fn a_missing_command() {
 fn an_unknown_program() {
     insta::assert_snapshot!(said(&["run", "-n", "3", "--", "no-such-program-anywhere"]), @"
     ------- stderr -------
-    error: cannot run `no-such-program-anywhere`: no such program
+    error: cannot run `no-such-program-anywhere`: there is no such program
 
-    hint: is it installed, and is its folder in PATH?
+    hint: is it installed, and is its directory in PATH?
     [exit status: Some(125)]
     ");
 }
@@ -33,9 +35,9 @@ fn an_unknown_program() {
 fn a_line_instead_of_words() {
     insta::assert_snapshot!(said(&["run", "--", "echo hello"]), @"
     ------- stderr -------
-    error: cannot run `echo hello`: no such program
+    error: cannot run `echo hello`: there is no such program
 
-    hint: a command is a list of words; for one line use --shell 'LINE'
+    hint: to run a line of shell: provoke run --shell 'echo hello'
     [exit status: Some(125)]
     ");
 }
@@ -46,7 +48,7 @@ fn a_flag_that_means_different_things() {
     ------- stderr -------
     error: there is no flag `-p` here
 
-    hint: did you mean `-j` (trials side by side) or `--prepare` (before each trial)?
+    hint: did you mean `-j 4` (parallel trials) or `--prepare CMD` (before each trial)?
     [exit status: Some(2)]
     ");
 }
@@ -55,7 +57,7 @@ fn a_flag_that_means_different_things() {
 fn a_bad_time() {
     insta::assert_snapshot!(said(&["run", "-t", "soon", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'soon' for '--timeout <TIME|auto>': `soon` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
+    error: invalid value 'soon' for '--timeout <TIME>': `soon` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
 
     For more information, try '--help'.
     [exit status: Some(2)]
@@ -66,7 +68,7 @@ fn a_bad_time() {
 fn a_bad_limit() {
     insta::assert_snapshot!(said(&["run", "--rlimit", "memory=4G", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'memory=4G' for '--rlimit <NAME=N>': `memory` is none of the limits as, core, cpu, data, fsize, memlock, nofile, nproc, rss, stack
+    error: invalid value 'memory=4G' for '--rlimit <NAME=N>': `memory` is not one of the limits as, core, cpu, data, fsize, memlock, nofile, nproc, rss, stack
 
     For more information, try '--help'.
     [exit status: Some(2)]
@@ -88,7 +90,7 @@ fn a_bad_pattern() {
 fn a_bad_signal() {
     insta::assert_snapshot!(said(&["run", "--only", "SIGFOO", "--", "true"]), @"
     ------- stderr -------
-    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is none of a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom`, `output`; did you mean `SIGFPE`?
+    error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGFPE`?
 
     For more information, try '--help'.
     [exit status: Some(2)]
@@ -110,9 +112,9 @@ fn a_run_that_is_not_there() {
 fn a_trial_without_a_run() {
     insta::assert_snapshot!(said(&["replay", "17"]), @"
     ------- stderr -------
-    error: `17` is no trial of a run
+    error: `17` is not a trial reference
 
-    hint: write RUN#TRIAL, such as last#17
+    hint: write RUN#TRIAL, such as last#17; `provoke report` lists failing trials
     [exit status: Some(2)]
     ");
 }
@@ -121,9 +123,9 @@ fn a_trial_without_a_run() {
 fn nothing_to_plan_with() {
     insta::assert_snapshot!(said(&["plan", "--baseline", "0/30"]), @"
     ------- stderr -------
-    error: no failure in 30 trials: the rate is below 11.6 %, and nothing more is known
+    error: none of 30 trials failed: the rate is below 11.6 %, which is not enough to plan with
 
-    hint: reproduce it first, or plan for an assumed rate: provoke plan --rate 1%
+    hint: reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%
     [exit status: Some(2)]
     ");
 }
@@ -145,10 +147,11 @@ fn too_many_copies() {
 #[test]
 fn a_program_in_this_folder_needs_its_dot() {
     let sandbox = Sandbox::new();
-    sandbox.write("tool.sh", "#!/bin/sh\n");
+    let tool = sandbox.write("tool.sh", "#!/bin/sh\n");
+    fs::set_permissions(tool, fs::Permissions::from_mode(0o755)).unwrap();
     insta::assert_snapshot!(sandbox.provoke(&["run", "--", "tool.sh"]), @"
     ------- stderr -------
-    error: cannot run `tool.sh`: no such program
+    error: cannot run `tool.sh`: it is not in PATH
 
     hint: did you mean `./tool.sh`?
     [exit status: Some(125)]
@@ -159,23 +162,24 @@ fn a_program_in_this_folder_needs_its_dot() {
 fn a_plan_is_a_small_table() {
     let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(said, @"
-      the rate is as measured, 3/30: 10 % (it may be 2.1 .. 26.6 %)
+      measured failure rate, 3/30: 10 % (95 % interval 2.1 .. 26.6 %)
 
-      see it at least once                                          29 trials   1m 00s
-        if the rate is 2.1 % only                                  141 trials   4m 44s
-      know the rate within 10 points                               158 trials   5m 16s
-      measure a baseline: until 3 failures                    about 30 trials   1m 00s
-      confirm a fix: all clean                                      50 trials   1m 40s
-        and exclude one that only halves the rate                  103 trials   3m 28s
-        until it is known that it is none                     about 10 trials   TIME
-      compare with a variant that never fails                      156 trials   5m 12s
-        with one that fails a tenth as often                       306 trials   10m 12s
-        with one that fails half as often                         1918 trials   1h 03m
-      find which one of 4 variants does not fail             about 126 trials   4m 12s
-      find the first of 64 versions that fails               about 229 trials   7m 40s
-      bisect --raise-rate first looks for a setting under which it fails more often
+      see a failure at least once                           29 trials   1m 00s
+        if the rate is only 2.1 %                          141 trials   4m 44s
+      measure the rate to within 10 points                 158 trials   5m 16s
+      measure a baseline (3 failures)                 about 30 trials   1m 00s
+      confirm a fix (no failure)                            50 trials   1m 40s
+        also rule out a fix that halves the rate           103 trials   3m 28s
+        refute a fix that changes nothing             about 10 trials   TIME
+      compare with a variant that never fails              156 trials   5m 12s
+        with a variant that fails a tenth as often         306 trials   10m 12s
+        with a variant that fails half as often           1918 trials   1h 03m
+      find the one of 4 variants that never fails    about 126 trials   4m 12s
+      find the first bad one of 64 versions          about 229 trials   7m 40s
+      bisect --raise-rate first looks for a setting with more failures
 
-      taken for granted: trials are independent and the rate stays as it is; 95 % confidence; each takes TIME, also with 2 side by side
+      assumes: independent trials and a constant failure rate; 95 % confidence
+      each trial takes TIME, also with 2 parallel trials
     ------- stderr -------
     [exit status: Some(0)]
     ");

@@ -115,9 +115,9 @@ fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
     let said = sandbox.provoke(&["explain", "nothing"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: there is neither a core file nor a run `nothing`
+    error: found neither a core file nor a run `nothing`
 
-    hint: `provoke list` shows the runs that are kept here
+    hint: `provoke list` shows the stored runs
     [exit status: Some(2)]
     ");
 }

@@ -300,7 +300,7 @@ fn only_this_machine_is_put_under_load() {
     ------- stderr -------
     error: `192.0.2.1` (192.0.2.1) is not this machine
 
-    hint: load on a machine that is not yours is an attack; if it is yours, say so: --i-own-this-target 192.0.2.1
+    hint: load on a machine of somebody else is an attack; if it is yours, add --i-own-this-target 192.0.2.1
     [exit status: Some(2)]
     ");
 }
@@ -373,7 +373,7 @@ fn a_process_that_is_not_there_is_said_before_anything_runs() {
     ------- stderr -------
     error: there is no process 2147483647 to attach to
 
-    hint: --attach listener takes whoever listens at the URL, whatever its number
+    hint: --attach listener finds the process that listens at the URL
     [exit status: Some(2)]
     ");
 }
@@ -427,13 +427,13 @@ fn a_file_with_a_limit_of_time_is_refused() {
     sandbox.write("load.toml", file);
     insta::assert_snapshot!(sandbox.provoke(&["load", "load.toml"]), @"
     ------- stderr -------
-    error: a limit of time means nothing for the life of a service
+    error: `timeout` does not apply to a service under load
      --> load.toml:2:11
       |
     2 | timeout = '60s'
       |           ^^^^^
       |
-      = help: a life ends by `requests` or `time`; without an answer for `hang-after` it is a hang: all three in [load]
+      = help: `requests` or `time` in [load] ends a trial; `hang-after` says when the service is hung
     [exit status: Some(2)]
     ");
 }
@@ -701,8 +701,8 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
     logged(&sandbox, port(), 1000);
     sandbox.ask("load", &["-o", "first", "load.toml"]);
     for (run, words) in [
-        ("first", "no life of the run first crashed"),
-        ("first#1", "the life #1 of the run first did not crash"),
+        ("first", "no trial of the run first crashed"),
+        ("first#1", "trial #1 of the run first did not crash"),
         ("first#7", "the run first has no trial #7"),
     ] {
         let said = sandbox.provoke(&["load", "--shrink", run]);

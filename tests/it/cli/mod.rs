@@ -22,6 +22,7 @@ mod storage;
 mod support;
 mod surroundings;
 mod trust;
+mod typos;
 mod untrusted_text;
 mod variants;
 mod where_it_runs;

@@ -159,7 +159,7 @@ fn patterns_that_are_too_large_together_are_refused_and_never_dropped() {
     assert_eq!(said.code, Some(2), "{said}");
     assert!(
         said.stderr
-            .contains("the output patterns are too large together"),
+            .contains("the output patterns together are too large"),
         "{said}"
     );
 }
@@ -380,7 +380,7 @@ fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
         .unwrap()
         .into();
     assert_eq!(said.code, Some(125), "{said}");
-    let what = "cannot limit the memory of a trial: no memory group can be made here";
+    let what = "cannot limit the memory of a trial: cannot create a memory control group";
     assert!(said.stderr.contains(what), "{said}");
     assert!(said.stderr.contains("--rlimit as=SIZE"), "{said}");
 }

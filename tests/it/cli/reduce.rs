@@ -441,21 +441,21 @@ fn a_wrong_reduction_is_explained() {
     };
     insta::assert_snapshot!(said(&[]), @"
     ------- stderr -------
-    error: there is nothing to leave out
+    error: there are no items to reduce
 
-    hint: say what: --imports FILE, --lines FILE, --args, --variables, --set A,B,C (`{set}` stands for what is kept), or --from OLD --to NEW
+    hint: name the items: --imports FILE, --lines FILE, --args, --variables, --set A,B,C ({set} in the command stands for the kept items), or --from OLD --to NEW
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--imports", "no.py"]), @"
     ------- stderr -------
     error: cannot read `SANDBOX/no.py`: No such file or directory (os error 2)
 
-    hint: name a file that is there
+    hint: give the path of an existing file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--imports", "bad.py"]), @"
     ------- stderr -------
-    error: bad.py:3:1: this is not understood as Python: `x = (`
+    error: bad.py:3:1: cannot parse this as Python: `x = (`
 
     hint: leave out lines: any file has some, and no parser is needed
     [exit status: Some(2)]
@@ -476,30 +476,30 @@ fn a_wrong_reduction_is_explained() {
     ");
     insta::assert_snapshot!(said(&["--lines", "/etc/passwd"]), @"
     ------- stderr -------
-    error: `/etc/passwd` does not lie in `SANDBOX`
+    error: `/etc/passwd` is not in `SANDBOX`
 
-    hint: run in a folder that holds it: only that one is copied, and the file itself is never changed
+    hint: run in a directory that contains it: provoke copies the working directory and never changes the file itself
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--set", "a,b"]), @"
     ------- stderr -------
-    error: `{set}` stands nowhere, so nothing would change
+    error: `{set}` is not used, so nothing would change
 
-    hint: put it where the things belong: -- ./program {set}; alone it is a word for each, elsewhere they are joined by spaces; `{lines}` has each on its line
+    hint: put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--set", "a,b", "--args"]), @"
     ------- stderr -------
     error: `arguments` and `set` are both given
 
-    hint: search one of them, and then the other
+    hint: search one at a time
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--args"]), @"
     ------- stderr -------
-    error: there is nothing to leave out
+    error: there are no items to reduce
 
-    hint: then everything that is there is needed
+    hint: check the file or the list
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--from", "none.txt"]), @"
@@ -522,17 +522,17 @@ fn a_wrong_reduction_is_explained() {
     let nameless = sandbox.provoke(&["reduce", "--set", "a,", "--", "true", "{set}"]);
     insta::assert_snapshot!(nameless, @"
     ------- stderr -------
-    error: a thing of the list has no name
+    error: an item has no name
 
-    hint: leave out the comma at its end, or the one too many
+    hint: remove the extra comma
     [exit status: Some(2)]
     ");
     let shell = sandbox.provoke(&["reduce", "--args", "--shell", "true x"]);
     insta::assert_snapshot!(shell, @"
     ------- stderr -------
-    error: the words of a line for the shell cannot be left out
+    error: the arguments of a `shell` line cannot be reduced
 
-    hint: give the command as words: -- ./program argument
+    hint: give the command without a shell: -- ./program argument
     [exit status: Some(2)]
     ");
 }

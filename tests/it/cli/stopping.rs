@@ -1,7 +1,7 @@
 //! When a run ends, and with which exit code.
 
 use super::support::{PROVOKE, Sandbox};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Fails in these trials.
 fn failing(trials: &str) -> Vec<&str> {
@@ -75,7 +75,10 @@ fn a_time_budget_stops_and_its_interval_holds_at_any_time() {
 #[test]
 fn a_finite_default_is_said() {
     let said = Sandbox::new().provoke(&["run", "--", "true"]);
-    assert!(said.stderr.contains("up to 100 trials or 600 s"), "{said}");
+    assert!(
+        said.stderr.contains("at most 100 trials or 10 minutes"),
+        "{said}"
+    );
     assert!(said.stdout.contains("100 trials   100 ok"), "{said}");
 }
 
@@ -146,7 +149,7 @@ fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
     sandbox.provoke(&["run", "-q", "-n", "40", "--shell", by_seed]);
     let said = sandbox.provoke(&["replay", "last", "--seeds"]);
     assert_eq!(said.code, Some(0), "{said}");
-    let determined = "the seed determines the outcome: 5 of 5 seeds that had failed failed again, 5 of 5 seeds that had passed passed again (p = 0.0040)";
+    let determined = "the seed determines the outcome: 5 of 5 seeds from failing trials failed again, 5 of 5 seeds from passing trials passed again (p = 0.0040)";
     assert!(said.stdout.contains(determined), "{said}");
 
     let by_turn = "echo >> turns; [ $(($(wc -l < turns) % 2)) = 0 ]";
@@ -163,4 +166,82 @@ fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
             .contains("has no variant with a trial that failed and one that passed"),
         "{said}"
     );
+}
+
+#[test]
+fn a_command_that_always_fails_alike_stops_early() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "wrong.sh",
+        "echo \"usage: error: --data is required (call $$)\" >&2; exit 2\n",
+    );
+    let said = sandbox.provoke(&["run", "sh", "wrong.sh"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    let expected = "every trial fails in the same way (exit code 2: usage: error: --data is required (call N)): check the command. The run stopped after 5 trials and is not used as a baseline; --keep-going runs all trials";
+    assert!(said.to_string().contains(expected), "{said}");
+    assert!(!said.stdout.contains("a fix will need"), "{said}");
+    let finished = |sandbox: &Sandbox| {
+        let events = sandbox.events();
+        events
+            .iter()
+            .filter(|event| event.get("trial_finished").is_some())
+            .count()
+    };
+    assert_eq!(finished(&sandbox), 5);
+    // The interval allows for a rule that looks at the trials.
+    let report = sandbox.provoke(&["report", "last", "--json"]).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let variant = &report["variants"][0];
+    assert_eq!(
+        (&variant["rate"]["basis"], &report["verdict"]),
+        (&json!("cs"), &json!("failing"))
+    );
+
+    // It is not a baseline, neither by its name nor by default.
+    let named = sandbox.provoke(&["confirm", "--baseline", "last", "--", "true"]);
+    assert_eq!(named.code, Some(2), "{named}");
+    assert!(
+        named
+            .stderr
+            .contains("stopped early, because every trial failed in the same way"),
+        "{named}"
+    );
+    let newest = sandbox.provoke(&["confirm", "--", "true"]);
+    assert!(
+        newest
+            .stderr
+            .contains("there is no baseline: no stored run has failures"),
+        "{newest}"
+    );
+
+    // Resumed, it runs its trials to the end, and counts.
+    let resumed = sandbox.provoke(&["resume", "last"]);
+    assert_eq!(resumed.code, Some(1), "{resumed}");
+    assert_eq!(finished(&sandbox), 100);
+    let newest = sandbox.provoke(&["confirm", "--", "true"]);
+    assert_eq!(newest.code, Some(0), "{newest}");
+}
+
+#[test]
+fn only_a_plain_run_stops_when_all_trials_fail_alike() {
+    let ran = |script: &str, args: &[&str]| {
+        let sandbox = Sandbox::new();
+        sandbox.write("fail.sh", script);
+        let all = [args, &["--", "sh", "fail.sh"]].concat();
+        let said = sandbox.provoke(&all);
+        let events = sandbox.events();
+        let finished = events
+            .iter()
+            .filter(|event| event.get("trial_finished").is_some());
+        (finished.count(), said.code)
+    };
+    let alike = "echo 'error: no data' >&2; exit 2\n";
+    assert_eq!(ran(alike, &["run"]), (5, Some(1)));
+    assert_eq!(ran(alike, &["run", "-n", "20"]), (20, Some(1)));
+    assert_eq!(ran(alike, &["run", "--keep-going"]), (100, Some(1)));
+    assert_eq!(ran(alike, &["run", "--max-fail", "8"]), (8, Some(1)));
+    let messages = "echo \"error: $(echo $PROVOKE_TRIAL | tr 0-9 a-j)\" >&2; exit 2\n";
+    assert_eq!(ran(messages, &["run"]), (100, Some(1)));
+    let once = "test $PROVOKE_TRIAL = 3 && exit 0; echo 'error: no data' >&2; exit 2\n";
+    assert_eq!(ran(once, &["run"]), (100, Some(1)));
 }

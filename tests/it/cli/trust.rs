@@ -242,7 +242,7 @@ fn an_unknown_user_is_refused() {
     ------- stderr -------
     error: there is no user `no such user`
 
-    hint: name one that `getent passwd` lists
+    hint: choose a user from `getent passwd`
     [exit status: Some(2)]
     ");
 }

@@ -131,28 +131,28 @@ fn what_is_wrong_with_a_matrix_is_said() {
     ------- stderr -------
     error: `threads` has no values
 
-    hint: give those to be tried: -L threads=1,8, or `threads = ["1", "8"]` in a file
+    hint: give the values to try: -L threads=1,8, or `threads = ["1", "8"]` in a file
     [exit status: Some(2)]
     "#);
     insta::assert_snapshot!(said(&["-L", "a=1", "-L", "a=2"]), @"
     ------- stderr -------
     error: `a` is given twice
 
-    hint: give all its values at once: a=VALUE,VALUE
+    hint: give all values together: a=VALUE,VALUE
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["-L", "seed=1,2"]), @"
     ------- stderr -------
-    error: `{seed}` is filled in by provoke itself
+    error: `{seed}` is a placeholder of provoke
 
-    hint: give the variable another name
+    hint: rename the variable
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["-L", "with-dash=1,2"]), @"
     ------- stderr -------
-    error: `{with-dash}` stands nowhere, and `with-dash` cannot be a variable of the environment
+    error: `{with-dash}` is not used, and `with-dash` cannot be an environment variable
 
-    hint: write `{with-dash}` where its value belongs, or call it `with_dash`
+    hint: write `{with-dash}` where its value belongs, or rename it to `with_dash`
     [exit status: Some(2)]
     ");
 }
@@ -192,13 +192,12 @@ fn a_variant_has_commands_of_its_own_and_one_that_cannot_be_set_up_is_left_out()
         untestable(&sandbox),
         [
             json!({"variant": 2, "why": "`setup` failed: exit 4: no compiler", "at": 0}),
-            json!({"variant": 3, "why": "cannot run `./nope`: no such program", "at": 0}),
+            json!({"variant": 3, "why": "cannot run `./nope`: there is no such file", "at": 0}),
         ]
     );
     let notes = report["notes"].to_string();
     assert!(
-        notes
-            .contains("the variant `unready` cannot be tried: `setup` failed: exit 4: no compiler"),
+        notes.contains("cannot try the variant `unready`: `setup` failed: exit 4: no compiler"),
         "{notes}"
     );
     let log = sandbox.read("log");
@@ -239,7 +238,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
     ------- stderr -------
     error: none of the 2 variants can be tried
       caused by: a: `setup` failed: exit 4: no compiler
-        b: cannot run `./nope`: no such program
+        b: cannot run `./nope`: there is no such file
     [exit status: Some(125)]
     ");
     assert!(sandbox.path("cleaned").exists());
@@ -247,7 +246,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
     let said = sandbox.provoke(&["run", "-L", "n=1,2", "--", "./nope", "{n}"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: cannot run `./nope`: no such program
+    error: cannot run `./nope`: there is no such file
 
     hint: is it installed, and is its folder in PATH?
     [exit status: Some(125)]
@@ -364,13 +363,13 @@ fn what_cannot_be_changed_is_said_before_anything_runs() {
     sandbox.write("s.toml", FILES);
     insta::assert_snapshot!(sandbox.provoke(&["scenario", "s.toml"]), @"
     ------- stderr -------
-    error: the variant `edited`: `config.ini` does not hold the text `good`
+    error: the variant `edited`: `config.ini` does not contain the text `good`
      --> s.toml:9:12
       |
     9 |     find = 'good'
       |            ^^^^^^
       |
-      = help: `find` is taken letter by letter: look at spaces, quotes and ends of lines
+      = help: `find` must match exactly: check spaces, quotes and line ends
     [exit status: Some(2)]
     ");
     assert!(!sandbox.path("provoke-out").exists());

@@ -1,0 +1,343 @@
+//! What a mistyped command line probably means: commands and flags of other tools, a missing `run`
+//! or `--`.
+
+use super::error::CliError;
+use crate::scenario::similar_field;
+use crate::untrusted::{SafeText, Untrusted as _, shell_word};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Commands of other tools, and the commands here that come closest.
+const COMMANDS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "repeat", "stress", "loop", "exec", "test", "flake", "flaky", "start", "hunt",
+            "measure",
+        ],
+        "run",
+    ),
+    (&["rerun", "debug", "reproduce", "repro"], "replay"),
+    (&["ls", "runs", "history", "status"], "list"),
+    (&["continue", "restart"], "resume"),
+    (&["export", "summary", "result", "results"], "report"),
+    (&["why", "crash", "core", "stack", "backtrace"], "explain"),
+    (&["minimize", "minimise", "shrink", "creduce"], "reduce"),
+    (&["verify", "fixed", "fix"], "confirm"),
+    (&["matrix", "vs", "ab"], "compare"),
+    (&["check", "setup", "env"], "doctor"),
+    (&["bench", "attack", "http"], "load"),
+    (&["estimate", "power"], "plan"),
+];
+
+/// Flags of other tools that no scenario field is called by, and the flags here that do the same; `V`
+/// stands for the value.
+const FLAGS: &[(&[&str], &str)] = &[
+    (
+        &["--tries", "--trials", "--rounds", "--attempts", "-N"],
+        "-n V",
+    ),
+    (&["--procs", "-P"], "-j V"),
+    (&["-c", "--sh"], "--shell V"),
+    (&["--json", "--output-json"], "--export-json FILE"),
+    (&["--csv"], "--export-csv FILE"),
+    (&["--jsonl"], "--export-jsonl FILE"),
+    (&["--junit", "--junitxml"], "--export-junit FILE"),
+    (&["--md", "--markdown"], "--export-md FILE"),
+    (&["--until-fail", "--until-failure", "--exitfirst"], "-x"),
+    (&["--max-failure-rate", "--threshold"], "--max-rate V"),
+    (&["-C", "--chdir"], "--cwd V"),
+    (&["--for", "--budget"], "-d V"),
+    (&["--docker", "--podman"], "--image IMAGE"),
+];
+
+/// Adds the command `run` where the command line begins with a program, or with flags before one.
+pub(super) fn with_run(args: &[OsString], commands: &clap::Command) -> Option<Vec<OsString>> {
+    let first = args.get(1)?;
+    let is_flag = first.as_encoded_bytes().starts_with(b"-");
+    let known = ["-h", "--help", "-V", "--version", "help"];
+    let is_command = commands
+        .get_subcommands()
+        .any(|command| first == command.get_name());
+    if is_command || known.iter().any(|known| first == known) {
+        return None;
+    }
+    let names_program = if is_flag {
+        args[1..]
+            .iter()
+            .any(|word| word == "--" || is_program(word))
+    } else {
+        is_program(first)
+    };
+    names_program.then(|| {
+        let mut with_run = args.to_vec();
+        with_run.insert(1, "run".into());
+        with_run
+    })
+}
+
+/// True for a path, or for a file in this directory; a scenario file is not a program.
+fn is_program(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    let is_flag = word.as_encoded_bytes().starts_with(b"-");
+    let is_path = word.as_encoded_bytes().contains(&b'/') || path.is_file();
+    is_path && !is_flag && !is_scenario(path)
+}
+
+fn is_scenario(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "toml")
+}
+
+/// Explains why the command line was refused, if there is more to say than the parser does.
+pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliError> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = text_of(error, ContextKind::InvalidSubcommand)?;
+            Some(unknown_command(&word, args))
+        }
+        ErrorKind::UnknownArgument => {
+            let argument = text_of(error, ContextKind::InvalidArg)?;
+            Some(unknown_argument(error, &argument, args))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the parser's message about a number into plain words.
+pub(super) fn plain(error: &clap::Error, message: String) -> String {
+    let source = std::error::Error::source(error);
+    let Some(source) = source.and_then(|source| source.downcast_ref::<std::num::ParseIntError>())
+    else {
+        return message;
+    };
+    let value = text_of(error, ContextKind::InvalidValue).unwrap_or_default();
+    let value = SafeText::line(&value);
+    let plain = match source.kind() {
+        std::num::IntErrorKind::Empty => "a whole number is missing".to_owned(),
+        std::num::IntErrorKind::Zero => "must be at least 1".to_owned(),
+        std::num::IntErrorKind::PosOverflow => format!("`{value}` is too large"),
+        _ => format!("`{value}` is not a whole number"),
+    };
+    message.replace(&source.to_string(), &plain)
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}
+
+fn unknown_command(word: &str, args: &[OsString]) -> CliError {
+    let what = anyhow::anyhow!("there is no command `{}`", SafeText::line(word));
+    let rest = args.get(2..).unwrap_or_default();
+    let instead = |command: &str| line(&[&["provoke".into(), command.into()], rest].concat());
+    let all = super::command();
+    let near = similar_field(word, all.get_subcommands().map(clap::Command::get_name));
+    let known = COMMANDS.iter().find(|(words, _)| words.contains(&word));
+    let hint = if word == "show" {
+        let run = rest.first().cloned().unwrap_or_else(|| "last".into());
+        let of = |command: &str| line(&["provoke".into(), command.into(), run.clone()]);
+        format!(
+            "`{}` shows the result, `{}` explains a failure",
+            of("report"),
+            of("explain")
+        )
+    } else if is_scenario(Path::new(word)) {
+        format!(
+            "to run a scenario file: {}",
+            line(&[&["provoke".into(), "scenario".into()], &args[1..]].concat())
+        )
+    } else if let Some((_, command)) = known {
+        match (*command, rest) {
+            ("replay", [run]) if !run.as_encoded_bytes().contains(&b'#') => format!(
+                "did you mean `provoke replay {}#TRIAL`? it reruns one trial",
+                run.safe()
+            ),
+            _ => format!("did you mean `{}`?", instead(command)),
+        }
+    } else if let Some(near) = near {
+        format!("did you mean `{}`?", instead(near))
+    } else {
+        format!(
+            "to run a program: {}; `provoke --help` lists the commands",
+            line(&[&["provoke".into(), "run".into()], &args[1..]].concat())
+        )
+    };
+    CliError::usage(what).hinted(hint)
+}
+
+fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> CliError {
+    let command = args.get(1).map(|word| word.safe().to_string());
+    let command = command.unwrap_or_default();
+    if !argument.starts_with('-') {
+        let what = anyhow::anyhow!("unexpected argument `{}`", SafeText::line(argument));
+        let at = args.iter().position(|word| word == argument);
+        let hint = match at {
+            Some(at) if matches!(command.as_str(), "load" | "scenario") => {
+                let separated = [&args[1..at], &["--".into()], &args[at..]].concat();
+                format!("put `--` before the command: provoke {}", line(&separated))
+            }
+            _ => format!("`provoke {command} --help` shows what it accepts"),
+        };
+        return CliError::usage(what).hinted(hint);
+    }
+    let what = anyhow::anyhow!(
+        "`provoke {command}` has no flag `{}`",
+        SafeText::line(argument)
+    );
+    let value = value_of(argument, args);
+    let near = similar_flag(argument, &command);
+    let near = near.or_else(|| text_of(error, ContextKind::SuggestedArg));
+    let known = FLAGS.iter().find(|(flags, _)| flags.contains(&argument));
+    let hint = if let "--good" | "--bad" = argument {
+        let end =
+            |flag: &str, other: &str| value_of(flag, args).unwrap_or_else(|| other.to_owned());
+        let range = format!("{}..{}", end("--good", "GOOD"), end("--bad", "BAD"));
+        match command.as_str() {
+            "bisect" => format!("did you mean `--git {range}`?"),
+            _ => format!("did you mean `provoke bisect --git {range} -- CMD`?"),
+        }
+    } else if let Some((_, flag)) = known.filter(|_| has_trials(&command)) {
+        let given = format!("{argument}=");
+        let in_one_word = args
+            .iter()
+            .any(|word| word.to_string_lossy().starts_with(&given));
+        let flag = match &value {
+            Some(file) if in_one_word => flag.replace("FILE", file),
+            _ => (*flag).to_owned(),
+        };
+        let value = value.unwrap_or_else(|| "VALUE".to_owned());
+        format!(
+            "did you mean `{}`?",
+            flag.replacen('V', &value, usize::from(flag.ends_with(" V")))
+        )
+    } else if let Some(near) = near {
+        match value.filter(|_| takes_value(&near)) {
+            Some(value) => format!("did you mean `{near} {value}`?"),
+            None => format!("did you mean `{near}`?"),
+        }
+    } else {
+        format!("`provoke {command} --help` lists all flags; flags of the program follow its name")
+    };
+    CliError::usage(what).hinted(hint)
+}
+
+/// Returns the flag of a command that another tool calls by this name.
+fn similar_flag(flag: &str, command: &str) -> Option<String> {
+    let flag = flag.strip_prefix("--")?;
+    let all = super::command();
+    let flags = all.find_subcommand(command)?.get_arguments();
+    let flags = flags.filter(|flag| !flag.is_hide_set());
+    let flags: Vec<&str> = flags.filter_map(clap::Arg::get_long).collect();
+    match (command, flag) {
+        ("load", "concurrency" | "users" | "virtual-users") => Some("--clients".to_owned()),
+        _ => similar_field(flag, flags).map(|name| format!("--{name}")),
+    }
+}
+
+/// True for the commands that run trials, and so have the flags of `run`.
+fn has_trials(command: &str) -> bool {
+    [
+        "run", "confirm", "compare", "bisect", "reduce", "load", "scenario",
+    ]
+    .contains(&command)
+}
+
+/// True for a flag as the parser suggests it, `--name <VALUE>`, if it takes a value.
+fn takes_value(flag: &str) -> bool {
+    super::command()
+        .get_subcommands()
+        .flat_map(|command| command.get_arguments())
+        .any(|argument| {
+            argument.get_long() == flag.strip_prefix("--") && argument.get_action().takes_values()
+        })
+}
+
+/// Returns the value given with a flag, quoted for a shell.
+fn value_of(flag: &str, args: &[OsString]) -> Option<String> {
+    let at = args.iter().position(|word| {
+        let word = word.to_string_lossy();
+        word == flag || word.starts_with(&format!("{flag}="))
+    })?;
+    let word = args[at].to_string_lossy();
+    let value = match word.split_once('=') {
+        Some((_, value)) => OsString::from(value),
+        None => args.get(at + 1)?.clone(),
+    };
+    let is_flag = value.as_encoded_bytes().starts_with(b"-");
+    (!is_flag).then(|| quoted(&value))
+}
+
+/// Returns words as a line for a shell.
+fn line(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| quoted(word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes a word if a shell would read it as something else.
+pub(super) fn quoted(word: &OsStr) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:=@#%+,-{}".contains(byte);
+    let bytes = word.as_encoded_bytes();
+    let first = bytes
+        .first()
+        .is_some_and(|byte| *byte != b'#' && *byte != b'{');
+    let braces = bytes.contains(&b'{') && (bytes.contains(&b',') || bytes.contains(&b'.'));
+    if first && !braces && bytes.iter().all(plain) {
+        word.safe().to_string()
+    } else {
+        shell_word(word).to_string()
+    }
+}
+
+/// Returns the command line with another end: from the program `name` on.
+pub(super) fn retyped(name: &OsStr, end: &str) -> String {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let at = args.iter().position(|word| word == name);
+    let Some(at) = at.filter(|_| args.first().is_some_and(|first| first != "scenario")) else {
+        return end.to_owned();
+    };
+    let mut before = &args[..at];
+    if let [rest @ .., last] = before
+        && last == "--"
+    {
+        before = rest;
+    }
+    let before = line(before);
+    let gap = if before.is_empty() { "" } else { " " };
+    format!("provoke {before}{gap}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_and_command_suggested_exists() {
+        let root = super::super::command();
+        let names: Vec<&str> = root
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        for (words, command) in COMMANDS {
+            assert!(names.contains(command), "{command}");
+            assert!(!words.iter().any(|word| names.contains(word)), "{words:?}");
+        }
+        let run = root.find_subcommand("run").unwrap();
+        let is_flag = |flag: &str| {
+            run.get_arguments().any(|argument| {
+                let long = argument.get_long_and_visible_aliases().unwrap_or_default();
+                let long = long.iter().any(|long| format!("--{long}") == flag);
+                long || argument
+                    .get_short()
+                    .is_some_and(|one| format!("-{one}") == flag)
+            })
+        };
+        for (flags, instead) in FLAGS {
+            let flag = instead.split(' ').next().unwrap();
+            assert!(is_flag(flag), "{flag}");
+            assert!(!flags.iter().any(|flag| is_flag(flag)), "{flags:?}");
+        }
+    }
+}

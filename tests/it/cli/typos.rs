@@ -1,0 +1,453 @@
+//! Mistyped command lines: each is accepted, or answered by a hint with the corrected flag or command.
+
+use super::support::Sandbox;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+/// A sandbox with programs that cannot be started, for several reasons.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (name, text, executable) in [
+        ("prog", "#!/bin/sh\nexit 0\n", true),
+        ("noexec", "#!/bin/sh\n", false),
+        ("badinterp", "#!/bin/nosuch\n", true),
+        ("badenv", "#!/usr/bin/env nosuch-interpreter\n", true),
+        ("noshebang", "exit 0\n", true),
+        ("trials.toml", "runs = 3\ncommand = [\"true\"]\n", false),
+    ] {
+        let path = sandbox.write(name, text);
+        let mode = if executable { 0o755 } else { 0o644 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    sandbox
+}
+
+/// Returns the words of a line, as a shell would.
+fn words(line: &str) -> Vec<String> {
+    shlex::split(line).unwrap()
+}
+
+#[test]
+fn natural_command_lines_are_accepted() {
+    let sandbox = sandbox();
+    for (line, trials) in [
+        ("run -n 2 ./prog argument -x --flag", 2),
+        ("./prog", 100),
+        ("-n 3 ./prog -n 5", 3),
+        ("-n 3 -- true", 3),
+        ("run -n 2 -- ./prog", 2),
+        ("run --count 4 true", 4),
+        ("run --times 4 true", 4),
+        ("run --iterations 4 true", 4),
+        ("run --repeat 4 true", 4),
+        ("run --loops 4 true", 4),
+        ("run --parallel 2 -n 4 true", 4),
+        ("run --workers 2 -n 4 true", 4),
+        ("run -n 2 ./prog -- --after", 2),
+        ("confirm --baseline 3/3 ./prog", 3),
+    ] {
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = sandbox.provoke(&words);
+        assert_eq!(said.code, Some(0), "provoke {line}\n{said}");
+        let plans = sandbox.events();
+        let finished = plans
+            .iter()
+            .filter(|event| event.get("trial_finished").is_some());
+        assert_eq!(finished.count(), trials, "provoke {line}\n{said}");
+    }
+}
+
+#[test]
+fn mistyped_command_lines_are_answered_with_the_way_out() {
+    let sandbox = sandbox();
+    let table = [
+        // What is typed, the exit code, the error, the hint.
+        (
+            "run -n 3",
+            2,
+            "there is no command to run",
+            "add the program and its arguments: -- ./program argument",
+        ),
+        (
+            "run -p 4 -- true",
+            2,
+            "there is no flag `-p` here",
+            "did you mean `-j 4` (parallel trials) or `--prepare CMD` (before each trial)?",
+        ),
+        (
+            "run --threads 4 true",
+            2,
+            "`provoke run` has no flag `--threads`",
+            "did you mean `--jobs 4`?",
+        ),
+        (
+            "run -c './a | ./b'",
+            2,
+            "`provoke run` has no flag `-c`",
+            "did you mean `--shell './a | ./b'`?",
+        ),
+        (
+            "bisect --good v1 --bad v2 -- ./prog",
+            2,
+            "`provoke bisect` has no flag `--good`",
+            "did you mean `--git v1..v2`?",
+        ),
+        (
+            "bisect --bad=v2 -- ./prog",
+            2,
+            "`provoke bisect` has no flag `--bad`",
+            "did you mean `--git GOOD..v2`?",
+        ),
+        (
+            "run --good v1 true",
+            2,
+            "`provoke run` has no flag `--good`",
+            "did you mean `provoke bisect --git v1..BAD -- CMD`?",
+        ),
+        (
+            "run --json -- true",
+            2,
+            "`provoke run` has no flag `--json`",
+            "did you mean `--export-json FILE`?",
+        ),
+        (
+            "run --json=r.json -- true",
+            2,
+            "`provoke run` has no flag `--json`",
+            "did you mean `--export-json r.json`?",
+        ),
+        (
+            "run --junit=ci.xml -- true",
+            2,
+            "`provoke run` has no flag `--junit`",
+            "did you mean `--export-junit ci.xml`?",
+        ),
+        (
+            "run --max-failures 3 -- true",
+            2,
+            "`provoke run` has no flag `--max-failures`",
+            "did you mean `--max-fail 3`?",
+        ),
+        (
+            "run --workdir /tmp -- true",
+            2,
+            "`provoke run` has no flag `--workdir`",
+            "did you mean `--cwd /tmp`?",
+        ),
+        (
+            "run --frobnicate true",
+            2,
+            "`provoke run` has no flag `--frobnicate`",
+            "`provoke run --help` lists all flags; flags of the program follow its name",
+        ),
+        (
+            "-n 3 --goood x ./prog",
+            2,
+            "`provoke run` has no flag `--goood`",
+            "`provoke run --help` lists all flags; flags of the program follow its name",
+        ),
+        (
+            "load http://127.0.0.1:1/ ./prog 18080",
+            2,
+            "unexpected argument `./prog`",
+            "put `--` before the command: provoke load http://127.0.0.1:1/ -- ./prog 18080",
+        ),
+        (
+            "show last",
+            2,
+            "there is no command `show`",
+            "`provoke report last` shows the result, `provoke explain last` explains a failure",
+        ),
+        (
+            "rerun last",
+            2,
+            "there is no command `rerun`",
+            "did you mean `provoke replay last#TRIAL`? it reruns one trial",
+        ),
+        (
+            "rerun last#2",
+            2,
+            "there is no command `rerun`",
+            "did you mean `provoke replay last#2`?",
+        ),
+        (
+            "replay last",
+            2,
+            "`last` is not a trial reference",
+            "write RUN#TRIAL, such as last#17; `provoke report` lists failing trials",
+        ),
+        (
+            "repeat -n 3 ./prog",
+            2,
+            "there is no command `repeat`",
+            "did you mean `provoke run -n 3 ./prog`?",
+        ),
+        (
+            "bisekt ./prog",
+            2,
+            "there is no command `bisekt`",
+            "did you mean `provoke bisect ./prog`?",
+        ),
+        (
+            "true -x",
+            2,
+            "there is no command `true`",
+            "to run a program: provoke run true -x; `provoke --help` lists the commands",
+        ),
+        (
+            "trials.toml -n 3",
+            2,
+            "there is no command `trials.toml`",
+            "to run a scenario file: provoke scenario trials.toml -n 3",
+        ),
+        (
+            "run -n 3 -- './prog | cat'",
+            125,
+            "cannot run `./prog | cat`: there is no such program",
+            "to run a line of shell: provoke run -n 3 --shell './prog | cat'",
+        ),
+        (
+            "run -- prog",
+            125,
+            "cannot run `prog`: it is not in PATH",
+            "did you mean `./prog`?",
+        ),
+        (
+            "run -- noexec",
+            125,
+            "cannot run `noexec`: it is not in PATH",
+            "to run the file here: chmod +x noexec, then ./noexec",
+        ),
+        (
+            "run -- ./noexec",
+            125,
+            "cannot run `./noexec`: it is not executable",
+            "make it executable: chmod +x ./noexec",
+        ),
+        (
+            "run -n 9 -- ./badinterp",
+            125,
+            "cannot run `./badinterp`: its interpreter `/bin/nosuch` does not exist",
+            "install the interpreter, or correct the first line of `./badinterp`",
+        ),
+        (
+            "run -- ./badenv",
+            125,
+            "cannot run `./badenv`: its interpreter `nosuch-interpreter` does not exist",
+            "install the interpreter, or correct the first line of `./badenv`",
+        ),
+        (
+            "run -n 9 -- ./noshebang a",
+            125,
+            "cannot run `./noshebang`: it is a text file without a #! line",
+            "add a first line such as #!/bin/sh, or name the interpreter: provoke run -n 9 -- sh ./noshebang a",
+        ),
+        (
+            "run -n 2 -- FOO=1 ./prog z",
+            125,
+            "cannot run `FOO=1`: it is an assignment, not a program",
+            "set environment variables with -e: provoke run -n 2 -e FOO=1 -- ./prog z",
+        ),
+        (
+            "run -- ./",
+            125,
+            "cannot run `./`: it is a directory",
+            "name a program in it",
+        ),
+        (
+            "run -- /nope/x",
+            125,
+            "cannot run `/nope/x`: there is no such file",
+            "check the path",
+        ),
+        (
+            "compare -- ./a ./b --flag",
+            2,
+            "there is only one variant",
+            "to compare programs: provoke compare -L bin=./a,./b -- {bin} --flag",
+        ),
+        (
+            "compare -- ./a",
+            2,
+            "there is only one variant",
+            "define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file",
+        ),
+        (
+            "plan",
+            2,
+            "the failure rate is missing",
+            "give a rate: --rate 5%; or a measurement: --baseline 3/30, or --baseline last",
+        ),
+    ];
+    for (line, code, error, hint) in table {
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = sandbox.provoke(&words);
+        let expected = format!("error: {error}\n\nhint: {hint}\n");
+        assert_eq!(said.stderr, expected, "provoke {line}");
+        assert_eq!(said.code, Some(code), "provoke {line}\n{said}");
+    }
+    // A program that cannot be started is reported once, and there is nothing to resume.
+    assert!(
+        !sandbox
+            .read("provoke-out/last/events.jsonl")
+            .contains("trial_started")
+    );
+}
+
+#[test]
+fn a_missing_path_is_relative_to_the_working_directory() {
+    let said = sandbox().provoke(&["run", "--", "./nope"]);
+    insta::assert_snapshot!(said, @"
+    ------- stderr -------
+    error: cannot run `./nope`: there is no such file
+
+    hint: the path is relative to the working directory `SANDBOX`
+    [exit status: Some(125)]
+    ");
+}
+
+#[test]
+fn a_command_of_the_shell_is_not_a_program() {
+    let sandbox = sandbox();
+    for (name, hint) in [
+        ("cd", "choose the working directory with --cwd /tmp"),
+        (
+            "ulimit",
+            "to run a line of shell: provoke run --shell 'ulimit /tmp'",
+        ),
+    ] {
+        let said = sandbox
+            .command(&["run", "--", name, "/tmp"])
+            .env("PATH", "")
+            .output();
+        let stderr = String::from_utf8(said.unwrap().stderr).unwrap();
+        let expected =
+            format!("error: cannot run `{name}`: it is a command of the shell\n\nhint: {hint}\n");
+        assert_eq!(stderr, expected);
+    }
+}
+
+#[test]
+fn values_are_corrected_in_plain_words() {
+    let sandbox = sandbox();
+    for (line, expected) in [
+        (
+            "run -n ten true",
+            "error: invalid value 'ten' for '--runs <N>': `ten` is not a whole number",
+        ),
+        (
+            "run -j 0 true",
+            "error: invalid value '0' for '--jobs <N>': must be at least 1",
+        ),
+        (
+            "run -j 99999999999 true",
+            "error: invalid value '99999999999' for '--jobs <N>': `99999999999` is too large",
+        ),
+        (
+            "run --max-rate 2 true",
+            "error: invalid value '2' for '--max-rate <P>': `2` is not a rate above 0 and up to 1, such as `0.05` or `5%`; did you mean `2%`?",
+        ),
+    ] {
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = sandbox.provoke(&words);
+        assert_eq!(said.stderr.lines().next(), Some(expected), "provoke {line}");
+        assert_eq!(said.code, Some(2));
+    }
+}
+
+#[test]
+fn only_says_what_it_counts() {
+    let said = sandbox().provoke(&["run", "-n", "3", "--only", "segv,code:3", "true"]);
+    let expected = "  counting only SIGSEGV, code:3; other failures are counted separately\n";
+    assert_eq!(said.stderr, expected);
+}
+
+#[test]
+fn bisect_in_a_repository_suggests_its_commits() {
+    let sandbox = sandbox();
+    let without = sandbox.provoke(&["bisect", "--", "./prog"]).stderr;
+    fs::create_dir(sandbox.path(".git")).unwrap();
+    let within = sandbox.provoke(&["bisect", "--", "./prog"]).stderr;
+    let hint = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    assert_eq!(
+        hint(&within),
+        "hint: to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64"
+    );
+    assert!(
+        !hint(&without).starts_with("hint: to search the commits"),
+        "{without}"
+    );
+}
+
+#[test]
+fn help_fits_80_columns_and_its_examples_work() {
+    let sandbox = sandbox();
+    let commands = [
+        "run",
+        "confirm",
+        "compare",
+        "bisect",
+        "reduce",
+        "load",
+        "scenario",
+        "resume",
+        "report",
+        "replay",
+        "explain",
+        "list",
+        "diff",
+        "doctor",
+        "plan",
+        "victim",
+        "completions",
+        "man",
+    ];
+    for command in commands {
+        for flag in ["-h", "--help"] {
+            let help = sandbox.provoke(&[command, flag]).stdout;
+            assert!(help.contains("\nExamples:\n"), "{command} {flag}");
+            let wide = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(wide, None, "{command} {flag}");
+        }
+        let help = sandbox.provoke(&[command, "-h"]).stdout;
+        let (_, examples) = help.split_once("\nExamples:\n").unwrap();
+        let lines = examples
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("provoke "));
+        for line in lines {
+            // The flags exist: the refusal, if any, is about files or runs that are not here.
+            let mut words = words(line.split(" | ").next().unwrap());
+            words.remove(0);
+            if !words.iter().any(|word| word == "victim" || word == "sh") {
+                let at = words
+                    .iter()
+                    .position(|word| word == "--")
+                    .unwrap_or(words.len());
+                words.truncate(at);
+                words.splice(1..1, ["--help".to_owned()]);
+            }
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let said = sandbox.provoke(&words);
+            assert!(!said.stderr.contains("error:"), "{line}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn short_help_is_short() {
+    let sandbox = sandbox();
+    let short = sandbox.provoke(&["run", "-h"]).stdout;
+    let flags = |text: &str| {
+        text.lines()
+            .filter(|line| line.trim_start().starts_with('-'))
+            .count()
+    };
+    assert!((12..=18).contains(&flags(&short)), "{short}");
+    let long = sandbox.provoke(&["run", "--help"]).stdout;
+    assert!(flags(&long) > 50, "{long}");
+    assert!(long.contains("--keep-per-sig"));
+}
