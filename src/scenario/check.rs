@@ -203,10 +203,10 @@ impl Check<'_> {
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
         let kind = match table {
-            "[matrix]" => "of the matrix",
-            _ => "of the environment",
+            "[matrix]" => "a variable of the matrix",
+            _ => "an environment variable",
         };
-        let what = format!("`{field}` below `{table}` would be a variable {kind}");
+        let what = format!("`{field}` below `{table}` would be {kind}");
         let above =
             format!("to set `{field}` of the scenario, move it above the first line in brackets");
         let within = format!("to set a variable: `{name} = {{ {field} = {text} }}`");

@@ -500,23 +500,23 @@ mod tests {
         for (more, expected) in [
             (
                 "clients = 10\nrate = '5/s'",
-                "there are both clients and a rate at load.rate",
+                "`clients` and `rate` are both given at load.rate",
             ),
             (
                 "requests = 10\ntime = '5s'",
-                "a life has both a number of requests and a time at load.time",
+                "`requests` and `time` are both given at load.time",
             ),
             (
                 "ready-status = 204",
-                "there is a status, but no path that is asked for it at load.ready-status",
+                "`ready-status` needs a path in `ready` at load.ready-status",
             ),
             (
                 "key = 'k.pem'",
-                "a certificate of our own needs its key, and a key its certificate at load.certificate",
+                "`certificate` and `key` belong together, and only one is given at load.certificate",
             ),
             (
                 "attach = 'listener'",
-                "the service is somebody else's, and there is a command to start it at load.attach",
+                "`attach` and a command to start the service are both given at load.attach",
             ),
             (
                 "[[request]]\nbody = 'a'\nbody-column = 'b'",
@@ -524,11 +524,11 @@ mod tests {
             ),
             (
                 "[[request]]\nraw = 'a.http'\npath = '/b'",
-                "a request has both its bytes and a `path` at request.0.path",
+                "a request has both `raw` and `path` at request.0.path",
             ),
             (
                 "[[request]]\npick = 'once'",
-                "`pick` says which of several files is next, and there are none at request.0.pick",
+                "`pick` needs `body-files` at request.0.pick",
             ),
         ] {
             let refused = planned(&format!("{SERVICE}{more}")).unwrap_err();
@@ -536,7 +536,7 @@ mod tests {
         }
         let nowhere = planned("command = ['./app']\n[load]\nclients = 3").unwrap_err();
         assert!(
-            nowhere.starts_with("the load has no target at load.url"),
+            nowhere.starts_with("the load has no target URL at load.url"),
             "{nowhere}"
         );
         let lone = planned("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();

@@ -37,7 +37,7 @@ fn a_misspelt_field_is_recognized() {
     2 | timeuot = "60s" # a minute
       | ^^^^^^^
       |
-      = help: did you mean `timeout`? A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
+      = help: did you mean `timeout`? Treat a trial as hung after this long. `auto` is ten times the median time of passing trials
     "#);
     assert_snapshot!(complaint("command = ['x']\nfail_fast = true\n"), @"
     error: there is no field `fail_fast`
@@ -59,7 +59,7 @@ fn names_from_other_tools_lead_to_ours() {
     2 | parallel = 4
       | ^^^^^^^^
       |
-      = help: did you mean `jobs`? Trials side by side
+      = help: did you mean `jobs`? Run this many trials in parallel
     ");
     assert_snapshot!(complaint("command = ['x']\n[env-vars]\nA = '1'\n"), @"
     error: there is no field `env-vars`
@@ -68,7 +68,7 @@ fn names_from_other_tools_lead_to_ours() {
     2 | [env-vars]
       |  ^^^^^^^^
       |
-      = help: did you mean `env`? Variables to set; `false` removes one
+      = help: did you mean `env`? Environment variables to set; `false` removes one
     ");
 }
 
@@ -119,7 +119,7 @@ fn a_field_in_the_wrong_table_is_sent_to_its_place() {
 #[test]
 fn a_field_that_a_table_would_swallow_is_noticed() {
     assert_snapshot!(complaint("shell = 'x'\n\n[env]\nLANG = 'C'\nruns = 5\n"), @"
-    error: `runs` below `[env]` would be a variable of the environment
+    error: `runs` below `[env]` would be an environment variable
      --> s.toml:5:1
       |
     5 | runs = 5
@@ -217,7 +217,7 @@ fn bad_values_are_explained() {
     2 | timeout = "60x"
       |           ^^^^^
       |
-      = help: for example `timeout = "60s"`: A trial that takes longer is a hang; `auto` takes ten times the median of those that passed
+      = help: for example `timeout = "60s"`: Treat a trial as hung after this long. `auto` is ten times the median time of passing trials
     "#);
     assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
     error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
@@ -226,7 +226,7 @@ fn bad_values_are_explained() {
     2 | only = ["SIGSEV"]
       |         ^^^^^^^^
       |
-      = help: `only`: Which failures are the bug: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are tallied apart
+      = help: `only`: Count only these kinds of failure: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are counted separately
     "#);
     assert_snapshot!(complaint("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
     error: `(a` is not a regular expression: unclosed group
@@ -235,7 +235,7 @@ fn bad_values_are_explained() {
     2 | fail-if-out = ['ok', '(a']
       |                      ^^^^
       |
-      = help: `fail-if-out`: A line of output that matches makes a trial a failure
+      = help: `fail-if-out`: A trial fails if a line of its output matches
     ");
     assert_snapshot!(complaint("shell = 'x'\nkeep = 'al'\n"), @"
     error: `keep` cannot be `al`
@@ -262,7 +262,7 @@ fn bad_values_are_explained() {
     2 | max-rate = 2.5
       |            ^^^
       |
-      = help: for example `max-rate = "5%"`: The failure rate that is allowed: the exit code says whether the interval is below it
+      = help: for example `max-rate = "5%"`: The failure rate that is allowed: the exit code says whether the rate is below it
     "#);
 }
 
@@ -275,7 +275,7 @@ fn numbers_out_of_range_are_refused() {
     1 | jobs = 0
       |        ^
       |
-      = help: for example `jobs = 1`: Trials side by side
+      = help: for example `jobs = 1`: Run this many trials in parallel
     ");
     assert_snapshot!(complaint("ok = [0, 300]\n"), @"
     error: each item of `ok` must be at most 255
@@ -284,7 +284,7 @@ fn numbers_out_of_range_are_refused() {
     1 | ok = [0, 300]
       |          ^^^
       |
-      = help: for example `ok = 0`: Exit codes that are fine
+      = help: for example `ok = 0`: Exit codes that pass
     ");
     assert_snapshot!(complaint("seed = 99999999999999999999\n"), @"
     error: `seed` must be at most 18446744073709551615
@@ -293,7 +293,7 @@ fn numbers_out_of_range_are_refused() {
     1 | seed = 99999999999999999999
       |        ^^^^^^^^^^^^^^^^^^^^
       |
-      = help: for example `seed = 1`: What all seeds of trials derive from
+      = help: for example `seed = 1`: Derive the seeds of all trials from this number
     ");
 }
 
@@ -895,7 +895,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       = help: it is a list: `n = [8]`
     ");
     assert_snapshot!(of("n = [1]\nruns = 5"), @"
-    error: `runs` below `[matrix]` would be a variable to be varied
+    error: `runs` below `[matrix]` would be a variable of the matrix
      --> s.toml:4:1
       |
     4 | runs = 5

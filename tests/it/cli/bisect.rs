@@ -622,7 +622,7 @@ fn a_log_of_a_longer_list_is_good_for_a_part_of_it() {
     sandbox.write("log", "good 70 0/20\n");
     let said = sandbox.provoke(&[&["bisect"], &args[..]].concat());
     assert!(
-        said.stderr.contains("names `70`, which is not searched"),
+        said.stderr.contains("names `70`, which is not a candidate"),
         "{said}"
     );
 }
