@@ -295,7 +295,7 @@ impl<'a> Experiment<'a> {
             let why = error.in_a_line();
             let name = &self.state.plan.variant(variant).name;
             self.warn(words::sanitize(&format!(
-                "cannot try the variant `{name}`: {why}"
+                "cannot test the variant `{name}`: {why}"
             )));
             let at = self.state.worked;
             let event = Event::VariantUntestable { variant, why, at };
@@ -662,7 +662,7 @@ fn none_left(plan: &Plan, failed: Vec<(VariantId, CliError)>) -> Option<CliError
         .iter()
         .map(|(id, why)| format!("{}: {why}", plan.variant(*id).name));
     let error = anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n    "));
-    let what = format!("none of the {} variants can be tried", each.len());
+    let what = format!("none of the {} variants can be tested", each.len());
     Some(CliError::could_not(error.context(what)))
 }
 

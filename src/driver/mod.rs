@@ -252,9 +252,7 @@ impl Run<'_, '_> {
         }
         let open = self.driver.state.to_repeat().map(|trial| trial.id);
         if let Some(id) = open {
-            self.warn(format!(
-                "the time budget stopped {id}, which does not count"
-            ));
+            self.warn(format!("the time limit stopped {id}, which does not count"));
         }
     }
 
@@ -446,7 +444,7 @@ impl Run<'_, '_> {
             Made::Failed(why) => self.give_up(variant, why),
             Made::Broken(why) => {
                 let name = &self.driver.state.plan.variant(variant).name;
-                self.warn(format!("`{name}` could not be made: {why}"));
+                self.warn(format!("cannot build `{name}`: {why}"));
                 self.cannot_make = true;
             }
             Made::Halted => {}
@@ -511,9 +509,7 @@ impl Run<'_, '_> {
         };
         remove_cores(seen);
         if !std::mem::replace(&mut self.told_of_cores, true) {
-            self.warn(format!(
-                "further cores are removed when they have been read: {why}"
-            ));
+            self.warn(format!("further cores are read and removed: {why}"));
         }
     }
 
@@ -527,7 +523,7 @@ impl Run<'_, '_> {
                 Question::Reduce(_) => Level::Info,
                 _ => Level::Warning,
             };
-            let text = format!("cannot try the variant `{name}`: {why}");
+            let text = format!("cannot test the variant `{name}`: {why}");
             self.emit(&Event::Note { level, text });
             let at = self.worked();
             self.emit(&Event::VariantUntestable { variant, why, at });
@@ -558,7 +554,7 @@ impl Run<'_, '_> {
             let why = self.last_void.values().find(|why| why.starts_with("lost"));
             let why = why.cloned().unwrap_or_default();
             self.warn(format!(
-                "{LOST_IN_VAIN} trials in a row could not be run: {why}"
+                "{LOST_IN_VAIN} consecutive trials could not run: {why}"
             ));
             return Some(StopCause::NothingCounts);
         }
@@ -578,10 +574,6 @@ impl Run<'_, '_> {
         if state.decided {
             return None;
         }
-        let trials = match self.driver.state.plan.load {
-            Some(_) => "lives",
-            None => "trials",
-        };
         let useless = |(id, (streak, skipped))| {
             let patience = patience(&state.plan, skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
@@ -593,12 +585,12 @@ impl Run<'_, '_> {
             let said = said.map_or(String::new(), |said| format!(": {said}"));
             self.give_up(
                 variant,
-                format!("{patience} {trials} in a row said nothing{said}"),
+                format!("{patience} consecutive trials were inconclusive{said}"),
             );
         }
         let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
         for variant in otherwise {
-            self.give_up(variant, format!("its {trials} fail otherwise"));
+            self.give_up(variant, "it fails in another way".to_owned());
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }
@@ -640,7 +632,7 @@ impl Run<'_, '_> {
                     *called_slow = true;
                     let seconds = usual.as_secs_f64();
                     slow.push(format!(
-                        "{} has run {SLOW} times longer than usual ({seconds:.2} s); it is a hang after {:.0} s",
+                        "{} has run {SLOW} times longer than usual ({seconds:.2} s); it counts as hung after {:.0} s",
                         trial.id,
                         trial.timeout.as_secs_f64(),
                     ));

@@ -115,7 +115,7 @@ impl Lives {
                 return Ok(None);
             }
             if Instant::now() >= until {
-                return Err(format!("nobody listens at {}", self.load.target.base));
+                return Err(format!("no process listens on {}", self.load.target.base));
             }
             sleep(PAUSE).await;
         }

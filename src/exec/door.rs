@@ -156,7 +156,7 @@ impl Door {
             self.ask(request.map(BodyExt::boxed_unsync)).await
         };
         Ok(passed.unwrap_or_else(|error| {
-            let words = json!({ "message": format!("the engine does not answer: {error}") });
+            let words = json!({ "message": format!("the engine does not respond: {error}") });
             let mut response = Response::new(whole(words.to_string()));
             *response.status_mut() = StatusCode::BAD_GATEWAY;
             response

@@ -24,14 +24,14 @@ use std::time::{Duration, Instant, SystemTime};
 /// The file in a trial's folder that holds the whole story of its crash or hang.
 pub const STORY: &str = "crash.json";
 /// Said of a core that the kernel dumped where nobody looked.
-const LOST: &str = "a core was dumped, and was not found: the program had changed its folder, or another crash took its place";
+const LOST: &str = "a core was dumped but not found: the program had changed its working directory, or another crash overwrote the core";
 /// Said of a core that its owner alone may read.
-const OF_ANOTHER: &str = "it belongs to another user: the one that the program ran as";
+const OF_ANOTHER: &str = "it belongs to the user that the program ran as";
 /// Said of a core that is another process's by now.
-const OVERWRITTEN: &str = "another crash wrote over it, since all cores have one name here: `sysctl kernel.core_uses_pid=1`";
+const OVERWRITTEN: &str = "another crash overwrote it, because all cores have the same name: `sysctl kernel.core_uses_pid=1`";
 /// Said of a core whose beginning is all there is.
 const CUT_SHORT: &str =
-    "it was cut short: the program's own limit for files (RLIMIT_FSIZE), or a full disk";
+    "it is truncated: the file size limit of the program (RLIMIT_FSIZE), or a full disk";
 /// Others wait while a tool reads a core.
 const TOOLS_WITHIN: Duration = Duration::from_secs(3);
 /// Cores that are taken of one trial.
@@ -113,7 +113,7 @@ impl Collector {
                     file: core.into_os_string().into(),
                     size,
                     crash: None,
-                    unread: Some(format!("it could not be moved: {error}")),
+                    unread: Some(format!("cannot move it: {error}")),
                 });
                 continue;
             }

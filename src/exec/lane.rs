@@ -195,7 +195,7 @@ impl Slot {
                     self.look_at = tokio::time::Instant::now() + LOOK;
                     self.wake();
                     if self.answer_until.is_some_and(|until| Instant::now() > until) {
-                        let text = "it did not answer in time";
+                        let text = "it did not respond in time";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }
                     continue;

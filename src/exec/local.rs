@@ -454,7 +454,7 @@ impl Shared {
             None => slot.run(trial, halt).await?,
         };
         if slot.take_was_stopped() {
-            seen.lost = Some("its slot was stopped by a signal, and continued".to_owned());
+            seen.lost = Some("its slot was stopped by a signal and continued".to_owned());
         }
         self.complaints
             .lock()
@@ -467,7 +467,7 @@ impl Shared {
     /// happened, in words.
     fn lose(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
         let Some(mut slot) = lane.take() else {
-            return format!("its slot could not be started: {error}");
+            return format!("cannot start its slot: {error}");
         };
         let how = slot.end();
         self.pids

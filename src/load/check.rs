@@ -122,7 +122,7 @@ impl Seen {
             return Verdict::Good;
         }
         if self.length > self.body.len() as u64 {
-            return failed("its body is too long to be checked");
+            return failed("its body is too long to check");
         }
         let regex = expected.body_regex.as_ref();
         if regex.is_some_and(|regex| !regex.is_match(&self.body)) {
@@ -132,7 +132,7 @@ impl Seen {
             return Verdict::Good;
         }
         let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) else {
-            return failed("expect-json: it is no JSON");
+            return failed("expect-json: it is not JSON");
         };
         for (name, place, wanted) in &expected.json {
             let found = json.pointer(place);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(verdict(&answer, 200, &header, "{}"), fails("expect-body"));
         assert_eq!(
             verdict(&answer, 200, &header, "class"),
-            fails("expect-json: it is no JSON")
+            fails("expect-json: it is not JSON")
         );
         let other = r#"{"class":[8],"b":1}"#;
         assert_eq!(

@@ -42,7 +42,7 @@ impl Made {
         if load.target.http == Http::Two && !target.secure {
             return Err(Error::Base {
                 base: load.target.base.clone(),
-                why: "HTTP/2 is agreed on in a TLS handshake; without one it is `2-prior-knowledge`",
+                why: "HTTP/2 needs TLS; without TLS, use `2-prior-knowledge`",
             });
         }
         if let Ready::Http { path, .. } = &load.ready {
@@ -170,7 +170,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     seen.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
     fs::create_dir_all(&life.folder)
-        .map_err(|error| format!("cannot make `{}`: {error}", life.folder.safe()))?;
+        .map_err(|error| format!("cannot create `{}`: {error}", life.folder.safe()))?;
     let mut around = Around {
         requests: made.requests.clone(),
         target: Arc::new(made.target.clone()),
@@ -382,14 +382,14 @@ fn end(
         clear(&ran, &life.folder);
         return written.map_err(|error| {
             let folder = life.folder.safe();
-            format!("what was in flight could not be written to `{folder}`: {error}")
+            format!("cannot write the requests in flight to `{folder}`: {error}")
         });
     }
     seen.at_random = at_random;
     clear(&ran, &life.folder);
     match log_failed {
         None => Ok(()),
-        Some(error) => Err(format!("not every request could be written down: {error}")),
+        Some(error) => Err(format!("cannot write every request: {error}")),
     }
 }
 

@@ -119,7 +119,7 @@ impl Live {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The target's base is no such thing.
-    #[error("`{base}` is no target: {why}")]
+    #[error("invalid target URL `{base}`: {why}")]
     Base {
         /// As given.
         base: String,
@@ -127,7 +127,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A certificate, a key or a name is of no use.
-    #[error("no secure connections: {what}: {why}")]
+    #[error("cannot set up TLS: {what}: {why}")]
     Tls {
         /// Which.
         what: String,
@@ -135,7 +135,7 @@ pub enum Error {
         why: String,
     },
     /// Its name has no address.
-    #[error("`{host}` has no address: {said}")]
+    #[error("cannot resolve `{host}`: {said}")]
     Resolve {
         /// The name.
         host: String,
@@ -151,7 +151,7 @@ pub enum Error {
         address: std::net::IpAddr,
     },
     /// A regular expression is none.
-    #[error("`{text}` is no regular expression: {error}")]
+    #[error("`{text}` is not a regular expression: {error}")]
     Regex {
         /// As given.
         text: String,
@@ -159,16 +159,16 @@ pub enum Error {
         error: Box<regex::Error>,
     },
     /// A digest is none.
-    #[error("`{0}` is no SHA-256 digest: 64 hexadecimal digits")]
+    #[error("`{0}` is not a SHA-256 digest of 64 hexadecimal digits")]
     Digest(String),
     /// A place in JSON is none.
-    #[error("`{0}` is no place in JSON: it begins with `/`, as in `/items/0/name`")]
+    #[error("`{0}` is not a JSON pointer such as `/items/0/name`")]
     Pointer(String),
     /// There are too few or too many kinds of requests.
-    #[error("{0} kinds of requests; there may be 1 to 256")]
+    #[error("a load has 1 to 256 kinds of requests, not {0}")]
     Kinds(usize),
     /// No kind would ever be sent.
-    #[error("all weights are 0: nothing would be sent")]
+    #[error("all weights are 0, so no request would be sent")]
     Weights,
     /// A request could not be written.
     #[error("request `{kind}`: `{text}` cannot be its {what}")]
@@ -181,13 +181,13 @@ pub enum Error {
         text: String,
     },
     /// The process that was named is not there.
-    #[error("there is no process {0} to attach to")]
+    #[error("cannot attach to process {0}: it does not exist")]
     NoProcess(i32),
     /// It could not be asked whether it is ready.
-    #[error("readiness: `{0}` is no path: it holds a blank or a control character")]
+    #[error("`ready`: the path `{0}` contains a space or a control character")]
     Ready(String),
     /// There are too few or too many files.
-    #[error("{0} files to choose a body from; there may be 1 to 16 million")]
+    #[error("bodies are chosen from 1 to 16 million files, not {0}")]
     Files(usize),
     /// A file cannot be read.
     #[error("cannot read `{path}`: {error}")]
@@ -198,13 +198,15 @@ pub enum Error {
         error: io::Error,
     },
     /// A file was to hold the bytes of a request.
-    #[error("`{0}` holds no HTTP request: a line such as `GET / HTTP/1.1`, headers, an empty line")]
+    #[error(
+        "`{0}` is not an HTTP request: a line such as `GET / HTTP/1.1`, headers, and an empty line"
+    )]
     Raw(PathBuf),
     /// Its body is framed in a way of HTTP/1.1.
     #[error("`{0}` cannot be sent over HTTP/2: {1}")]
     Framed(PathBuf, &'static str),
     /// A template wants a variable that is not set.
-    #[error("`{{env.{0}}}`: there is no such variable in the environment")]
+    #[error("`{{env.{0}}}`: this environment variable is not set")]
     Environment(String),
     /// Rows cannot be read.
     #[error("cannot read the rows of `{path}`: {error}")]
@@ -215,7 +217,7 @@ pub enum Error {
         error: csv::Error,
     },
     /// There are none.
-    #[error("`{0}` has no rows below its head line")]
+    #[error("`{0}` has no rows below its header line")]
     NoRows(PathBuf),
     /// Two columns have the same name.
     #[error("`{path}` has two columns `{name}`")]
@@ -227,9 +229,9 @@ pub enum Error {
     },
     /// A template wants a column that is not there.
     #[error("there is no column `{name}`: {}", if known.is_empty() {
-        String::from("no rows are given")
+        String::from("`rows` is not given")
     } else {
-        format!("there are {}", known.join(", "))
+        format!("the columns are {}", known.join(", "))
     })]
     Column {
         /// Its name.
@@ -369,11 +371,11 @@ mod tests {
         }
         let mut bad = good.clone();
         bad.owner = Owner::Process(i32::MAX);
-        let nobody = format!("there is no process {} to attach to", i32::MAX);
+        let nobody = format!("cannot attach to process {}: it does not exist", i32::MAX);
         assert_eq!(said(&bad), nobody);
         let mut bad = good.clone();
         bad.requests[0].path = "/{row.id}".into();
-        assert_eq!(said(&bad), "there is no column `id`: no rows are given");
+        assert_eq!(said(&bad), "there is no column `id`: `rows` is not given");
         let mut bad = good;
         bad.requests[0].weight = 0;
         assert!(said(&bad).contains("weights"));

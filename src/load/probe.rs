@@ -62,7 +62,7 @@ impl Probe {
     pub(super) async fn ask(&self) -> Result<u16, Silence> {
         match tokio::time::timeout(self.limit, self.exchange()).await {
             Ok(answer) => answer.map_err(|error| Silence::new(&error)),
-            Err(_) => Err(format!("no answer within {:?}", self.limit).into()),
+            Err(_) => Err(format!("no response within {:?}", self.limit).into()),
         }
     }
 

@@ -90,7 +90,7 @@ pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Opt
         .filter(|pid| !(contained && engine::is_of_container(**pid)));
     let name = who(*strangers.next()?);
     Some(format!(
-        "{} is listened at by {name}, which does not belong to the service",
+        "{name} listens on {} and does not belong to the service",
         target.name()
     ))
 }
@@ -121,10 +121,10 @@ pub(super) async fn taken(load: &Load, target: &Target, probe: &Probe) -> Option
     // It may have a worker or more; the first is the eldest as a rule.
     let holders = sockets::holders(&listeners);
     let name = holders.first().map_or_else(
-        || String::from("a process that cannot be seen from here"),
+        || String::from("a process that provoke cannot see"),
         |pid| who(*pid),
     );
-    Some(format!("{} is taken: {name} listens there", target.name()))
+    Some(format!("{} is already in use by {name}", target.name()))
 }
 
 /// Names a process.

@@ -35,19 +35,19 @@ impl Target {
         } else if unix.is_some() && (base.is_empty() || base.starts_with('/')) {
             (false, &base[..])
         } else {
-            return Err(wrong("it begins with neither `http://` nor `https://`"));
+            return Err(wrong("it must begin with `http://` or `https://`"));
         };
         if rest.contains(breaks_lines) {
-            return Err(wrong("it holds a blank or a control character"));
+            return Err(wrong("it contains a space or a control character"));
         }
         let slash = rest.find('/').unwrap_or(rest.len());
         let (authority, prefix) = rest.split_at(slash);
         if authority.contains('@') {
-            return Err(wrong("a name and a password belong into a header"));
+            return Err(wrong("put a user name and password in a header"));
         }
         if rest.contains(['?', '#']) {
             return Err(wrong(
-                "what comes after `?` or `#` belongs into a request's path",
+                "put the part from `?` or `#` on in the path of a request",
             ));
         }
         let authority = if authority.is_empty() && unix.is_some() {
@@ -66,7 +66,7 @@ impl Target {
             digits => digits
                 .and_then(|digits| digits.parse().ok())
                 .filter(|port| *port > 0)
-                .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
+                .ok_or_else(|| wrong("its port is not a number from 1 to 65535"))?,
         };
         if host.is_empty() || host.contains([' ', ':']) && !authority.starts_with('[') {
             return Err(wrong("it has no host"));

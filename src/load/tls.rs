@@ -83,21 +83,21 @@ pub(super) fn obstacle(error: &io::Error) -> Option<String> {
     }
     Some(match error.downcast_ref::<rustls::Error>()? {
         rustls::Error::InvalidCertificate(why) => format!(
-            "its certificate is not trusted: {why}; --ca FILE names who signed it, --insecure trusts any"
+            "its certificate is not trusted: {why}; use --ca FILE to trust its issuer, or --insecure to trust any"
         ),
         rustls::Error::InvalidMessage(_) => {
-            "it does not speak TLS; without it, the URL begins with http://".to_owned()
+            "it does not use TLS; use http:// in the URL".to_owned()
         }
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             format!("{OtherHttp}: --http 1.1")
         }
-        other => format!("no secure connection: {other}"),
+        other => format!("TLS connection failed: {other}"),
     })
 }
 
 /// A server that speaks TLS, but not HTTP/2 below it.
 #[derive(Debug, thiserror::Error)]
-#[error("it did not agree on HTTP/2")]
+#[error("it does not support HTTP/2")]
 pub(super) struct OtherHttp;
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
@@ -110,7 +110,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() {
-        return Err(wrong(String::from("there is no certificate in it")));
+        return Err(wrong(String::from("it contains no certificate")));
     }
     Ok(found)
 }

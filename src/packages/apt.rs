@@ -18,7 +18,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
         return Ok(Listing {
             versions,
             notes: vec![
-                "apt lists what its sources have now, as of the last `apt-get update`".to_owned(),
+                "apt lists the versions of its sources, as of the last `apt-get update`".to_owned(),
             ],
         });
     }
@@ -31,8 +31,8 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let names = ask(wanted, "apt-cache", &["pkgnames"])?.out;
     if names.lines().any(|name| *name == spec.name) {
         return refused(
-            format!("no source of apt has {}", spec.name),
-            "it is installed, or another package provides it: name one that `apt-cache madison` lists",
+            format!("no apt source has {}", spec.name),
+            "it is installed, or another package provides it; choose a package that `apt-cache madison` lists",
         );
     }
     unknown(spec, names.lines().map(str::to_owned))
@@ -69,8 +69,8 @@ pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
         shared: true,
     };
     let notes = [
-        "each version is unpacked beside the installed one, and found by PATH and LD_LIBRARY_PATH; its scripts are not run",
-        "what it depends on stays as it is installed",
+        "each version is unpacked in its own directory and found by PATH and LD_LIBRARY_PATH; its scripts do not run",
+        "its dependencies stay as installed",
     ];
     (recipe, notes.map(str::to_owned).to_vec())
 }

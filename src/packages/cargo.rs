@@ -31,7 +31,7 @@ impl Project {
         let outside = |what: String| {
             refused(
                 what,
-                "a crate is bisected in a project that depends on it: go there, or set `cwd`",
+                "change to a project that depends on the crate, or set --cwd",
             )
         };
         let said = ask(
@@ -44,18 +44,13 @@ impl Project {
             .as_ref()
             .and_then(|about| about["workspace_root"].as_str());
         let (Some(about), Some(root)) = (&about, root) else {
-            return outside(format!(
-                "there is no project of cargo's here: {}",
-                said.why()
-            ));
+            return outside(format!("this is not a Cargo project: {}", said.why()));
         };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (root, folder) = (real(Path::new(root)), real(wanted.folder));
         let Ok(inside) = folder.strip_prefix(&root).map(Path::to_owned) else {
             let (folder, root) = (folder.safe(), root.safe());
-            return outside(format!(
-                "`{folder}` is not in `{root}`, where its workspace is"
-            ));
+            return outside(format!("`{folder}` is not in its workspace `{root}`"));
         };
         let packages = about["packages"].as_array().into_iter().flatten();
         let mut known = Vec::new();
@@ -80,9 +75,9 @@ impl Project {
         if !known.contains(&spec.name) {
             let near = super::spec::near(&spec.name, known);
             let hint = if near.is_empty() {
-                "`cargo tree` shows what it depends on".to_owned()
+                "`cargo tree` lists its dependencies".to_owned()
             } else {
-                format!("is it {near}?")
+                format!("did you mean {near}?")
             };
             let what = format!(
                 "`{}` does not depend on the crate `{}`",
@@ -125,7 +120,7 @@ impl Project {
         };
         let root = self.root.safe();
         let notes = vec![format!(
-            "each version is tried in a copy of `{root}`, built by `{build}`"
+            "each version is tested in a copy of `{root}`, built by `{build}`"
         )];
         (recipe, notes)
     }
@@ -181,7 +176,7 @@ pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<Stri
         return Vec::new();
     }
     vec![format!(
-        "yanked, but tried because you named it: {} {}",
+        "yanked, but tested because you named it: {} {}",
         spec.name,
         yanked.join(", ")
     )]
@@ -215,13 +210,13 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
         }
         return refused(
             format!("cargo does not list {name}: {}", said.why()),
-            format!("does `cargo info {name}` work? {name}==A,B,C needs no list"),
+            format!("does `cargo info {name}` work? A list is not needed for {name}==A,B,C"),
         );
     };
     let mut notes = Vec::new();
     if !said.err.contains("candidate versions found") {
         notes.push(format!(
-            "the registry does not answer ({}): versions are those known here",
+            "the registry does not respond ({}): using the versions known on this machine",
             said.why()
         ));
     }
@@ -229,7 +224,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     if !yanked.is_empty() {
         let yanked = some(&yanked);
         notes.push(format!(
-            "left out: yanked ({yanked}); they can be named, {name}==A,B,C"
+            "left out: yanked versions ({yanked}); to test them, name them: {name}==A,B,C"
         ));
     }
     Ok(Listing { versions, notes })

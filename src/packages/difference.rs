@@ -56,7 +56,7 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
                 to.safe(),
                 what(other)
             ),
-            "compare two files of `pip freeze`, or two of `env -0`",
+            "give two files of `pip freeze`, or two files of `env -0`",
         );
     }
     Ok(compare(kind, old, new))
@@ -151,7 +151,7 @@ fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
         column: 1,
         what,
         text: text.to_owned(),
-        hint: "a line is NAME=value; `env -0` also writes values of several lines unmistakably",
+        hint: "write NAME=value per line; use `env -0` for values with several lines",
     };
     let mut parts = Parts::new();
     if text.contains('\0') {
@@ -160,7 +160,7 @@ fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
             let set = entry.split_once('=').filter(|(name, _)| !name.is_empty());
             let Some((name, value)) = set else {
                 let text = entry.lines().next().unwrap_or_default();
-                return Err(fault(line, text, "this sets no variable"));
+                return Err(fault(line, text, "this is not NAME=value"));
             };
             parts.insert(name.to_owned(), value.to_owned());
             line += entry.matches('\n').count();
@@ -262,11 +262,11 @@ mod tests {
         let fault = compared("A=1\nsix==1.16\n", "A=1\n").unwrap_err();
         assert_eq!(fault, "old:2:1: a package among variables: `six==1.16`");
         let fault = compared("six==1.16\nA=1\n", "A=1\n").unwrap_err();
-        assert_eq!(fault, "old:2:2: no requirement has a single `=`: `A=1`");
+        assert_eq!(fault, "old:2:2: a requirement needs `==`, not `=`: `A=1`");
         let fault = compared("six==1.16\n", "A=1\n").unwrap_err();
         assert_eq!(fault, "`old` lists packages, `new` lists variables");
         let fault = compared("A=1\0nothing\0", "A=1\n").unwrap_err();
-        assert_eq!(fault, "old:1:1: this sets no variable: `nothing`");
+        assert_eq!(fault, "old:1:1: this is not NAME=value: `nothing`");
         assert!(compared("six==1\n\u{0}", "six==1\n").is_err());
     }
 

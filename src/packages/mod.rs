@@ -132,7 +132,7 @@ impl Fault {
         match self {
             Self::Refused { hint, .. } => hint,
             Self::Line { hint, .. } => hint,
-            Self::Io { .. } => "name a file that is there and may be read",
+            Self::Io { .. } => "give the path of a readable file",
         }
     }
 }
@@ -238,7 +238,7 @@ impl Said {
         lines()
             .find(telling)
             .or_else(last)
-            .unwrap_or("it says no more")
+            .unwrap_or("no reason given")
     }
 }
 
@@ -256,9 +256,9 @@ fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
             err: String::from_utf8_lossy(&done.stderr).into_owned(),
         }),
         Err(error) => refused(
-            format!("`{program}` cannot be run: {error}"),
+            format!("cannot run `{program}`: {error}"),
             format!(
-                "is it installed, and is `{}` a folder?",
+                "is it installed, and is `{}` a directory?",
                 wanted.folder.safe()
             ),
         ),
@@ -270,9 +270,9 @@ fn unknown<T>(spec: &Spec, known: impl IntoIterator<Item = String>) -> Result<T,
     let (tool, name) = (spec.manager.name(), &spec.name);
     let near = spec::near(name, known);
     let hint = if near.is_empty() {
-        format!("look at its spelling, and at where {tool} looks for packages")
+        format!("check its spelling and the package sources of {tool}")
     } else {
-        format!("is it {near}?")
+        format!("did you mean {near}?")
     };
     refused(format!("{tool} knows no package `{name}`"), hint)
 }

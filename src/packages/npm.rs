@@ -40,7 +40,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
             "npm does not list {name}: {}",
             why.unwrap_or_else(|| said.why())
         ),
-        format!("does `npm view {name} versions` work? {name}==A,B,C needs no list"),
+        format!("does `npm view {name} versions` work? A list is not needed for {name}==A,B,C"),
     )
 }
 
@@ -64,7 +64,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
             cwd: None,
             shared: !folder.join(".npmrc").exists(),
         };
-        let note = "there is no package.json: `require` finds each version by NODE_PATH, which `import` does not read";
+        let note = "there is no package.json, so NODE_PATH is used, which works for `require` but not for `import`";
         return (recipe, vec![note.to_owned()]);
     };
     let inside = folder.strip_prefix(&root).unwrap_or(Path::new(""));
@@ -76,12 +76,12 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         path.push("{made}/src/node_modules/.bin".to_owned());
     }
     let mut notes = vec![format!(
-        "each version is tried in a copy of `{}`",
+        "each version is tested in a copy of `{}`",
         root.safe()
     )];
     if !dependencies(&manifest).any(|name| name == spec.name) {
         notes.push(format!(
-            "package.json does not ask for {}: what depends on it may bring another version of it",
+            "package.json does not list {}: other packages may bring another version of it",
             spec.name
         ));
     }

@@ -51,7 +51,7 @@ impl<'a> Pip<'a> {
         let mut lines = said.out.lines().map(str::to_owned);
         let (true, Some(python), Some(version)) = (said.fine, lines.next(), lines.next()) else {
             return refused(
-                format!("`{program}` is no Python that works: {}", said.why()),
+                format!("`{program}` is not a working Python: {}", said.why()),
                 format!("does `{program} -c 'import sys'` work there?"),
             );
         };
@@ -62,8 +62,8 @@ impl<'a> Pip<'a> {
         let has_uv = ask(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
         if installer.is_none() && !has_uv {
             return refused(
-                format!("`{python}` has no pip, and there is no uv"),
-                format!("`{python} -m ensurepip` brings the one; `pip install uv` the other"),
+                format!("`{python}` has no pip, and uv is not installed"),
+                format!("install one of them: `{python} -m ensurepip`, or `pip install uv`"),
             );
         }
         let settings = match installer {
@@ -132,7 +132,7 @@ impl<'a> Pip<'a> {
             return Ok(Listing {
                 versions: versions.filter(|version| !version.is_empty()).collect(),
                 notes: vec![format!(
-                    "pip lists what Python {} can install",
+                    "pip lists the versions that Python {} can install",
                     self.version
                 )],
             });
@@ -153,7 +153,7 @@ impl<'a> Pip<'a> {
         } else {
             let name = &spec.name;
             format!(
-                "does `{} -m pip index versions {name}` work? {name}==A,B,C needs no list",
+                "does `{} -m pip index versions {name}` work? A list is not needed for {name}==A,B,C",
                 self.python
             )
         };
@@ -177,11 +177,11 @@ impl<'a> Pip<'a> {
             role: Role::Package,
         });
         let mut notes = vec![format!(
-            "each version has a virtual environment, made by {}",
+            "each version has its own virtual environment, created by {}",
             self.tool()
         )];
         if self.has_uv && self.has_sources && self.installer.is_some() {
-            let note = "uv is not used: pip is set to look elsewhere, and uv does not know where";
+            let note = "uv is not used, because pip is configured with another index";
             notes.push(note.to_owned());
         }
         (self.script(&lines, &others.constraints), notes)

@@ -46,7 +46,7 @@ impl Place<'_> {
     }
 }
 
-const HINT: &str = "a line is a requirement, such as `six==1.16.0`, or a flag of pip's";
+const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip";
 
 /// Reads a file; relative paths of packages begin at `folder`, as they do for pip.
 pub(super) fn read(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
@@ -93,9 +93,9 @@ pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
                 .chars()
                 .count()
                 + 1,
-            what: "this is not text in UTF-8",
+            what: "this is not UTF-8 text",
             text: text.lines().next().unwrap_or_default().to_owned(),
-            hint: "`pip freeze` and `env` write such files",
+            hint: "use a file written by `pip freeze` or `env`",
         }
     })
 }
@@ -134,7 +134,7 @@ fn include(
         if let Some((short, file)) = included {
             let file = path.parent().unwrap_or(Path::new(".")).join(file);
             if within.contains(&file) {
-                let hint = "leave out the line that includes what it stands in";
+                let hint = "remove the line that includes its own file";
                 return Err(place.fault(1, "a file includes itself", hint));
             }
             include(&file, folder, is_constraint || short == "-c", within, lines)?;
@@ -230,7 +230,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
             // Counted in the line as it stands: it may be indented.
             let before = place.text.find('=').unwrap_or_default();
             let column = place.text[..before].chars().count() + 1;
-            return Err(place.fault(column, "no requirement has a single `=`", HINT));
+            return Err(place.fault(column, "a requirement needs `==`, not `=`", HINT));
         }
         let is_local = rest.starts_with('@') && rest.contains("file:");
         return Ok(Line {
@@ -258,7 +258,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
         });
     }
     let indent = place.text.len() - place.text.trim_start().len();
-    Err(place.fault(indent + end + 1, "this is no requirement", HINT))
+    Err(place.fault(indent + end + 1, "this is not a requirement", HINT))
 }
 
 /// Returns the path of a package, with what follows it in brackets, from anywhere.
@@ -337,10 +337,10 @@ mod tests {
         for (text, place) in [
             (
                 "six==1\n  NAME=value\n",
-                "r:2:7: no requirement has a single `=`: `  NAME=value`",
+                "r:2:7: a requirement needs `==`, not `=`: `  NAME=value`",
             ),
-            ("a b\n", "r:1:2: this is no requirement: `a b`"),
-            ("\"a\"\n", "r:1:1: this is no requirement: `\"a\"`"),
+            ("a b\n", "r:1:2: this is not a requirement: `a b`"),
+            ("\"a\"\n", "r:1:1: this is not a requirement: `\"a\"`"),
         ] {
             let fault = lines(&[("r", text)]).unwrap_err().to_string();
             assert!(fault.ends_with(place), "{fault}");
@@ -348,7 +348,7 @@ mod tests {
         let fault = decoded(Path::new("r"), b"a\nb\xff\n".to_vec()).unwrap_err();
         assert_eq!(
             fault.to_string(),
-            "r:2:2: this is not text in UTF-8: `b\u{fffd}`"
+            "r:2:2: this is not UTF-8 text: `b\u{fffd}`"
         );
     }
 }

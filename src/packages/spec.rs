@@ -76,13 +76,13 @@ impl Spec {
                         end => version(end).map(Some),
                     };
                     let (Some(first), Some(last)) = (end(first), end(last)) else {
-                        return refuse("has an end that is no version");
+                        return refuse("has an end that is not a version");
                     };
                     Choice::Between(first, last)
                 }
                 None => match versions.split(',').map(version).collect() {
                     Some(versions) => Choice::Named(versions),
-                    None => return refuse("names something that is no version"),
+                    None => return refuse("contains something that is not a version"),
                 },
             },
         };
@@ -124,8 +124,8 @@ impl Spec {
             && manager.compare(first, last) == Ordering::Greater
         {
             return refused(
-                format!("`{first}` of {name} comes after `{last}`: there is nothing between"),
-                format!("name the older one first: {name}=={last}..{first}"),
+                format!("`{first}` of {name} is newer than `{last}`"),
+                format!("write the older version first: {name}=={last}..{first}"),
             );
         }
         let inside = |version: &String| {
@@ -137,7 +137,7 @@ impl Spec {
         let left_out: Vec<_> = pre.into_iter().filter(|version| inside(version)).collect();
         if !(takes_pre || left_out.is_empty()) {
             notes.push(format!(
-                "left out: pre-releases ({}); an end that is one lets them in",
+                "left out: pre-releases ({}); they are included if an end is a pre-release",
                 some(&left_out)
             ));
         }
@@ -145,8 +145,8 @@ impl Spec {
         let versions: Vec<_> = versions.into_iter().filter(inside).collect();
         if versions.is_empty() {
             return refused(
-                format!("{} lists no version of {name}", manager.name()),
-                format!("name them, if you know some: {name}==A,B,C"),
+                format!("{} lists no versions of {name}", manager.name()),
+                format!("name versions if you know them: {name}==A,B,C"),
             );
         }
         Ok(Listing { versions, notes })
@@ -162,17 +162,17 @@ impl Spec {
             .cloned()
             .collect::<Vec<_>>();
         let near = if near.is_empty() {
-            format!("{tool} lists none")
+            format!("{tool} lists no versions")
         } else {
-            format!("{tool} lists {} thereabouts", near.join(", "))
+            format!("{tool} lists {} near it", near.join(", "))
         };
         let other = match self.manager {
-            Manager::Pip => ", or which another interpreter can install,",
+            Manager::Pip => " or needs another interpreter",
             _ => "",
         };
         refused(
             format!("{tool} lists no version `{end}` of {name}"),
-            format!("{near}; one that is not listed{other} can only be named: {name}==A,B,C"),
+            format!("{near}; name a version that is not listed{other}: {name}==A,B,C"),
         )
     }
 }

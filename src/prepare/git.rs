@@ -104,7 +104,7 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
     let commits = commits.concat();
     if commits.len() < 2 {
         let what = format!("there are no commits between `{good}` and `{bad}`");
-        return Err(refuse(what, "the first is good, the last one bad"));
+        return Err(refuse(what, "put the good commit first"));
     }
     Ok(Line {
         has_submodules: root.join(".gitmodules").exists(),

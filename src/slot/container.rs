@@ -258,7 +258,7 @@ impl Slot {
             }
             if !held.engine.remove_one(&held.name) && held.engine.state(&held.name).is_some() {
                 self.control.send(&super::wire::Reply::Complaint(format!(
-                    "the container `{}` could not be removed",
+                    "cannot remove the container `{}`",
                     held.name
                 )));
             }

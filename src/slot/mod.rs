@@ -264,7 +264,7 @@ impl Slot {
                 None => Ok(()),
             });
             if let Err(error) = made {
-                let why = format!("cannot make `{}`: {error}", folder.safe());
+                let why = format!("cannot create `{}`: {error}", folder.safe());
                 return Hooked::Failed(HookSeen {
                     ending: Ending::NotStarted(why),
                     output: String::new(),

@@ -47,7 +47,7 @@ impl Slot {
         for object in &all {
             if !engine.remove(object) {
                 let left = told(object);
-                let text = format!("{left} ({}) could not be removed", left.name);
+                let text = format!("cannot remove {left} ({})", left.name);
                 self.control.send(&Reply::Complaint(text));
             }
         }

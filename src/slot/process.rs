@@ -128,12 +128,12 @@ impl Process {
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())
-                .map_err(|error| format!("cannot open `{}` for its input: {error}", file.safe()))
+                .map_err(|error| format!("cannot open `{}` as stdin: {error}", file.safe()))
         };
         let input = command.stdin.map(open).transpose()?;
         let pipe = || {
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
-                .map_err(|error| format!("cannot make a pipe: {error}"))
+                .map_err(|error| format!("cannot create a pipe: {error}"))
         };
         let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
         for end in [&out, &err] {
@@ -250,7 +250,7 @@ impl Stream {
 }
 
 fn holds_nul(text: Vec<u8>) -> String {
-    format!("`{}` holds a NUL byte", OsString::from_vec(text).safe())
+    format!("`{}` contains a NUL byte", OsString::from_vec(text).safe())
 }
 
 /// Returns the error without the number that the standard library adds.

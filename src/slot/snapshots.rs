@@ -65,10 +65,10 @@ impl Snapshots {
             Err(error) => {
                 let _ = fs::remove_file(&file);
                 let way = match error.kind() {
-                    io::ErrorKind::PermissionDenied => "; root may look into every process",
+                    io::ErrorKind::PermissionDenied => "; root can inspect every process",
                     _ => "",
                 };
-                seen.unread = Some(format!("it could not be written: {error}{way}"));
+                seen.unread = Some(format!("cannot write it: {error}{way}"));
             }
         }
         Some(seen)

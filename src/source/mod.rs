@@ -36,7 +36,7 @@ pub enum Grain {
 pub enum Fault {
     /// Nobody knows what language it is in.
     #[error(
-        "the language of the file is not known by its name; known are {}",
+        "cannot tell the language from the name of the file; known extensions: {}",
         language::known()
     )]
     Language,
@@ -65,10 +65,8 @@ impl Fault {
     /// Returns the way out.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Language | Self::Syntax { .. } => {
-                "leave out lines: any file has some, and no parser is needed"
-            }
-            Self::Nothing(_) => "name a file that has some",
+            Self::Language | Self::Syntax { .. } => "use --lines, which works for any file",
+            Self::Nothing(_) => "choose another file",
         }
     }
 }

@@ -46,7 +46,7 @@ pub enum StoreError {
     #[error("the run `{}` is still being written by another provoke", .0.safe())]
     Busy(PathBuf),
     /// A new run was to go where something is.
-    #[error("the folder `{}` is not empty", .0.safe())]
+    #[error("the directory `{}` is not empty", .0.safe())]
     NotEmpty(PathBuf),
     /// There is no such run.
     #[error("there is no run `{}` in `{}`", name.safe(), root.safe())]
@@ -57,7 +57,7 @@ pub enum StoreError {
         root: PathBuf,
     },
     /// Several runs begin with what was asked for.
-    #[error("`{}` is the beginning of several runs: {}", name.safe(), several.join(", ").safe())]
+    #[error("`{}` matches several runs: {}", name.safe(), several.join(", ").safe())]
     Ambiguous {
         /// What was asked for.
         name: String,
@@ -65,7 +65,7 @@ pub enum StoreError {
         several: Vec<String>,
     },
     /// Its commands may not be the caller's.
-    #[error("the run `{}` is not trusted to run commands: {why}", path.safe())]
+    #[error("the commands of the run `{}` are not trusted: {why}", path.safe())]
     Untrusted {
         /// Its folder.
         path: PathBuf,
@@ -102,17 +102,19 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
-            Self::Busy(_) => "wait for it, or end it with Ctrl-C; then `provoke resume`".to_owned(),
+            Self::Busy(_) => {
+                "wait until it ends, or stop it with Ctrl-C and use `provoke resume`".to_owned()
+            }
             Self::NotEmpty(_) => {
-                "a new run needs a folder of its own; `provoke resume` continues an old one"
+                "choose a new directory, or use `provoke resume` to continue the run in it"
                     .to_owned()
             }
-            Self::NoRun { .. } => "`provoke list` shows the runs kept here".to_owned(),
+            Self::NoRun { .. } => "`provoke list` shows the stored runs".to_owned(),
             Self::Untrusted { path, .. } => format!(
-                "look at it first: provoke report {}\n      if you trust what it runs, add --trust",
+                "inspect it first: provoke report {}\n      if you trust its commands, add --trust",
                 shell_word(path.as_os_str())
             ),
-            Self::Ambiguous { .. } => "type more of its name".to_owned(),
+            Self::Ambiguous { .. } => "give more of the name".to_owned(),
             Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
             Self::Damaged {
                 path, line, start, ..
@@ -121,7 +123,7 @@ impl StoreError {
                 line - 1,
                 shell_word(path.as_os_str()),
             ),
-            Self::NotAJournal(_) => "name a run's folder, its name, or `last`".to_owned(),
+            Self::NotAJournal(_) => "give the directory or the name of a run, or `last`".to_owned(),
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
         })
     }
@@ -131,33 +133,31 @@ impl StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
     /// The line is not an event.
-    #[error("this line cannot be read: {0}")]
+    #[error("cannot parse this line: {0}")]
     Unreadable(serde_json::Error),
     /// The checksum covers other lines than these.
-    #[error(
-        "this line does not follow the line before it (wrong checksum): a line was changed, removed, repeated or moved"
-    )]
+    #[error("the checksum of this line is wrong: a line was changed, removed, repeated or moved")]
     Checksum,
     /// The checksum is missing.
-    #[error("this line has no checksum, and lines before it have one")]
+    #[error("this line has no checksum, but lines before it have one")]
     NoChecksum,
     /// The line is longer than any event.
     #[error("this line is longer than {} MiB", lines::LONGEST_LINE >> 20)]
     TooLong,
     /// The first line is there again.
-    #[error("the run starts a second time")]
+    #[error("the run starts twice")]
     SecondStart,
     /// The start of a trial is missing.
     #[error("the start of trial {0} is missing")]
     Skipped(TrialId),
     /// A trial starts that runs or has ended.
-    #[error("trial {0} starts a second time")]
+    #[error("trial {0} starts twice")]
     Repeated(TrialId),
     /// A trial ends that does not run.
-    #[error("trial {0} ends and was not running")]
+    #[error("trial {0} ends but was not running")]
     NeverStarted(TrialId),
     /// The run ends before a trial of it.
-    #[error("the run ends, and the end of trial {0} is missing")]
+    #[error("the run ends, but the end of trial {0} is missing")]
     NeverEnded(TrialId),
     /// The run was over.
     #[error("the run had ended before this line")]

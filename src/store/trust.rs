@@ -23,13 +23,13 @@ pub enum Distrust {
     #[error("it belongs to {0}")]
     Owner(String),
     /// It cannot be told whose it is.
-    #[error("its owner cannot be told")]
+    #[error("its owner is unknown")]
     Unknown,
     /// Others can write to its folder or its journal.
     #[error("other users can write to it")]
     Writable,
     /// It was copied, or unpacked from an archive.
-    #[error("its journal is a copy of one that was written elsewhere")]
+    #[error("its journal is a copy from another place")]
     Copied,
 }
 
@@ -71,7 +71,7 @@ fn owner(path: &Path) -> Option<Distrust> {
         let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
         return Some(Distrust::Owner(match name {
             Some(name) => format!("the user {name}"),
-            None => format!("the user with the number {uid}"),
+            None => format!("the user with ID {uid}"),
         }));
     }
     // Where every user has a group, it is the user's own.

@@ -92,7 +92,7 @@ pub enum Step {
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match step {
-    Step::Clone => "cannot make a process",
+    Step::Clone => "cannot create a process",
     Step::Limit => "cannot set a limit",
     Step::Identity => "cannot become another user",
     Step::Chdir => "cannot enter the working directory",

@@ -32,11 +32,11 @@ pub enum Kind {
     Segv,
     /// Call `abort()`: SIGABRT
     Abort,
-    /// Run an instruction no processor has: SIGILL
+    /// Run an invalid instruction: SIGILL
     Ill,
     /// Divide an integer by zero: SIGFPE
     Fpe,
-    /// Touch a mapped file that was truncated: SIGBUS
+    /// Access a mapped file that was truncated: SIGBUS
     Bus,
     /// Overflow the stack: SIGSEGV, as in most languages (Rust's own is SIGABRT)
     Overflow,
@@ -46,35 +46,35 @@ pub enum Kind {
     Signal,
     /// Exit with --code (default 1)
     Exit,
-    /// Work during --delay, then SIGSEGV in an exit handler, after all output
+    /// Work during --delay, then crash with SIGSEGV in an exit handler, after all output
     SlowDeath,
-    /// A child dies of SIGSEGV, its shell exits with 139
+    /// Let a child die of SIGSEGV under a shell, which exits with 139
     ShellSegv,
-    /// A child dies of SIGSEGV, its parent exits with 245, like Python with -11
+    /// Let a child die of SIGSEGV and exit with 245, like Python with -11
     PythonSegv,
-    /// A child dies of SIGSEGV, its parent exits with 0 all the same
+    /// Let a child die of SIGSEGV and exit with 0
     Masked,
-    /// Block for ever
+    /// Block forever
     Hang,
-    /// Block for ever and ignore SIGTERM
+    /// Block forever and ignore SIGTERM
     HangStubborn,
-    /// Keep a processor busy for ever
+    /// Keep a CPU busy forever
     Spin,
     /// Stop itself with SIGSTOP; exit with 0 once continued
     Stop,
-    /// Leave a child behind that holds stdout and stderr open
+    /// Leak a child that keeps stdout and stderr open
     Leak,
-    /// Leave a daemon behind: own session, no parent, environment or streams
+    /// Leak a daemon: own session, no parent, environment or streams
     LeakDetached,
-    /// Leave a child behind that soon ends by itself (--linger, default 200ms)
+    /// Leak a child that soon exits (--linger, default 200ms)
     LeakBrief,
-    /// Leave a moving target behind: --count forks, each outliving the last
+    /// Leak a chain of --count forks, each of which outlives the previous one
     ForkStorm,
-    /// Fill memory until killed; refuses where that could hit other programs
+    /// Allocate memory until killed; refuses if other programs could be killed
     Oom,
     /// Write --bytes of hostile output to stdout, and as much to stderr
     Noise,
-    /// What the leak kinds leave behind: sleep for --linger, say nothing
+    /// Sleep for --linger without output (the process that leak kinds leave behind)
     #[value(hide = true)]
     Leftover,
 }
@@ -82,55 +82,55 @@ pub enum Kind {
 /// The arguments of `provoke victim`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VictimArgs {
-    /// What to do when misbehaving
+    /// How to misbehave
     #[arg(value_enum)]
     kind: Kind,
 
-    /// Misbehave with this probability (0.1 or 10%), else print "ok" and exit with 0
+    /// Misbehave with this probability (0.1 or 10%); otherwise print "ok" and exit with 0
     #[arg(long, value_name = "P", default_value = "1")]
     rate: Rate,
 
-    /// Misbehave in exactly these trials, by the number in `PROVOKE_TRIAL`; wins over --rate
+    /// Misbehave in exactly these trials, by the number in PROVOKE_TRIAL (overrides --rate)
     #[arg(long, value_name = "3,7,20-25")]
     fail_on: Option<Trials>,
 
-    /// Decide by this number, so that the same trial always ends the same way [default: from the clock]
+    /// Derive the decision from this number, so that a trial is repeatable [default: random]
     #[arg(long, value_name = "N", env = "PROVOKE_SEED", hide_env_values = true, value_parser = parse::seed)]
     seed: Option<u64>,
 
-    /// Sleep before doing anything (20ms, 1.5s)
+    /// Sleep this long first (20ms, 1.5s)
     #[arg(long, value_name = "DUR", default_value = "0", value_parser = parse::duration)]
     delay: Duration,
 
-    /// Say this on stderr before misbehaving (empty: say nothing) [default: what is about to happen]
+    /// Print this to stderr before misbehaving (may be empty) [default: a description]
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
 
-    /// The signal of `signal`: SEGV, SIGTERM, 11
+    /// Signal for the kind `signal`: SEGV, SIGTERM, 11
     #[arg(long, value_name = "NAME", required_if_eq("kind", "signal"))]
     signal: Option<SignalNumber>,
 
-    /// The exit code of `exit` [default: 1] and `noise` [default: 0]
+    /// Exit code for the kinds `exit` [default: 1] and `noise` [default: 0]
     #[arg(long, value_name = "N")]
     code: Option<u8>,
 
-    /// How long what is left behind lives [default: 200ms for leak-brief, else 600s]
+    /// How long leaked processes run [default: 200ms for leak-brief, otherwise 600s]
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     linger: Option<Duration>,
 
-    /// How many processes `fork-storm` runs through, one after the other
+    /// Number of processes that `fork-storm` starts, one after the other
     #[arg(long, value_name = "N", default_value_t = 3000)]
     count: u32,
 
-    /// How much `noise` writes to each stream (64k, 10M, 1G)
+    /// Number of bytes that `noise` writes to each stream (64k, 10M, 1G)
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = parse::size)]
     bytes: u64,
 
-    /// Where `oom` gives up if nothing has killed it
+    /// Size at which `oom` gives up if it has not been killed
     #[arg(long, value_name = "SIZE", default_value = "64G", value_parser = parse::size)]
     limit: u64,
 
-    /// Let `oom` run without a memory limit below it (it may take other programs down with it)
+    /// Let `oom` run without a memory limit (other programs may be killed, too)
     #[arg(long)]
     yes: bool,
 }

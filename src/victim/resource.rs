@@ -32,7 +32,7 @@ fn judge(ceiling: Option<u64>, available: Option<u64>, yes: bool) -> Result<(), 
         _ if yes => return Ok(()),
         (Some(ceiling), Some(available)) if ceiling < available => return Ok(()),
         (_, Some(available)) => format!("the {} MiB this machine has free", available >> 20),
-        (_, None) => "what this machine has free (/proc/meminfo does not say how much)".into(),
+        (_, None) => "the free memory of this machine (not found in /proc/meminfo)".into(),
     };
     Err(match ceiling {
         Some(ceiling) => format!(
@@ -40,7 +40,7 @@ fn judge(ceiling: Option<u64>, available: Option<u64>, yes: bool) -> Result<(), 
             ceiling >> 20
         ),
         None => format!(
-            "no memory limit holds this process below {free}, so the kernel might kill others"
+            "no memory limit keeps this process below {free}, so the kernel might kill other processes"
         ),
     })
 }

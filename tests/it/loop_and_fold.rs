@@ -341,7 +341,7 @@ fn a_time_budget_stops_service_runs_and_counts_none_after_them() {
     assert!(state.finished);
     let started = |event: &&Event| matches!(event, Event::TrialStarted(trial) if trial.id.0 == 7);
     assert_eq!(events.iter().filter(started).count(), 1);
-    let note = "the time budget stopped #7, which does not count";
+    let note = "the time limit stopped #7, which does not count";
     assert_eq!(state.notes, [(note.to_owned(), 1)]);
 }
 
@@ -491,7 +491,7 @@ fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
         .collect();
     assert_eq!(
         notes,
-        ["#8 has run 5 times longer than usual (1.00 s); it is a hang after 600 s"]
+        ["#8 has run 5 times longer than usual (1.00 s); it counts as hung after 600 s"]
     );
 }
 
@@ -691,7 +691,7 @@ fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
             None,
         );
         let why: Vec<_> = state.untestable.clone().into_iter().collect();
-        let said = "100 trials in a row said nothing: skipped".to_owned();
+        let said = "100 consecutive trials were inconclusive: skipped".to_owned();
         assert_eq!(why, [(VariantId(2), said)], "{lanes}");
         assert!(!state.is_testable(VariantId(2)) && state.is_testable(VariantId(1)));
         assert!(state.finished, "{lanes}");
@@ -718,7 +718,7 @@ fn when_no_variant_is_left_the_run_is_broken_off_and_a_resumption_tries_them_aga
     assert_eq!(state.untestable.len(), 4);
     assert_eq!(
         state.untestable[&VariantId(0)],
-        "10 trials in a row said nothing: not started: no such program"
+        "10 consecutive trials were inconclusive: not started: no such program"
     );
     assert!(!state.any_testable() && !state.finished && !state.decided);
     assert!(matches!(

@@ -134,7 +134,7 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
     assert!(
         refused(&nobody)
             .to_string()
-            .starts_with("`no-such-python` cannot be run")
+            .starts_with("cannot run `no-such-python`")
     );
 }
 
@@ -238,11 +238,11 @@ fn cargo_lists_versions_and_builds_a_copy_with_one() {
     let why = make(&found.recipe, &wanted, "1.0.999").err().unwrap();
     assert!(why.starts_with("error: "), "{why}");
     let fault = refused(&cargo("itao"));
-    assert_eq!(fault.hint(), "is it `itoa`?");
+    assert_eq!(fault.hint(), "did you mean `itoa`?");
     assert!(
         refused(&cargo("itoa==1.0.999.."))
             .hint()
-            .contains("can only be named")
+            .contains("name a version that is not listed")
     );
 }
 
@@ -260,7 +260,7 @@ fn a_yanked_version_that_is_named_is_built() {
     let wanted = wanted(Manager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
     let found = found(&wanted);
     assert_eq!(found.versions, ["0.1.3", "0.1.4"]);
-    let yanked = "yanked, but tried because you named it: autocfg 0.1.3";
+    let yanked = "yanked, but tested because you named it: autocfg 0.1.3";
     assert!(
         found.notes.contains(&yanked.to_owned()),
         "{:?}",

@@ -56,7 +56,7 @@ impl Shared {
             Ok(Ok(Stage::Begun(reserved))) => {
                 if let Err(why) = self.fill(id, &reserved, halt).await {
                     self.maker.fail(&reserved);
-                    return Made::Failed(format!("it could not be made: {why}"));
+                    return Made::Failed(format!("the build failed: {why}"));
                 }
                 reserved
             }

@@ -87,7 +87,7 @@ fn bytes_that_are_given_are_sent_as_they_are() {
     assert_eq!(headers, ["x-y", "content-length"]);
     fs::write(&file, "hello").unwrap();
     let error = made(&load).err().unwrap().to_string();
-    assert!(error.contains("holds no HTTP request"), "{error}");
+    assert!(error.contains("is not an HTTP request"), "{error}");
 }
 
 #[test]

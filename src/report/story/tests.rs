@@ -368,7 +368,7 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         threads: vec![thread(77, "boom", 'S')],
         cores: vec![CoreSeen {
             pid: 77,
-            unread: Some("it could not be written: Permission denied".to_owned()),
+            unread: Some("cannot write it: Permission denied".to_owned()),
             ..CoreSeen::default()
         }],
         ..Hang::default()
@@ -378,7 +378,7 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
 
     At the deadline:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
-      no stack of 77: it could not be written: Permission denied
+      no stack of 77: cannot write it: Permission denied
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'T')]), @"
     Stopped: by SIGSTOP, or because it wanted its terminal.

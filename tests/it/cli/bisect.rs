@@ -426,7 +426,7 @@ fn a_wrong_history_is_explained() {
     ------- stderr -------
     error: there are no commits between `main` and `main`
 
-    hint: list the good end first and the bad end last
+    hint: put the good commit first
     [exit status: Some(2)]
     ");
 }
@@ -472,7 +472,7 @@ fn a_wrong_search_is_explained() {
     ");
     insta::assert_snapshot!(said(&["--range", "9..1"]), @"
     ------- stderr -------
-    error: invalid value '9..1' for '--range <A..B>': 9 is not before 1: the first is the good one
+    error: invalid value '9..1' for '--range <A..B>': 9 is not below 1: write the smaller number first
 
     For more information, try '--help'.
     [exit status: Some(2)]

@@ -162,7 +162,7 @@ fn commits_that_build_identical_files_are_one_candidate() {
     let gone = repository.bisect(&[&build[..], &["--artifact", "gone"], &command].concat());
     assert_eq!(gone.0["verdict"], json!("could_not_test"), "{}", gone.1);
     assert!(
-        gone.1.to_string().contains("the build did not make"),
+        gone.1.to_string().contains("the build did not create"),
         "{}",
         gone.1
     );
@@ -192,7 +192,7 @@ fn a_build_that_takes_too_long_is_of_a_commit_that_cannot_be_tried() {
     let args = ["--build-limit", "3s", "--build", &build];
     let all = repository.bisect(&[&args[..], &line].concat());
     assert_eq!(told(&all), found(&["change 7", "change 8"]), "{}", all.1);
-    let wanted = "cannot be tried: it could not be made: it took more than 3 s";
+    let wanted = "the build failed: it took more than 3 s";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
@@ -287,7 +287,7 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     let all = repository.bisect(&[]);
     assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
     assert!(
-        all.1.stderr.contains("note: a merge is one step here"),
+        all.1.stderr.contains("note: a merge counts as one commit"),
         "{}",
         all.1
     );
@@ -320,7 +320,7 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     );
     // And what it merged can be searched next, as it is told.
     let next = all.1.stderr.lines().find_map(|line| {
-        let (_, merged) = line.split_once("is searched by the same with --git ")?;
+        let (_, merged) = line.split_once("to search the commits that it brought, use --git ")?;
         Some(merged.to_owned())
     });
     let all = repository.bisect(&["--git", &next.expect("told")]);
@@ -362,7 +362,7 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
         .find(r#""Merge branch 'side' into line" is the first that fails"#);
     let second = all.1.stdout.find(r#""adds s3" is the first that fails"#);
     assert!(first.is_some() && first < second, "{}", all.1);
-    let goes_on = "it is a merge: going on with what it merged, as by the same with --git ";
+    let goes_on = "it is a merge: searching the commits that it brought, --git ";
     assert!(all.1.stderr.contains(goes_on), "{}", all.1);
     let chance = "each of the two may be wrong, in 1 of 20 cases";
     assert!(all.1.stdout.contains(chance), "{}", all.1);
@@ -392,7 +392,7 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
         .0
         .ask("bisect", &[&FLAGS[..], &fixed, &file].concat());
     assert_eq!(told(&said), found(&["adds m3"]), "{}", said.1);
-    let wanted = "what it merged is searched by the same with --git ";
+    let wanted = "to search the commits that it brought, use --git ";
     assert!(said.1.stderr.contains(wanted), "{}", said.1);
 }
 
@@ -540,7 +540,7 @@ fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
         assert_eq!(said.code, Some(2), "{said}");
         said.stderr
     };
-    assert!(refused("passed").contains("has a stack that names source files"));
+    assert!(refused("passed").contains("has a stack with source files"));
     assert!(refused("nowhere").contains("name a run that failed"));
 }
 
@@ -806,7 +806,7 @@ fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_i
     let all = python.told(python.command("reduce", &args));
     let wanted = "  one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it 0/";
     assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
-    let refused = "cannot be tried: it could not be made: exit 1: ERROR: Cannot install";
+    let refused = "the build failed: exit 1: ERROR: Cannot install";
     let journal = python.0.read("home/last/events.jsonl");
     assert!(journal.contains(refused), "{journal}");
     assert_eq!(all.1.code, Some(0), "{}", all.1);

@@ -172,9 +172,15 @@ fn a_floor_is_refused_where_it_answers_nothing() {
         said.stderr
     };
     let said = refused(&["--floor", "5%", "--find", "different", "--", "true"]);
-    assert!(said.contains("asks whether their rates differ"), "{said}");
+    assert!(
+        said.contains("does not apply to `find = \"different\"`"),
+        "{said}"
+    );
     let said = refused(&["--floor", "5%", "--baseline", "3/30", "--", "true"]);
-    assert!(said.contains("both a floor and a baseline"), "{said}");
+    assert!(
+        said.contains("`floor` and `baseline` are both given"),
+        "{said}"
+    );
     let said = refused(&["--floor", "0", "--", "true"]);
     assert!(said.contains("is not a rate above 0 and up to 1"), "{said}");
 }
@@ -461,7 +467,7 @@ fn a_wrong_comparison_is_explained() {
     ------- stderr -------
     error: there is no command to run
 
-    hint: give it after two dashes: -- ./program argument
+    hint: add the program and its arguments: -- ./program argument
     [exit status: Some(2)]
     ");
 }

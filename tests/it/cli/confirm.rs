@@ -146,7 +146,7 @@ fn nothing_to_confirm() {
     ------- stderr -------
     error: cannot read the baseline: there is no run `nowhere` in `provoke-out`
 
-    hint: `provoke list` shows the runs kept here
+    hint: `provoke list` shows the stored runs
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "3/30", "--assume-rate", "1%"]), @"
@@ -931,7 +931,7 @@ fn without_a_baseline_the_newest_run_with_failures_is_one() {
     );
     let command = confirm.stderr.lines().nth(1).unwrap();
     assert!(
-        command.ends_with("victim segv --fail-on 1,2,3"),
+        command.ends_with("victim segv --fail-on '1,2,3'"),
         "{command}"
     );
 

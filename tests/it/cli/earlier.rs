@@ -52,7 +52,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     sandbox.earlier(100, "", &[]);
     let said = sandbox.earlier(100, "20 60 90", &[]);
     let told =
-        "with 2 other runs of the same program (6/300 in all), a fix will need 193 clean trials";
+        "with 2 other runs of the same program (6/300 in all), a fix will need 193 passing trials";
     assert!(said.stderr.contains(told), "{said}");
     let (answer, said) = sandbox.confirmed(&[]);
     assert_eq!(answer["clean_needed"], 193, "{said}");

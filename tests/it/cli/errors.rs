@@ -103,7 +103,7 @@ fn a_run_that_is_not_there() {
     ------- stderr -------
     error: there is no run `nothing` in `provoke-out`
 
-    hint: `provoke list` shows the runs kept here
+    hint: `provoke list` shows the stored runs
     [exit status: Some(2)]
     ");
 }

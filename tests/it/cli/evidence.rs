@@ -627,9 +627,9 @@ fn a_core_that_was_cut_short_is_taken_and_does_not_block_later_ones() {
     let (_, said) = sandbox.report(&args);
     assert!(!sandbox.path("core").exists(), "{said}");
     let cut = sandbox.provoke(&["explain", "last#1"]);
-    assert!(cut.stdout.contains("it was cut short"), "{cut}");
+    assert!(cut.stdout.contains("it is truncated"), "{cut}");
     let whole = sandbox.provoke(&["explain", "last#2"]);
-    assert!(!whole.stdout.contains("it was cut short"), "{whole}");
+    assert!(!whole.stdout.contains("it is truncated"), "{whole}");
 }
 
 const JUMP: &str = r#"

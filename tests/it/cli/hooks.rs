@@ -123,7 +123,7 @@ fn an_interrupt_during_cleanup_ends_it() {
     child.signal(rustix::process::Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(0), "the trials were over: {said}");
-    assert!(said.stderr.contains("`cleanup` did not end"), "{said}");
+    assert!(said.stderr.contains("`cleanup` did not finish"), "{said}");
     assert_gone(&linger);
 }
 

@@ -163,7 +163,7 @@ fn a_second_interrupt_kills() {
         (1..=2).all(|trial| sandbox.path(&format!("up.{trial}")).exists())
     });
     child.signal(Signal::INT);
-    child.wait_for("once more to kill them");
+    child.wait_for("press Ctrl-C again to kill them");
     child.signal(Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(130), "{said}");
@@ -193,7 +193,7 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     child.signal(Signal::INT);
     wait_until("it cleans up", || sandbox.path("cleaning").exists());
     child.signal(Signal::INT);
-    child.wait_for("once more to leave at once");
+    child.wait_for("press Ctrl-C again to exit immediately");
     // One follows the other, with a gap between them.
     wait_until("it lives", || !processes_with(&linger).is_empty());
     child.signal(Signal::INT);
@@ -225,7 +225,7 @@ fn a_run_whose_trials_stop_their_slots_ends_and_leaves_nothing() {
     ];
     let (report, said) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["trials"], 0, "{said}");
-    let why = "3 trials in a row could not be run: lost: its slot was stopped";
+    let why = "3 consecutive trials could not run: lost: its slot was stopped";
     assert!(said.stdout.contains(why), "{said}");
     assert_eq!(said.code, Some(125), "{said}");
     assert_gone(&linger);
@@ -419,7 +419,7 @@ fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
         .unwrap()
         .into();
     let why =
-        "3 trials in a row could not be run: lost: its slot was lost: cannot open `/dev/null`";
+        "3 consecutive trials could not run: lost: its slot was lost: cannot open `/dev/null`";
     assert!(said.stdout.contains(why), "{said}");
     assert_eq!(said.code, Some(125), "{said}");
     let started = sandbox.read("r/events.jsonl");

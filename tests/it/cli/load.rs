@@ -105,7 +105,7 @@ fn the_time_budget_stops_a_service_run() {
     assert_eq!(variant["stop_rule"], "time", "{said}");
     assert_eq!(
         report["notes"],
-        serde_json::json!(["the time budget stopped #1, which does not count"]),
+        serde_json::json!(["the time limit stopped #1, which does not count"]),
         "{said}"
     );
     assert_eq!(said.code, Some(125), "{said}");
@@ -371,7 +371,7 @@ fn a_process_that_is_not_there_is_said_before_anything_runs() {
     let args = ["load", "http://127.0.0.1:1/", "--attach", "2147483647"];
     insta::assert_snapshot!(sandbox.provoke(&args), @"
     ------- stderr -------
-    error: there is no process 2147483647 to attach to
+    error: cannot attach to process 2147483647: it does not exist
 
     hint: --attach listener finds the process that listens at the URL
     [exit status: Some(2)]
@@ -711,7 +711,10 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
     }
     sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
     let said = sandbox.provoke(&["load", "--shrink", "other"]);
-    assert!(said.stderr.contains("puts no service under load"), "{said}");
+    assert!(
+        said.stderr.contains("is not a run of `provoke load`"),
+        "{said}"
+    );
 }
 
 /// Kills a run of a search after so many lives and resumes it. Returns its answer, which was given

@@ -457,21 +457,21 @@ fn a_wrong_reduction_is_explained() {
     ------- stderr -------
     error: bad.py:3:1: cannot parse this as Python: `x = (`
 
-    hint: leave out lines: any file has some, and no parser is needed
+    hint: use --lines, which works for any file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--imports", "none.py"]), @"
     ------- stderr -------
     error: none.py: there are no imports in the file
 
-    hint: name a file that has some
+    hint: choose another file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--lines", "empty.txt"]), @"
     ------- stderr -------
     error: empty.txt: there are no lines in the file
 
-    hint: name a file that has some
+    hint: choose another file
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--lines", "/etc/passwd"]), @"
@@ -516,7 +516,7 @@ fn a_wrong_reduction_is_explained() {
     assert!(
         language
             .stderr
-            .starts_with("error: none.txt: the language of the file is not known by its name; "),
+            .starts_with("error: none.txt: cannot tell the language from the name of the file; "),
         "{language}"
     );
     let nameless = sandbox.provoke(&["reduce", "--set", "a,", "--", "true", "{set}"]);

@@ -156,14 +156,14 @@ fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
     sandbox.provoke(&["run", "-q", "-n", "20", "--shell", by_turn]);
     let said = sandbox.provoke(&["replay", "last", "--seeds=8"]);
     assert_eq!(said.code, Some(1), "{said}");
-    let open = "no evidence that the seed determines the outcome: 4 of 8 seeds that had failed";
+    let open = "no evidence that the seed determines the outcome: 4 of 8 seeds from failing trials";
     assert!(said.stdout.contains(open), "{said}");
 
     sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);
     let said = sandbox.provoke(&["replay", "last", "--seeds"]);
     assert!(
         said.stderr
-            .contains("has no variant with a trial that failed and one that passed"),
+            .contains("has no variant with both failing and passing trials"),
         "{said}"
     );
 }

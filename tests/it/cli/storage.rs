@@ -187,7 +187,7 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
     let said = sandbox.provoke(&["report", "r"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: SANDBOX/r/events.jsonl:5: the journal is damaged: this line does not follow the line before it (wrong checksum): a line was changed, removed, repeated or moved
+    error: SANDBOX/r/events.jsonl:5: the journal is damaged: the checksum of this line is wrong: a line was changed, removed, repeated or moved
 
     hint: restore the file from a copy; to resume the run from the 4 lines before this one instead, keep a copy and run:
       truncate -s BYTES SANDBOX/r/events.jsonl

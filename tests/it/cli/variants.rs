@@ -197,7 +197,7 @@ fn a_variant_has_commands_of_its_own_and_one_that_cannot_be_set_up_is_left_out()
     );
     let notes = report["notes"].to_string();
     assert!(
-        notes.contains("cannot try the variant `unready`: `setup` failed: exit 4: no compiler"),
+        notes.contains("cannot test the variant `unready`: `setup` failed: exit 4: no compiler"),
         "{notes}"
     );
     let log = sandbox.read("log");
@@ -236,7 +236,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
     let said = sandbox.provoke(&["scenario", file.to_str().unwrap()]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
-    error: none of the 2 variants can be tried
+    error: none of the 2 variants can be tested
       caused by: a: `setup` failed: exit 4: no compiler
         b: cannot run `./nope`: there is no such file
     [exit status: Some(125)]
@@ -248,7 +248,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
     ------- stderr -------
     error: cannot run `./nope`: there is no such file
 
-    hint: is it installed, and is its folder in PATH?
+    hint: the path is relative to the working directory `SANDBOX`
     [exit status: Some(125)]
     ");
 }
@@ -271,7 +271,7 @@ fn a_variant_that_can_never_be_prepared_is_given_up_on_the_way() {
     let events = untestable(&sandbox);
     assert_eq!(
         events[0]["why"],
-        "10 trials in a row said nothing: prepare failed: exit 1"
+        "10 consecutive trials were inconclusive: prepare failed: exit 1"
     );
 }
 

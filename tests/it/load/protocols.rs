@@ -149,8 +149,8 @@ fn what_no_secure_connection_will_come_of_is_not_waited_for() {
     let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
     for (port, insecure, http, words) in [
         (tls, false, Http::One, "not trusted"),
-        (tls, true, Http::Two, "did not agree on HTTP/2: --http 1.1"),
-        (plain, true, Http::One, "begins with http://"),
+        (tls, true, Http::Two, "does not support HTTP/2: --http 1.1"),
+        (plain, true, Http::One, "use http:// in the URL"),
     ] {
         let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
         load.target.insecure = insecure;
