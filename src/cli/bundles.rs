@@ -46,7 +46,7 @@ impl Sink for Bundles {
                 if let (Some(variant), Some(seen)) = (variant, load) {
                     let folder = self.trials.join(trial.0.to_string());
                     let about = format!(
-                        "Life {} of {}: what was in flight when it died, and what came before",
+                        "Trial {} of {}: the requests in flight at the crash, and the requests before",
                         trial.0, state.run
                     );
                     let text = replay(&state.plan, variant, seen, &folder, &about);

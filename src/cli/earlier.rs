@@ -266,7 +266,7 @@ fn read(
             return Err("its failure rate changed while it ran".to_owned());
         }
         if wanted.searched && one.effect() > 1.0 {
-            return Err("its failures were clustered".to_owned());
+            return Err("its failures came in clumps".to_owned());
         }
         let groups = state.tally(id).groups.values();
         found.kinds.extend(groups.map(|group| group.kind.name()));

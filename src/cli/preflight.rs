@@ -275,7 +275,7 @@ fn executable(
     if let Some(line) = header.strip_prefix(b"#!") {
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let mut words = line
-            .split(|byte| byte.is_ascii_whitespace())
+            .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty())
             .map(OsStr::from_bytes);
         let Some(interpreter) = words.next() else {

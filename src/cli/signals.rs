@@ -38,7 +38,7 @@ pub(super) fn listen() -> std::io::Result<Signals> {
                 match COUNT.fetch_add(1, Ordering::Relaxed) {
                     0 => term::say("\nstopping running trials; press Ctrl-C again to kill them"),
                     1 => {
-                        term::say("killing running trials; press Ctrl-C again to exit immediately")
+                        term::say("killing running trials; press Ctrl-C again to exit immediately");
                     }
                     _ => leave(known),
                 }

@@ -249,7 +249,7 @@ fn has_trials(command: &str) -> bool {
 fn takes_value(flag: &str) -> bool {
     super::command()
         .get_subcommands()
-        .flat_map(|command| command.get_arguments())
+        .flat_map(clap::Command::get_arguments)
         .any(|argument| {
             argument.get_long() == flag.strip_prefix("--") && argument.get_action().takes_values()
         })

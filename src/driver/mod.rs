@@ -564,9 +564,10 @@ impl Run<'_, '_> {
         if !several || one_service || state.capturing {
             let mut tallies = state.tallies().map(|(_, tally)| tally);
             let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
-            let patience = match self.cannot_start {
-                true => 1,
-                false => patience(&state.plan, skipped),
+            let patience = if self.cannot_start {
+                1
+            } else {
+                patience(&state.plan, skipped)
             };
             let in_vain = state.void_streak >= patience;
             return in_vain.then_some(StopCause::NothingCounts);

@@ -354,7 +354,7 @@ mod tests {
         let said = |load: &Load| check(load, &[]).unwrap_err().to_string();
         let mut bad = good.clone();
         bad.ready = Ready::Log("(".into());
-        assert!(said(&bad).contains("no regular expression"));
+        assert!(said(&bad).contains("not a regular expression"));
         let bad = load("http://192.0.2.7");
         assert_eq!(said(&bad), "`192.0.2.7` (192.0.2.7) is not this machine");
         let mut own = bad;
@@ -367,7 +367,7 @@ mod tests {
                 status: None,
             };
             let error = check(&bad, &[("{slot}", String::from(" "))]).unwrap_err();
-            assert!(error.to_string().contains("is no path"), "{error}");
+            assert!(error.to_string().contains("contains a space"), "{error}");
         }
         let mut bad = good.clone();
         bad.owner = Owner::Process(i32::MAX);

@@ -303,7 +303,7 @@ mod tests {
         let fault = chosen("x==1.0..1.15", &listed).err().unwrap();
         assert_eq!(fault.to_string(), "pip lists no version `1.15` of x");
         assert!(
-            fault.hint().contains("1.3, 2.0 thereabouts"),
+            fault.hint().contains("1.3, 2.0 near it"),
             "{}",
             fault.hint()
         );

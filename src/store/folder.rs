@@ -40,17 +40,17 @@ impl Folder {
         };
         // The journal holds the environment, so it is nobody else's to read.
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        make(&path).map_err(io("make the folder"))?;
+        make(&path).map_err(io("create the directory"))?;
         if fs::read_dir(&path)
-            .map_err(io("read the folder"))?
+            .map_err(io("read the directory"))?
             .next()
             .is_some()
         {
             return Err(StoreError::NotEmpty(path));
         }
-        make(&path.join("trials")).map_err(io("make a folder in"))?;
+        make(&path.join("trials")).map_err(io("create a directory in"))?;
         let folder = Self {
-            path: fs::canonicalize(&path).map_err(io("find the folder"))?,
+            path: fs::canonicalize(&path).map_err(io("find the directory"))?,
         };
         if out.is_none() {
             folder.become_last(root);

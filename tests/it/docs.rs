@@ -126,7 +126,6 @@ fn the_documentation_uses_the_words_of_the_glossary() {
 }
 
 #[test]
-#[ignore = "the help still uses replaced words"]
 fn help_uses_the_words_of_the_glossary() {
     let help = |arguments: &[&str]| {
         let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));

@@ -95,14 +95,15 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
             (Searched::from(scenario.places()?), Vec::new())
         }
         (None, None) => {
-            return match scenario.over.is_empty() && scenario.range.is_none() {
-                true if in_repository(folder) => Err(refuse(
+            let none_given = scenario.over.is_empty() && scenario.range.is_none();
+            if none_given && in_repository(folder) {
+                return Err(refuse(
                     "over",
                     "there are no candidates to search",
                     "to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64",
-                )),
-                _ => Ok(None),
-            };
+                ));
+            }
+            return Ok(None);
         }
     };
     let places: BTreeMap<String, usize> = searched
