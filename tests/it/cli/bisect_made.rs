@@ -541,7 +541,7 @@ fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
         said.stderr
     };
     assert!(refused("passed").contains("has a stack with source files"));
-    assert!(refused("nowhere").contains("name a run that failed"));
+    assert!(refused("nowhere").contains("give a run that failed"));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn runs_that_nobody_vouches_for_do_not_count() {
     let [why] = reasons(&base["left_out"])[..] else {
         panic!("{said}");
     };
-    assert!(why.contains("is not trusted"), "{why}");
+    assert!(why.contains("are not trusted"), "{why}");
 }
 
 #[test]

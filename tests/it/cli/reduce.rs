@@ -411,7 +411,7 @@ fn a_file_that_changes_in_the_meantime_is_not_patched_but_the_answer_is_told() {
     assert!(answer["sentence"].is_string(), "{}", all.1);
     // That says nothing of any set: the search is broken off.
     assert_eq!(all.1.code, Some(3), "{}", all.1);
-    let wanted = "could not be made: `s.sh` has changed since the search began";
+    let wanted = "`: `s.sh` has changed since the search began";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     assert_eq!(sandbox.read("s.sh"), format!("{SCRIPT}# mine\n"));
 }
@@ -507,7 +507,7 @@ fn a_wrong_reduction_is_explained() {
     error: the following required arguments were not provided:
       --to <FILE|RUN>
 
-    Usage: provoke reduce --from <FILE|RUN> --to <FILE|RUN> -- <CMD>...
+    Usage: provoke reduce [OPTIONS] [--] CMD...
 
     For more information, try '--help'.
     [exit status: Some(2)]
