@@ -22,7 +22,7 @@
 //! | `autopsy` | what a core file says | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
 //! | `doctor` | what this machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
-//! | `tells` | what programs say when they give up | | |
+//! | `tells` | what programs say when they give up | model | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
 //! | `scenario` | what the user asks for, from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |

@@ -51,6 +51,7 @@ pub(crate) fn failure(signature: u32) -> Outcome {
             family: None,
             families: Vec::new(),
         },
+        sites: Vec::new(),
     }))
 }
 

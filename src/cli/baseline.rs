@@ -235,6 +235,7 @@ pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor
         let failure = Failure {
             kind: group.kind.clone(),
             signature: group.signature.clone(),
+            sites: group.sites.clone(),
         };
         match looked_for {
             LookedFor::Any => true,
@@ -282,7 +283,7 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
     let clean = stats::clean_runs_needed_effective(failures, trials, base.effect(), alpha)?;
     (base.runs.len() > 1).then(|| {
         format!(
-            "  with {} of the same program ({failures}/{trials} in all), a fix will need {}",
+            "together with {} of the same program ({failures} of {trials} failed), a fix needs {}",
             words::plural(base.runs.len() as u64 - 1, "other run"),
             words::plural(clean, "passing trial"),
         )

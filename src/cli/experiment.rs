@@ -437,8 +437,17 @@ impl<'a> Experiment<'a> {
             reference: folder.reference(&default_root()),
             ..Report::new(&state, journal_complete)
         };
-        let summary = term::summary(&report, folder.path());
         let more = results::write(&state, &report, &folder);
+        let (more, failed) = match more {
+            Ok(more) => (more, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let summary = if output.talk.quiet {
+            term::verdict(&report)
+        } else {
+            let reference = folder.shortest_reference(&default_root());
+            term::summary(&report, folder.path(), &reference, more)
+        };
         if output.exports.takes_stdout() {
             term::say(summary.trim_end());
         } else {
@@ -460,17 +469,14 @@ impl<'a> Experiment<'a> {
             }
         };
         // What is known is told and exported, also where no patch can be made of it.
-        let lines = match more {
-            Ok(lines) => lines,
-            Err(error) => {
-                output.exports.write(&folder, &report)?;
-                return Err(error);
-            }
-        };
+        if let Some(error) = failed {
+            output.exports.write(&folder, &report)?;
+            return Err(error);
+        }
         let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows(&state);
         let merge = merge.map(|merge| merge.say(next.is_some()));
         let (stretch, text) = stretch.unzip();
-        for line in lines.iter().chain(&merge).chain(&text) {
+        for line in merge.iter().chain(&text) {
             term::say(line);
         }
         Ok(Told {

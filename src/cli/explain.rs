@@ -156,6 +156,7 @@ impl Explain {
             limits: &state.plan.limits,
             load: state.plan.load.as_ref(),
             stories: &stories,
+            output: &last_output(&folder, id),
             better,
             verbose: self.verbose,
         };
@@ -205,6 +206,27 @@ impl Explain {
         };
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
+    }
+}
+
+/// Lines of output that are shown.
+const LAST_LINES: usize = 15;
+
+/// Returns the last lines that a trial wrote to standard error, or else to standard output.
+fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
+    let place = folder.trials().join(id.0.to_string());
+    let last_lines = |name: &str| {
+        let text = fs::read(place.join(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let first = lines.len().saturating_sub(LAST_LINES);
+        lines[first..].iter().map(ToString::to_string).collect()
+    };
+    let errors: Vec<String> = last_lines("stderr");
+    if errors.is_empty() {
+        last_lines("stdout")
+    } else {
+        errors
     }
 }
 

@@ -109,7 +109,9 @@ impl Make {
                 write(format, path, &folder, &report)?;
             }
             if none {
-                term::tell(&term::summary(&report, folder.path())).map_err(CliError::could_not)?;
+                let reference = folder.shortest_reference(&default_root());
+                let summary = term::summary(&report, folder.path(), &reference, Vec::new());
+                term::tell(&summary).map_err(CliError::could_not)?;
             }
         }
         Ok(Exit::Hoped)

@@ -8,24 +8,25 @@ use crate::report::{self, Report, words};
 use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::Folder;
+use crate::term::{Command, near};
 use crate::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::Path;
 
-/// Writes them into the folder of the run; returns what there is to say of them.
+/// Writes them into the folder of the run; returns where they are and what they are for.
 pub(super) fn write(
     state: &State,
     report: &Report,
     folder: &Folder,
-) -> Result<Vec<String>, CliError> {
+) -> Result<Vec<Command>, CliError> {
     let mut lines = Vec::new();
     if let Some(log) = report::log(report) {
         let path = folder.path().join("bisect.log");
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
-        lines.push(format!(
-            "  log: {} (to continue from it, edited or not: --log FILE)",
-            path.safe()
-        ));
+        lines.push(
+            Command::new("log of the search", near(&path).safe().to_string())
+                .with("edit it to correct a result; --log FILE continues from it"),
+        );
     }
     if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
         && let Some(load) = &state.plan.load
@@ -36,10 +37,8 @@ pub(super) fn write(
         if let Ok(text) = text {
             let path = folder.path().join(report::answer::SMALLEST);
             fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
-            lines.push(format!(
-                "  again: provoke load {}",
-                shell_word(path.as_os_str())
-            ));
+            let line = format!("provoke load {}", shell_word(near(&path).as_os_str()));
+            lines.push(Command::new("send the smallest load", line));
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
@@ -53,26 +52,24 @@ pub(super) fn write(
         if space.apply {
             for one in &reduced {
                 one.apply()?;
-                lines.push(format!("  reduced: {}", one.path.safe()));
+                lines.push(Command::new("reduced", one.path.safe().to_string()));
             }
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
             fs::write(&path, patch).map_err(|error| cannot_write(&path, error))?;
-            lines.push(format!(
-                "  remove the unneeded parts with: patch -p1 < {}",
-                shell_word(path.as_os_str())
-            ));
+            let line = format!("patch -p1 < {}", shell_word(near(&path).as_os_str()));
+            lines.push(Command::new("remove the unneeded parts", line));
         }
     }
     Ok(lines)
 }
 
-/// Removes the files that are not needed, or lists them; returns what there is to say of that.
+/// Removes the files that are not needed, or lists them; returns where the list is.
 fn files(
     space: &Space,
     variant: &VariantPlan,
     folder: &Folder,
-) -> Result<Option<String>, CliError> {
+) -> Result<Option<Command>, CliError> {
     let removed = |edit: &Edit| (edit.change == Change::Remove).then(|| edit.file.clone());
     let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
@@ -85,14 +82,18 @@ fn files(
             fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
         }
         let count = words::plural(files.len() as u64, "file");
-        return Ok(Some(format!(
-            "  removed {count} that the failure does not need"
+        return Ok(Some(Command::new(
+            "removed",
+            format!("{count} that are not needed"),
         )));
     }
     let path = folder.path().join("unneeded.txt");
     let all = Text::joined(&files, b"\n");
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
-    Ok(Some(format!("  unneeded files: {}", path.safe())))
+    Ok(Some(Command::new(
+        "files that are not needed",
+        near(&path).safe().to_string(),
+    )))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {

@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
-use crate::state::{Sink, State};
+use crate::state::{Sink, State, Times};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,16 +34,18 @@ const STARTS_OF_A_SERVICE: u64 = 3;
 const SKIPS_IN_VAIN: u64 = 100;
 /// ... but in a search means that this cannot be tried, as it does to `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
-/// With `--timeout auto`, until the median is known.
-const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
-/// The median is known from so many trials that passed.
-const MEDIAN_FROM: u64 = 5;
-/// A trial that runs this many times longer than the median is worth a word.
+/// An automatic timeout before enough trials have passed ...
+const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
+/// ... which are this many.
+const PASSES_NEEDED: u64 = 5;
+/// After that, a trial is hung if it takes this many times longer than the slowest one that passed ...
+const HANGS: u32 = 20;
+/// ... and at least this long.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
+/// A trial that takes this many times longer than the median is reported as slow ...
 const SLOW: u32 = 5;
-/// A trial that runs this many times longer than the median is a hang, with `--timeout auto`.
-const HANGS: u32 = 10;
-/// No trial is called slow, or a hang by `--timeout auto`, before this time.
-const AT_LEAST: Duration = Duration::from_secs(1);
+/// ... and at least this long.
+const LEAST_SLOW: Duration = Duration::from_secs(1);
 /// How often the time is looked at, and the screen redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -620,7 +622,7 @@ impl Run<'_, '_> {
     fn tick(&mut self) {
         let state = &*self.driver.state;
         if let Some(usual) = usual_time(state) {
-            let long = (usual * SLOW).max(AT_LEAST);
+            let long = (usual * SLOW).max(LEAST_SLOW);
             let mut slow = Vec::new();
             for UnderWay {
                 trial,
@@ -633,7 +635,7 @@ impl Run<'_, '_> {
                     *called_slow = true;
                     let seconds = usual.as_secs_f64();
                     slow.push(format!(
-                        "{} has run {SLOW} times longer than usual ({seconds:.2} s); it counts as hung after {:.0} s",
+                        "{} takes longer than usual ({seconds:.2} s); it counts as hung after {:.0} s (-t)",
                         trial.id,
                         trial.timeout.as_secs_f64(),
                     ));
@@ -730,19 +732,27 @@ async fn sleep_until(end: Option<Instant>) {
 
 /// Returns the median time of the trials that passed, once that is known.
 fn usual_time(state: &State) -> Option<Duration> {
-    let known = state
-        .tallies()
-        .filter(|(_, tally)| tally.pass_times.count() >= MEDIAN_FROM);
-    known
-        .filter_map(|(_, tally)| tally.pass_times.quantile(0.5))
+    enough_passes(state)
+        .filter_map(|times| times.quantile(0.5))
         .max()
+}
+
+/// Returns the longest time of the trials that passed, once that is known.
+fn slowest_pass(state: &State) -> Option<Duration> {
+    enough_passes(state).filter_map(Times::max).max()
+}
+
+/// Returns the times of the variants that passed often enough.
+fn enough_passes(state: &State) -> impl Iterator<Item = &Times> {
+    let times = state.tallies().map(|(_, tally)| &tally.pass_times);
+    times.filter(|times| times.count() >= PASSES_NEEDED)
 }
 
 fn timeout(state: &State) -> Duration {
     match state.plan.timeout {
         Timeout::After(time) => time,
-        Timeout::Auto => {
-            usual_time(state).map_or(FIRST_TIMEOUT, |usual| (usual * HANGS).max(AT_LEAST))
-        }
+        Timeout::Auto => slowest_pass(state).map_or(FIRST_TIMEOUT, |slowest| {
+            (slowest * HANGS).max(LEAST_TIMEOUT)
+        }),
     }
 }

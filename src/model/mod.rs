@@ -22,6 +22,7 @@ mod rules;
 mod secret;
 mod setting;
 mod signal;
+mod site;
 mod space;
 mod survey;
 mod text;
@@ -57,6 +58,7 @@ pub use rules::{Leaks, Only, Rules};
 pub use secret::is_secret;
 pub use setting::Setting;
 pub use signal::Signal;
+pub use site::Site;
 pub use space::{
     Boundary, Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Section, Source, Space,
     Stretch, Subset, Thing, What,

@@ -1,6 +1,6 @@
 use super::{
-    Casualty, ContainerSeen, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Stage, Text, is_default,
-    micros,
+    Casualty, ContainerSeen, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Site, Stage, Text,
+    is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -120,6 +120,9 @@ pub struct ActorSeen {
     /// The line that tells why it gave up, in the words of the C library or of a runtime.
     #[serde(skip_serializing_if = "is_default")]
     pub telling: Option<String>,
+    /// The line of source code that its output names.
+    #[serde(skip_serializing_if = "is_default")]
+    pub site: Option<Site>,
     /// The container that it ran in; `ending` is then what its engine said.
     #[serde(skip_serializing_if = "is_default")]
     pub container: Option<Box<ContainerSeen>>,

@@ -1,4 +1,4 @@
-use super::{Signal, Signature};
+use super::{Signal, Signature, Site, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -23,6 +23,9 @@ pub struct Failure {
     pub kind: Kind,
     /// Which it is.
     pub signature: Signature,
+    /// The lines of source code that it points at: one of a crash, one for each thread of a deadlock.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sites: Vec<Site>,
 }
 
 /// The kinds of failure.

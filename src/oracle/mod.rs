@@ -31,7 +31,12 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
     let failures = kinds.map(|kind| {
         let signature = signature(&kind, variant, seen);
-        Box::new(Failure { kind, signature })
+        let sites = signature::sites(&kind, variant, seen);
+        Box::new(Failure {
+            kind,
+            signature,
+            sites,
+        })
     });
     let mut failures: Vec<Box<Failure>> = failures.collect();
     let is_the_bug = |failure: &Failure| {

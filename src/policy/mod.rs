@@ -37,7 +37,7 @@ pub use raise::Decision;
 pub use ramp::Ramp;
 pub use rates::{Rates, threshold};
 pub use reduce::Reduce;
-pub use repeat::Repeat;
+pub use repeat::{Repeat, rate_bounds};
 pub use search::trial_limit;
 pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
 

@@ -4,7 +4,7 @@ use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};
 use crate::model::{Expect, Stop, VariantId};
 use crate::state::{State, Tally};
-use provoke_stats::{Interval, confidence_sequence};
+use provoke_stats::{Interval, clopper_pearson, confidence_sequence, upper_one_sided};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
 pub struct Repeat;
@@ -59,11 +59,25 @@ impl Policy for Repeat {
     }
 }
 
+/// Returns the bounds of the failure rate that a maximum rate is compared with. Each holds at the confidence level: only
+/// one of them decides.
+pub fn rate_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
+    let (k, n) = (tally.failures, tally.trials());
+    if rule.is_planned() {
+        Interval {
+            lo: clopper_pearson(k, n, 2.0 * alpha).lo,
+            hi: upper_one_sided(k, n, alpha),
+        }
+    } else {
+        interval(rule, tally, alpha)
+    }
+}
+
 /// Compares the rate of every variant with the one that is allowed.
 fn against(state: &State, allowed: f64) -> Verdict {
     let intervals: Vec<Interval> = state
         .tallies()
-        .map(|(_, tally)| interval(stop_rule(state, tally), tally, state.plan.alpha.value()))
+        .map(|(_, tally)| rate_bounds(stop_rule(state, tally), tally, state.plan.alpha.value()))
         .collect();
     if intervals.iter().any(|interval| interval.lo > allowed) {
         Verdict::AboveMaxRate
@@ -81,7 +95,7 @@ fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     } = state.plan.stop;
     if failures.is_some_and(|failures| tally.failures >= failures) {
         StopRule::KthFailure
-    } else if narrow(state, tally) {
+    } else if narrow(state, tally) || is_decided(state, tally) {
         StopRule::Decision
     } else if trials.is_some_and(|trials| tally.ran() >= trials) {
         StopRule::PlannedN
@@ -92,6 +106,20 @@ fn stop_rule(state: &State, tally: &Tally) -> StopRule {
 
 fn reached(state: &State, tally: &Tally) -> bool {
     !matches!(stop_rule(state, tally), StopRule::Time | StopRule::User)
+}
+
+/// Returns whether the maximum rate is known to be kept or not. Where a number of trials is planned, all of them run.
+fn is_decided(state: &State, tally: &Tally) -> bool {
+    let stop = &state.plan.stop;
+    let Expect::MaxRate(millionths) = state.plan.expect else {
+        return false;
+    };
+    if stop.trials.is_some() || stop.failures.is_some() || stop.width.is_some() {
+        return false;
+    }
+    let allowed = f64::from(millionths) / 1e6;
+    let rate = confidence_sequence(tally.failures, tally.trials(), state.plan.alpha.value());
+    rate.lo > allowed || rate.hi <= allowed
 }
 
 fn narrow(state: &State, tally: &Tally) -> bool {

@@ -2,7 +2,8 @@
 
 use super::{
     Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,
-    KindSeen, LoadTotals, Mtbf, Rate, Report, SignatureSeen, Trend, Variant, growth::growth, words,
+    KindSeen, LoadTotals, MaxRate, Mtbf, Rate, Report, SignatureSeen, Trend, Variant,
+    growth::growth, words,
 };
 use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::policy::{self, Checks, Collect, StopRule};
@@ -21,6 +22,7 @@ impl Report {
         let growth = growth(&state.around, state.plan.alpha.value());
         let tried = state.tallies().zip(&variants);
         let tried = tried.filter(|((id, _), _)| state.is_testable(*id));
+        let verdict = policy::of(&state.plan).verdict(state);
         let weakest = tried.map(|(_, variant)| variant.stop_rule).max();
         Self {
             format: FORMAT,
@@ -32,8 +34,9 @@ impl Report {
                 .first()
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
-            verdict: policy::of(&state.plan).verdict(state),
+            verdict,
             answer: Answer::new(state),
+            max_rate: MaxRate::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
             journal_complete,
@@ -245,6 +248,7 @@ fn signatures(
             title: group.signature.title.clone(),
             depth: group.signature.depth,
             outcome: group.kind.name(),
+            sites: group.sites.clone(),
             family: group.signature.family.clone(),
             families: families_of(&group.signature),
             is_the_bug: group.is_the_bug,
@@ -288,13 +292,13 @@ fn notes(
         notes.extend(families(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
-                "{of}failures clump among parallel trials ({}): {:.1} trials are worth one independent trial, and the interval is widened for it",
+                "{of}failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
                 words::p_value(found.p_value), variant.rate.design_effect,
             ));
         }
         if let Some(found) = variant.clumps.filter(|found| found.warns) {
             notes.push(format!(
-                "{of}{} came in {} ({}), as if something outside the trials caused them for a while; the interval and the clean trials for a fix count a clump as one failure",
+                "{of}{} came in {} ({}): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure",
                 words::plural(variant.failures, "failure"),
                 words::plural(found.clumps, "clump"),
                 words::p_value(found.p_value),
@@ -307,25 +311,26 @@ fn notes(
                 ("earlier", "warm-up")
             };
             notes.push(format!(
-                "{of}failures came {when} than at a constant rate (a {why}?; {}); the rate is an average, and a fix is held against the half with fewer failures",
+                "{of}failures came {when} than expected at a constant rate ({}; a {why}?): the rate is an average, and `confirm` compares a fix with the half that failed less often",
                 words::p_value(trend.p_value),
             ));
         }
         if let Some(load) = variant.load.as_ref().filter(|load| load.missed()) {
             notes.push(format!(
-                "{of}only {} of {} requests were answered as expected: is the load what the service is made for?",
-                load.ends.get("ok").copied().unwrap_or(0), load.requests,
+                "{of}only {} of {} requests got the expected response: check the requests",
+                load.ends.get("ok").copied().unwrap_or(0),
+                load.requests,
             ));
         }
         if variant.unkillable_processes > 0 {
             notes.push(format!(
-                "{of}{} could not be killed and may still live; see `unkillable` in the journal",
+                "{of}{} could not be killed and may still run; see `unkillable` in the journal",
                 words::plural_of(variant.unkillable_processes, "process", "processes")
             ));
         }
         if variant.helpers_ended_early > 0 {
             notes.push(format!(
-                "{of}a helper ended before the main process in {}",
+                "{of}a helper process ended before the main process in {}",
                 words::plural(variant.helpers_ended_early, "trial")
             ));
         }
@@ -334,20 +339,20 @@ fn notes(
         && state.plan.capture != Capture::Off
         && let Some(why) = &state.plan.no_cores
     {
-        notes.push(format!("no core was caught: {why}"));
+        notes.push(format!("no core was captured: {why}"));
     }
     let searched = state.plan.capture == Capture::Auto && Collect::has_run(state);
     if searched && Collect::caught(state).0 == 0 && state.plan.no_cores.is_none() {
         notes.push(
-            "no crash was caught after the measurement: --capture on dumps cores in every trial"
+            "no core was captured in extra trials: --capture on dumps cores in every trial"
                 .to_owned(),
         );
     }
     let untold = policy::untold(state);
     if untold > 0 {
         notes.push(format!(
-            "{} failed without leaving the evidence that tells which failure it was; each may be the bug looked for, so the rate may be higher",
-            words::trials_or_lives(untold, state.plan.load.is_some()),
+            "{} failed without evidence of which failure it was; each may be the bug looked for, so the rate may be higher",
+            words::plural(untold, "trial"),
         ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
@@ -355,18 +360,15 @@ fn notes(
             .last_void
             .as_ref()
             .map_or(String::new(), |why| format!(": {why}"));
-        let one = if state.plan.load.is_some() {
-            "life"
-        } else {
-            "trial"
-        };
-        notes.push(format!("given up: {one} after {one} said nothing{why}"));
+        notes.push(format!(
+            "stopped: too many trials in a row were inconclusive{why}"
+        ));
     }
     if let Some(StopCause::CannotMake) = state.stopped {
-        notes.push("broken off: the machine could not make what was to be tried".to_owned());
+        notes.push("stopped: a variant could not be prepared on this machine".to_owned());
     }
     if !journal_complete {
-        notes.push("the journal is incomplete: its last events were not written".to_owned());
+        notes.push("the journal is incomplete: the last events could not be written".to_owned());
     }
     for (text, count) in &state.notes {
         let times = if *count > 1 {
@@ -391,7 +393,7 @@ fn family(variant: &Variant) -> Option<String> {
     damaged.dedup_by(|a, b| a.id == b.id);
     (damaged.len() > 1).then(|| {
         format!(
-            "{} signatures found the heap damaged, which often is one bug: a stack shows who found it, not who did it",
+            "{} signatures are of a damaged heap, which often is one bug: the stack shows where the damage was found, not its cause",
             damaged.len()
         )
     })
@@ -432,7 +434,7 @@ fn families(variant: &Variant) -> impl Iterator<Item = String> {
     found.dedup_by(|later, earlier| later.1.0 == earlier.1.0);
     found.into_iter().map(|(family, (signatures, count))| {
         format!(
-            "{} of {} signatures are {}, which may be one bug: --only sig:{} looks for all of them",
+            "{} of {} signatures are {}, which may be one bug: --only sig:{} selects all of them",
             words::plural(count, "failure"),
             signatures.len(),
             family.title,

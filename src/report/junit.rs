@@ -57,42 +57,65 @@ pub(super) fn write(
     // Parsed, for then there is no need to name the library of the times in it.
     whole.timestamp = report.begun.parse().ok();
     whole.time = time(report.seconds);
-    whole.add_test_suites(report.answer.iter().map(|answer| verdict(report, answer)));
+    whole.add_test_suites(verdict(report));
     whole.add_test_suites(suites.into_iter().map(Suite::finish));
     let mut text = Vec::new();
     whole.serialize(&mut text).map_err(io::Error::other)?;
     Ok(out.write_all(&text)?)
 }
 
+/// Returns whether a question about the rate decides, and not each trial.
+fn is_decided_by_question(report: &Report) -> bool {
+    report.max_rate.is_some() || matches!(report.answer, Some(Answer::Confirm(_)))
+}
+
 /// Returns the answer as a case of its own: all trials may pass and the question be open.
-fn verdict(report: &Report, answer: &Answer) -> TestSuite {
-    let (question, name) = match answer {
+fn verdict(report: &Report) -> Option<TestSuite> {
+    if let Some(limit) = &report.max_rate {
+        let name = "the failure rate is at most the maximum";
+        return Some(question(report, "max-rate", name, &limit.sentence, &[]));
+    }
+    let answer = report.answer.as_ref()?;
+    let (of, name) = match answer {
         Answer::Confirm(_) => ("confirm", "the bug is fixed"),
         Answer::Compare(_) => ("compare", "variants do not differ"),
-        Answer::Bisect(_) => ("bisect", "the first that fails is found"),
-        Answer::Ramp(_) => ("ramp", "the level from which on it fails is found"),
-        Answer::Reduce(_) => ("reduce", "what the failure needs is found"),
-        Answer::Shrink(_) => ("shrink", "what of the load its crash needs is found"),
+        Answer::Bisect(_) => ("bisect", "the first bad candidate is found"),
+        Answer::Ramp(_) => ("ramp", "the lowest failing level is found"),
+        Answer::Reduce(_) => ("reduce", "the needed items are found"),
+        Answer::Shrink(_) => ("shrink", "the smallest failing load is found"),
     };
+    let assumptions = answer.assumptions();
+    Some(question(report, of, name, answer.sentence(), assumptions))
+}
+
+fn question(
+    report: &Report,
+    of: &str,
+    name: &str,
+    sentence: &str,
+    assumptions: &[String],
+) -> TestSuite {
     let mut status = match report.verdict {
-        Verdict::Fixed | Verdict::NoDifference | Verdict::Clean | Verdict::Found => {
-            TestCaseStatus::success()
-        }
+        Verdict::Fixed
+        | Verdict::NoDifference
+        | Verdict::Clean
+        | Verdict::Found
+        | Verdict::BelowMaxRate => TestCaseStatus::success(),
         Verdict::Undecided | Verdict::CouldNotTest => {
             TestCaseStatus::non_success(NonSuccessKind::Error)
         }
         _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
     };
-    let sentence = words::sanitize(answer.sentence());
+    let sentence = words::sanitize(sentence);
     status.set_type(words::verdict(report.verdict));
     status.set_message(sentence.clone());
-    let granted = answer.assumptions().iter();
-    let granted = granted.map(|line| format!("taken for granted: {}", words::sanitize(line)));
-    let said: Vec<String> = std::iter::once(sentence).chain(granted).collect();
+    let assumed = assumptions.iter();
+    let assumed = assumed.map(|line| format!("assumes: {}", words::sanitize(line)));
+    let said: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
     let mut case = TestCase::new(name, status);
     case.set_classname("provoke");
     case.set_system_out(said.join("\n"));
-    let mut suite = TestSuite::new(format!("provoke {question}"));
+    let mut suite = TestSuite::new(format!("provoke {of}"));
     suite.add_test_case(case);
     suite
 }
@@ -103,6 +126,8 @@ struct Suite {
     class: String,
     /// Where it can be replayed from.
     run: String,
+    /// A failed trial is not a failure of the suite: the question decides.
+    is_decided_by_question: bool,
     /// Trials so far, by class and outcome, and the seconds of those without a case.
     seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
 }
@@ -132,11 +157,16 @@ impl Suite {
                 name => words::sanitize(name),
             },
             run: report.reference.clone(),
+            is_decided_by_question: is_decided_by_question(report),
             seen: BTreeMap::new(),
         }
     }
 
     fn add(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
+        // Extra trials answer nothing.
+        if row.class == Class::Capture {
+            return;
+        }
         let (count, folded, seconds) = self
             .seen
             .entry((class(row.class), row.outcome.clone()))
@@ -147,14 +177,15 @@ impl Suite {
             *seconds += row.seconds.unwrap_or(0.0);
             return;
         }
-        let mut status = status(class(row.class), &row.outcome);
+        let mut status = self.status(class(row.class), &row.outcome);
         let detail = words::sanitize(&row.detail);
         status.set_message(if detail.is_empty() {
             meaning(row)
         } else {
             format!("{}: {detail}", meaning(row))
         });
-        if matches!(row.class, Class::Fail | Class::Other) {
+        let failed = matches!(row.class, Class::Fail | Class::Other);
+        if failed {
             status.set_description(self.story(row));
         }
         let mut case = TestCase::new(format!("trial {}", row.trial), status);
@@ -168,20 +199,36 @@ impl Suite {
             case.system_out = out.map(Into::into);
             case.system_err = err.map(Into::into);
         }
+        if failed && self.is_decided_by_question {
+            let text = format!("{}\n{}", meaning(row), self.story(row));
+            let output = case
+                .system_out
+                .take()
+                .map_or(String::new(), |out| format!("\n{}", out.as_str()));
+            case.set_system_out(format!("{text}{output}"));
+        }
         self.made.add_test_case(case);
+    }
+
+    /// Returns the status of a case; a failed trial passes where a question decides.
+    fn status(&self, class: &str, outcome: &str) -> TestCaseStatus {
+        match class {
+            FAIL | OTHER if self.is_decided_by_question => TestCaseStatus::success(),
+            _ => status(class, outcome),
+        }
     }
 
     /// What the case of a failure says below its message.
     fn story(&self, row: &Row) -> String {
         let mut lines = Vec::new();
         if !row.last_words.is_empty() {
-            lines.push(format!("last words: {}", words::sanitize(&row.last_words)));
+            lines.push(format!("last output: {}", words::sanitize(&row.last_words)));
         }
         if let Some(kept) = &row.kept {
             lines.push(format!("kept in: {kept}"));
         }
         lines.push(format!(
-            "one again: provoke replay {}#{}",
+            "repeat it: provoke replay {}#{}",
             shell_word(self.run.as_ref()),
             row.trial
         ));
@@ -189,7 +236,8 @@ impl Suite {
     }
 
     fn finish(mut self) -> TestSuite {
-        for ((class, outcome), (_, folded, seconds)) in self.seen {
+        let seen = std::mem::take(&mut self.seen);
+        for ((class, outcome), (_, folded, seconds)) in seen {
             if folded == 0 {
                 continue;
             }
@@ -197,7 +245,7 @@ impl Suite {
                 PASS => words::plural(folded, "more trial") + " that passed",
                 _ => format!("{}: {outcome}", words::plural(folded, "more trial")),
             };
-            let mut status = status(class, &outcome);
+            let mut status = self.status(class, &outcome);
             status.set_message(format!("{class}, {outcome}: folded into one case"));
             let mut case = TestCase::new(name, status);
             case.set_classname(self.class.as_str());
@@ -217,7 +265,7 @@ fn class(class: Class) -> &'static str {
         Class::Pass => PASS,
         Class::Fail => FAIL,
         Class::Other => OTHER,
-        Class::Void => "void",
+        Class::Void => "inconclusive",
         Class::AfterDecision => "not counted: ended after the decision",
         Class::Waiting => "not counted: a trial before it has not ended",
         Class::Capture => "not counted: run to catch evidence",
@@ -241,7 +289,7 @@ fn status(class: &str, outcome: &str) -> TestCaseStatus {
 /// What a case says of its trial in words.
 fn meaning(row: &Row) -> String {
     match row.class {
-        Class::Pass | Class::Void => "void".to_owned(),
+        Class::Pass | Class::Void => "inconclusive".to_owned(),
         Class::Fail => match (&row.title, row.depth) {
             (Some(title), Some(Depth::Kernel | Depth::Stack)) => words::sanitize(title),
             _ => row.words.clone(),

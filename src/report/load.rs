@@ -174,19 +174,19 @@ impl LoadTotals {
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
         if !besides.is_empty() {
-            all.push(format!("besides good answers: {}", besides.join(", ")));
+            all.push(format!("other results: {}", besides.join(", ")));
         }
         all.extend(self.latency.map(|seen| self.times(&seen)));
         if self.listen_overflows > 0 {
             all.push(format!(
-                "{} found the queue of a listener full: its backlog is short for so many at once; they try again after a second",
+                "{} found the listen backlog full and retried after a second: the backlog is too short for this concurrency",
                 words::plural(self.listen_overflows, "connection")
             ));
         }
         if self.delayed_acks > 0 {
             all.push(format!(
-                "{} came in two pieces, the second 40 ms after the first: the service sends head and body apart and waits for the acknowledgement between them (Nagle's algorithm and delayed acknowledgements). provoke now acknowledges at once; other clients wait, until the service sets TCP_NODELAY or writes both together",
-                words::plural(self.delayed_acks, "answer")
+                "{} arrived in two parts 40 ms apart: the service sends head and body separately and waits for the ACK between them (Nagle's algorithm and delayed ACKs). provoke now sends ACKs at once; other clients wait unless the service sets TCP_NODELAY or writes both parts together",
+                words::plural(self.delayed_acks, "response")
             ));
         }
         all.extend(self.deaths());
@@ -206,11 +206,8 @@ impl LoadTotals {
                     format!("its open files grew by {}", words::number(grew.per_second))
                 }
             };
-            let of = words::plural_of(self.watched_lives, "life", "lives");
-            format!(
-                "{by} a second under load in {} of {of}: it leaks",
-                grew.lives
-            )
+            let of = words::plural(self.watched_lives, "trial");
+            format!("{by} a second under load in {} of {of}: a leak", grew.lives)
         }));
         all
     }
@@ -226,7 +223,7 @@ impl LoadTotals {
                     "at most {}",
                     words::plural(u64::from(self.clients), "connection")
                 ),
-                format!(", up to {} waited for one", self.queue),
+                format!(", up to {} requests waited for one", self.queue),
             ),
             None => (
                 words::plural(u64::from(self.clients), "client"),
@@ -234,8 +231,8 @@ impl LoadTotals {
             ),
         };
         format!(
-            "{who} to {}: {} sent, {} answered{rate}, {}{waited}",
-            words::plural_of(self.lives, "life", "lives"),
+            "{who}, {}: {} requests sent, {} answered{rate}, {}{waited}",
+            words::plural(self.lives, "trial"),
             self.requests,
             self.answers,
             words::plural(self.connections, "connection"),
@@ -248,21 +245,21 @@ impl LoadTotals {
             format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
         };
         let from_send = self.latency_from_send.map_or(String::new(), |send| {
-            format!("; from when they were sent {}", four(&send))
+            format!("; from the actual send {}", four(&send))
         });
         let late = self.late.map_or(String::new(), |late| {
             let [p99, max] = [late.p99, late.max].map(words::seconds);
-            format!("; we were late by {p99} (p99), at most {max}")
+            format!("; sent late by {p99} (p99), at most {max}")
         });
         let unreliable = match self.late {
-            _ if self.unreliable => " (UNRELIABLE: the generator itself was late)".to_owned(),
+            _ if self.unreliable => " (UNRELIABLE: the load generator was late)".to_owned(),
             Some(late) if late.p99 > seen.p50 * LATE_SHARE => format!(
-                ": times below {} say more of us than of the service",
+                ": latencies below {} are dominated by client overhead",
                 words::seconds(late.p99 / LATE_SHARE)
             ),
             _ => String::new(),
         };
-        format!("answers took {}{from_send}{late}{unreliable}", four(seen))
+        format!("latency {}{from_send}{late}{unreliable}", four(seen))
     }
 
     /// Says what was under way when it died, the number that one looks for by hand.
@@ -278,18 +275,21 @@ impl LoadTotals {
             if least == most {
                 least.to_string()
             } else {
-                format!("{least} / {median} / {most} (least, median, most)")
+                format!("{least} / {median} / {most} (min, median, max)")
             }
         };
         if let Some(served) = middle(&self.served_before_death) {
-            all.push(format!("answered before a death: {}", three(served)));
+            all.push(format!("answered before the death: {}", three(served)));
         }
         if let Some(in_flight) = middle(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
-                [only] => format!("; one kind of request, {}", only.name),
+                [only] => format!(", all {}", only.name),
                 _ => String::new(),
             };
-            all.push(format!("in flight at a death: {}{kinds}", three(in_flight)));
+            all.push(format!(
+                "in flight at the death: {}{kinds}",
+                three(in_flight)
+            ));
         }
         if self.kinds.len() > 1 && !self.served_before_death.is_empty() {
             let deaths = self.served_before_death.len() as u64;
@@ -307,15 +307,17 @@ impl LoadTotals {
                 .collect();
             let healthy = self.lives.saturating_sub(deaths);
             let least = stats::fisher(deaths, deaths, 0, healthy).greater;
-            all.push(if named.is_empty() && (healthy == 0 || least >= SUSPICIOUS) {
-                format!(
-                    "too few lives without a death ({healthy}) to tell which kind of request it is"
-                )
-            } else if named.is_empty() {
-                "no kind of request was in flight at deaths more often than else".to_owned()
-            } else {
-                named.join("; ")
-            });
+            all.push(
+                if named.is_empty() && (healthy == 0 || least >= SUSPICIOUS) {
+                    format!(
+                        "too few trials without a death ({healthy}) to tell which request it is"
+                    )
+                } else if named.is_empty() {
+                    "no request was over-represented in flight at deaths".to_owned()
+                } else {
+                    named.join("; ")
+                },
+            );
         }
         all
     }
@@ -379,7 +381,7 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
         return vec![trouble.clone()];
     }
     if seen.stage == Stage::Starting {
-        return vec!["it was not ready yet: nothing was sent".to_owned()];
+        return vec!["it was not ready yet, so nothing was sent".to_owned()];
     }
     let who = match load.pace {
         Pace::Closed { .. } => "client",
@@ -387,7 +389,7 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     let warmed = match seen.warmed {
         0 => String::new(),
-        warmed => format!("{warmed} answered to warm it up; then "),
+        warmed => format!("{warmed} warm-up requests answered; then "),
     };
     let mut all = vec![format!(
         "{warmed}{}: {} sent, {} answered, {} in {}",
@@ -398,16 +400,13 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
         words::seconds(seen.elapsed.as_secs_f64()),
     )];
     if !seen.ends.is_empty() {
-        all.push(format!(
-            "what became of them: {}",
-            ends(&seen.ends).join(", ")
-        ));
+        all.push(format!("results: {}", ends(&seen.ends).join(", ")));
     }
     let stage = match seen.stage {
-        Stage::Starting | Stage::WarmUp => "while it was warmed up",
+        Stage::Starting | Stage::WarmUp => "during the warm-up",
         Stage::Loading => "under load",
-        Stage::Settling => "in the quiet after the load",
-        Stage::Over => "after all that",
+        Stage::Settling => "in the quiet time after the load",
+        Stage::Over => "after the trial",
     };
     let Some(death) = &seen.death else {
         return all;
@@ -429,7 +428,7 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     let answering = match death.answering {
         0 => String::new(),
-        answering => format!(", {answering} of them half answered"),
+        answering => format!(", {answering} of them partly answered"),
     };
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
@@ -471,30 +470,32 @@ pub fn assumed(state: &State) -> Vec<String> {
             },
             None,
         ) => format!(
-            "at {} a second whatever becomes of them, over at most {connections} connections",
+            "at a fixed rate of {} a second over at most {connections} connections",
             words::number(real(millihertz) / 1000.0)
         ),
     };
     let ready = match &load.ready {
-        Ready::Connects => "it takes connections".to_owned(),
+        Ready::Connects => "it accepts connections".to_owned(),
         Ready::Http { path, .. } => format!("it answers {path}"),
-        Ready::Log(line) => format!("it says `{line}`"),
+        Ready::Log(line) => format!("it prints `{line}`"),
         Ready::After(length) => format!("{} have passed", time(*length)),
     };
     let begins = match load.owner {
-        Owner::Provoke => "started, ready when",
-        Owner::Somebody | Owner::Process(_) => "started by somebody else, ready when",
+        Owner::Provoke => "provoke starts the service, which is ready when",
+        Owner::Somebody | Owner::Process(_) => {
+            "the service was started elsewhere, and is ready when"
+        }
     };
     let warm = match load.warm_up.requests {
         0 => String::new(),
-        requests => format!("{requests} requests to warm up, "),
+        requests => format!("{requests} warm-up requests; "),
     };
     let url = &load.target.base;
     let what = load.requests.iter().map(|request| request.name.as_str());
     let what: Vec<&str> = what.collect();
     vec![
         format!(
-            "a trial is one life of the service: {begins} {ready} (--ready), {warm}{amount} {pace}, {} of quiet; it must still live then",
+            "each trial: {begins} {ready} (--ready); {warm}{amount} {pace}; {} of quiet (--quiet-time); then it must still run",
             time(load.settle)
         ),
         format!("requests to {url}: {}", words::sanitize(&what.join(", "))),
@@ -547,8 +548,8 @@ pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "forecast: {at_least}{}, each about {}{rate}: {at_least}{} in all",
-        words::plural(runs, "service run"),
+        "expected: {at_least}{}, about {} each{rate}: {at_least}{} in all",
+        words::plural(runs, "trial"),
         words::seconds(each),
         words::seconds(total),
     ))

@@ -64,7 +64,7 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     if let Some(answer) = &report.answer {
         lines.extend(answer.lines().iter().map(|line| capital(&escape(line))));
         let granted = answer.assumptions().iter();
-        lines.extend(granted.map(|line| format!("Taken for granted: {}", escape(line))));
+        lines.extend(granted.map(|line| format!("Assumes: {}", escape(line))));
     }
     lines.extend(attempts(report));
     lines.extend(report.notes.iter().map(|note| escape(note)));
@@ -86,14 +86,12 @@ fn standings(report: &Report) -> Option<&[VariantStanding]> {
 }
 
 fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let lives = report.variants.iter().any(|one| one.load.is_some());
-    let ran = if lives { "lives" } else { "trials" };
-    let mut head = vec![ran, "passed", "failed"];
+    let mut head = vec!["trials", "passed", "failed"];
     let others = report.variants.iter().any(|variant| variant.other > 0);
     if others {
         head.push("failed otherwise");
     }
-    head.push("void");
+    head.push("inconclusive");
     let standings = standings(report);
     let confidence = format!("{} % interval", report.confidence);
     head.extend(["rate", &confidence]);
@@ -157,7 +155,7 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     } else {
         ("", "")
     };
-    writeln!(out, "{head}| outcome | how it is known | count | trials |")?;
+    writeln!(out, "{head}| outcome | evidence | count | trials |")?;
     writeln!(out, "{line}| --- | --- | ---: | --- |")?;
     for variant in &report.variants {
         for kind in &variant.kinds {
@@ -209,7 +207,7 @@ fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result
         } else {
             String::new()
         };
-        writeln!(out, "Answers before each death{of}:\n")?;
+        writeln!(out, "Responses before each death{of}:\n")?;
         writeln!(out, "```text\n{}\n```\n", bars.join("\n"))?;
     }
     Ok(())
@@ -222,7 +220,7 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
         let measured = variant.signatures.iter().map(|seen| (seen, "measured"));
-        for (seen, how) in measured.chain(captured.map(|seen| (seen, "caught apart"))) {
+        for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra"))) {
             if seen.depth == Depth::Status && seen.same_as.is_empty() {
                 continue;
             }
@@ -252,7 +250,7 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
     };
     writeln!(
         out,
-        "{head}| failure | signature | trials were | count | trials |"
+        "{head}| failure | signature | trials | count | which |"
     )?;
     writeln!(out, "{line}| --- | --- | --- | ---: | --- |")?;
     for row in rows {
@@ -286,7 +284,7 @@ fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let more = answer.facts.len().saturating_sub(FACTS);
     if more > 0 {
         let more = words::plural(more as u64, "more fact");
-        writeln!(out, "And {more}: the JSON report has them all.\n")?;
+        writeln!(out, "{more} in the JSON report.\n")?;
     }
     Ok(())
 }
@@ -306,7 +304,7 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     }
     for (name, took) in &variant.durations {
         facts.push(format!(
-            "Time of a {}: half took up to {}, nine in ten up to {}, all up to {}",
+            "Time of a {}: median {}, 90 % within {}, longest {}",
             match *name {
                 "fail" => "failure",
                 name => name,
@@ -316,11 +314,11 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
             words::seconds(took.max),
         ));
     }
-    let pace = words::pace(&variant.time_between_failures, report.confidence);
+    let pace = words::pace(&variant.time_between_failures, 0.0, report.confidence);
     facts.extend(pace.map(|pace| capital(&pace)));
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
-            "Left behind and ended: {left} of {}",
+            "Left behind and killed: {left} of {}",
             words::plural(variant.leaking_trials, "trial"),
         ));
     }
@@ -328,11 +326,8 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     let tried = matches!(report.answer, Some(Answer::Confirm(_)));
     if let Some(clean) = variant.clean_runs_to_confirm.filter(|_| !tried) {
         facts.push(format!(
-            "A fix will need {} in a row to be believed at {} %",
-            match variant.load {
-                Some(_) => words::plural_of(clean, "clean life", "clean lives"),
-                None => words::plural(clean, "clean trial"),
-            },
+            "To confirm a fix: {} in a row, at {} % confidence",
+            words::plural(clean, "passing trial"),
             report.confidence,
         ));
     }
@@ -348,12 +343,12 @@ fn attempts(report: &Report) -> Vec<String> {
     if report.after_decision > 0 {
         let trials = words::plural(report.after_decision, "trial");
         lines.push(format!(
-            "Ended after the decision and not counted: {trials}"
+            "Finished after the decision, not counted: {trials}"
         ));
     }
     if report.repeated_attempts > 0 {
         let attempts = words::plural(report.repeated_attempts, "attempt");
-        lines.push(format!("Interrupted or lost, and made up for: {attempts}"));
+        lines.push(format!("Interrupted or lost, and retried: {attempts}"));
     }
     lines
 }
@@ -365,10 +360,10 @@ fn origin(report: &Report) -> String {
     let mut parts = vec![
         format!("provoke {}", report.version),
         format!("run {}", report.run),
-        format!("begun {}", report.begun),
-        format!("{} of work", words::seconds(report.seconds)),
+        format!("started {}", report.begun),
+        format!("{} of working time", words::seconds(report.seconds)),
         format!(
-            "{} at a time",
+            "{} in parallel",
             words::plural(u64::from(report.jobs), "trial")
         ),
         format!("seed {}", report.seed),

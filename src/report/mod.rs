@@ -13,6 +13,7 @@ mod growth;
 mod json;
 mod jsonl;
 mod junit;
+mod limit;
 mod load;
 mod log;
 mod markdown;
@@ -27,11 +28,12 @@ pub mod words;
 pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
+pub use limit::MaxRate;
 pub use load::{LoadTotals, Speed, assumed, forecast};
 pub use log::log;
 pub use row::{Class, Row};
 
-use crate::model::{Capture, Depth, Host};
+use crate::model::{Capture, Depth, Host, Site};
 use crate::policy::{StopRule, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +62,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// The answer in full, where more was asked than how often it fails.
     pub answer: Option<Answer>,
+    /// The failure rate compared with `--max-rate`; null if none was given.
+    pub max_rate: Option<MaxRate>,
     /// Why the trials came to an end; of several variants, the weakest reason.
     pub stop_rule: StopRule,
     /// The run has ended by its own rule. Otherwise it was broken off, or goes on.
@@ -185,6 +189,9 @@ pub struct SignatureSeen {
     pub depth: Depth,
     /// The name that its outcome is counted under.
     pub outcome: String,
+    /// The lines of source code that it points at: one of a crash, one for each thread of a deadlock; empty if they are
+    /// not known.
+    pub sites: Vec<Site>,
     /// A wider name under which it may be counted.
     pub family: Option<String>,
     /// Wider names, of one function or of one library, that other signatures may have too.

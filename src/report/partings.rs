@@ -40,11 +40,11 @@ pub fn chance(failing: u64, others: u64) -> f64 {
 pub fn odds(what: &str, failing: u64, others: u64) -> String {
     let some = words::plural(failing, what);
     let given = match failing {
-        1 => format!("{some} has to just that one"),
-        _ => format!("{some} have to just those"),
+        1 => format!("exactly {some} has"),
+        _ => format!("exactly these {some} have"),
     };
     format!(
-        "{failing} of {} failed; chance alone gives a fact that {given} in {} % of cases",
+        "{failing} of {} failed; a fact that {given} occurs by chance in {} % of cases",
         words::plural(failing + others, what),
         words::percent(chance(failing, others)),
     )
@@ -61,7 +61,7 @@ fn so(one: &Parting, most: usize) -> String {
     let there = BTreeSet::from([Some("there".to_owned())]);
     match (&one.failing, &one.others) {
         (failing, others) if *failing == nothing && *others == there => "absent".to_owned(),
-        (failing, others) if *failing == there && *others == nothing => "there".to_owned(),
+        (failing, others) if *failing == there && *others == nothing => "present".to_owned(),
         (failing, others) => {
             format!(
                 "{}; elsewhere {}",
@@ -141,7 +141,7 @@ mod tests {
     fn what_parts_two_is_chance_in_half_of_all_cases() {
         assert_eq!(
             odds("variant", 1, 1),
-            "1 of 2 variants failed; chance alone gives a fact that 1 variant has to just that one in 50 % of cases"
+            "1 of 2 variants failed; a fact that exactly 1 variant has occurs by chance in 50 % of cases"
         );
     }
 }

@@ -83,7 +83,11 @@ fn failure(kind: Kind) -> Failure {
         family,
         families: Vec::new(),
     };
-    Failure { kind, signature }
+    Failure {
+        kind,
+        signature,
+        sites: Vec::new(),
+    }
 }
 
 fn fail(kind: Kind) -> Outcome {
@@ -391,17 +395,17 @@ fn rows_of_a_class_are_as_many_as_the_report_counts() {
 #[test]
 fn markdown_says_what_a_reader_of_an_issue_needs() {
     insta::assert_snapshot!(zoo().export(Format::Md), @r"
-    **Failures seen.** 6/8 failed: 75 % (95 % interval 34.9 .. 96.9 %).
+    **Failures seen.** 6 of 8 trials failed: 75 % (95 % interval 34 to 97 %).
 
     ```sh
     ./neighbors.py '--all of it'
     ```
 
-    | trials | passed | failed | failed otherwise | void | rate | 95 % interval |
+    | trials | passed | failed | failed otherwise | inconclusive | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 8 | 2 | 6 | 1 | 3 | 75 % | 34.9 .. 96.9 % |
+    | 8 | 2 | 6 | 1 | 3 | 75 % | 34 to 97 % |
 
-    | outcome | how it is known | count | trials |
+    | outcome | evidence | count | trials |
     | --- | --- | ---: | --- |
     | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 2 |
     | **SIGSEGV**: segmentation fault: touched memory it may not touch | read from exit 139 | 1 | 4 |
@@ -412,16 +416,16 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
 
     - Not counted: 1 not started, 1 prepare failed, 1 skipped
-    - Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - One failure in 333 ms of trial time: 10800 an hour (95 % interval 3960 .. 23500)
-    - Left behind and ended: 3 processes of 1 trial
-    - A fix will need 4 clean trials in a row to be believed at 95 %
-    - Why the trials ended: the planned number of trials is reached
-    - Ended after the decision and not counted: 1 trial
-    - Interrupted or lost, and made up for: 1 attempt
+    - Time of a failure: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - One failure about every 333 ms of trial time (95 % interval 153 ms to 908 ms)
+    - Left behind and killed: 3 processes of 1 trial
+    - To confirm a fix: 4 passing trials in a row, at 95 % confidence
+    - Why the trials ended: all planned trials ran (-n)
+    - Finished after the decision, not counted: 1 trial
+    - Interrupted or lost, and retried: 1 attempt
 
-    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 14.0 s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 14.0 s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
     ");
 }
 
@@ -434,8 +438,8 @@ fn junit_has_a_case_for_every_trial() {
             <properties>
                 <property name="command" value="./neighbors.py &apos;--all of it&apos;"/>
                 <property name="verdict" value="Failures seen"/>
-                <property name="stop_rule" value="the planned number of trials is reached"/>
-                <property name="rate" value="6/8 failed: 75 % (95 % interval 34.9 .. 96.9 %)"/>
+                <property name="stop_rule" value="all planned trials ran (-n)"/>
+                <property name="rate" value="6 of 8 trials failed: 75 % (95 % interval 34 to 97 %)"/>
                 <property name="rate.low" value="0.349144205587174"/>
                 <property name="rate.high" value="0.9681459737500561"/>
                 <property name="rate.upper_one_sided" value="0.9536107360203893"/>
@@ -452,40 +456,40 @@ fn junit_has_a_case_for_every_trial() {
             </properties>
             <testcase name="trial 1" classname="provoke" timestamp="2025-11-21T06:00:00.750+00:00" time="0.250"/>
             <testcase name="trial 2" classname="provoke" timestamp="2025-11-21T06:00:01.750+00:00" time="0.250">
-                <failure message="segmentation fault: touched memory it may not touch: core dumped" type="SIGSEGV">last words: terminate called
+                <failure message="segmentation fault: touched memory it may not touch: core dumped" type="SIGSEGV">last output: terminate called
     kept in: trials/2
-    one again: provoke replay 20251121-060000-a1b2#2</failure>
+    repeat it: provoke replay 20251121-060000-a1b2#2</failure>
                 <system-err>terminate called
     </system-err>
             </testcase>
             <testcase name="trial 3" classname="provoke" timestamp="2025-11-21T06:00:02.750+00:00" time="0.250">
-                <skipped message="void: skipped"/>
+                <skipped message="inconclusive: skipped"/>
             </testcase>
             <testcase name="trial 4" classname="provoke" timestamp="2025-11-21T06:00:03.750+00:00" time="0.250">
-                <failure message="segmentation fault: touched memory it may not touch: read from exit 139" type="SIGSEGV">one again: provoke replay 20251121-060000-a1b2#4</failure>
+                <failure message="segmentation fault: touched memory it may not touch: read from exit 139" type="SIGSEGV">repeat it: provoke replay 20251121-060000-a1b2#4</failure>
             </testcase>
             <testcase name="trial 5" classname="provoke" timestamp="2025-11-21T06:00:04.750+00:00" time="0.250">
-                <error message="not the bug looked for: the program reported failure" type="exit 3">last words: error: 3
-    one again: provoke replay 20251121-060000-a1b2#5</error>
+                <error message="not the bug looked for: the program reported failure" type="exit 3">last output: error: 3
+    repeat it: provoke replay 20251121-060000-a1b2#5</error>
             </testcase>
             <testcase name="trial 6" classname="provoke" timestamp="2025-11-21T06:00:05.750+00:00" time="0.250">
-                <failure message="did not end in time" type="hang">last words: waiting
-    one again: provoke replay 20251121-060000-a1b2#6</failure>
+                <failure message="did not end in time" type="hang">last output: waiting
+    repeat it: provoke replay 20251121-060000-a1b2#6</failure>
             </testcase>
             <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750+00:00" time="0.250">
-                <failure message="left something behind: sleep 1000" type="leak">one again: provoke replay 20251121-060000-a1b2#7</failure>
+                <failure message="left something behind: sleep 1000" type="leak">repeat it: provoke replay 20251121-060000-a1b2#7</failure>
             </testcase>
             <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750+00:00" time="0.250">
-                <failure message="its output matched a failure rule: WARNING: data race" type="output">one again: provoke replay 20251121-060000-a1b2#8</failure>
+                <failure message="its output matched a failure rule: WARNING: data race" type="output">repeat it: provoke replay 20251121-060000-a1b2#8</failure>
             </testcase>
             <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750+00:00" time="0.250">
-                <failure message="killed by the kernel: out of memory" type="oom">one again: provoke replay 20251121-060000-a1b2#9</failure>
+                <failure message="killed by the kernel: out of memory" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
             </testcase>
             <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750+00:00" time="0.250">
-                <skipped message="void: not started: cannot execute `./neighbors.py`: text file busy"/>
+                <skipped message="inconclusive: not started: cannot execute `./neighbors.py`: text file busy"/>
             </testcase>
             <testcase name="trial 11" classname="provoke" timestamp="2025-11-21T06:00:12.000+00:00" time="0.000">
-                <skipped message="void: prepare failed: no space\nleft"/>
+                <skipped message="inconclusive: prepare failed: no space\nleft"/>
             </testcase>
             <testcase name="trial 12" classname="provoke" timestamp="2025-11-21T06:00:12.750+00:00" time="0.250"/>
             <testcase name="trial 13" classname="provoke" timestamp="2025-11-21T06:00:13.750+00:00" time="0.250">
@@ -542,22 +546,22 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     run.finish();
     let report = run.report();
     let headline = super::words::headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"0/427 failed: rate below 0.87 % (95 %)");
+    insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 %)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
-    **No failure seen.** 0/427 failed: rate below 0.87 % (95 %).
+    **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 %).
 
     ```sh
     ./neighbors.py '--all of it'
     ```
 
-    | trials | passed | failed | void | rate | 95 % interval |
+    | trials | passed | failed | inconclusive | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 427 | 427 | 0 | 0 | – | 0 .. 0.87 % |
+    | 427 | 427 | 0 | 0 | – | 0 to 0.87 % |
 
-    - Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - Why the trials ended: the planned number of trials is reached
+    - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - Why the trials ended: all planned trials ran (-n)
 
-    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 7m 07s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 7m 07s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
     ");
 }
 
@@ -573,10 +577,10 @@ fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
     run.finish();
     let headline = super::words::headline(&run.report().variants[0], 95.0);
     let ends = match headline.split_once("rate below ") {
-        Some((_, bound)) => format!("0 .. {bound}"),
+        Some((_, bound)) => format!("0 to {bound}"),
         None => headline.split_once("interval ").unwrap().1.to_owned(),
     };
-    let (lo, hi) = ends.split_once(" .. ").unwrap();
+    let (lo, hi) = ends.split_once(" to ").unwrap();
     let hi = hi.split_once(" %").unwrap().0;
     [lo, hi].map(|end| end.parse::<f64>().unwrap() / 100.0)
 }
@@ -637,7 +641,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
     run.finish();
     let report = run.report();
     let headline = super::words::headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"first failure, after 2 passes: rate 0.84 .. 90.6 % (95 %)");
+    insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0 to 91 % (95 % interval)");
     assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
 }
 
@@ -649,12 +653,12 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
-    0/20 failed: rate below 22.5 % (95 % any-time)
-    1/21 failed: 4.8 % (95 % any-time interval 0.014 .. 31.9 %)
+    0 of 20 trials failed: rate below 23 % (95 %)
+    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0 to 32 %)
     ");
     assert_eq!(
         super::words::headline(&Made::new(plan(1)).report().variants[0], 95.0),
-        "no trial says anything about the rate"
+        "no trial was conclusive: the failure rate is not known"
     );
 }
 
@@ -679,31 +683,31 @@ fn several_variants_are_told_apart() {
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **Failures seen.**
 
-    - `plain`: 0/2 failed: rate below 84.2 % (95 %)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: 1/2 failed: 50 % (95 % interval 1.2 .. 98.8 %)
+    - `plain`: 0 of 2 trials failed: rate below 85 % (95 %)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1 to 99 %)
 
     ```sh
     ./neighbors.py '--all of it'
     ```
 
-    | variant | trials | passed | failed | void | rate | 95 % interval |
+    | variant | trials | passed | failed | inconclusive | rate | 95 % interval |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-    | `plain` | 2 | 2 | 0 | 0 | – | 0 .. 84.2 % |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.2 .. 98.8 % |
+    | `plain` | 2 | 2 | 0 | 0 | – | 0 to 85 % |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1 to 99 % |
 
-    | variant | outcome | how it is known | count | trials |
+    | variant | outcome | evidence | count | trials |
     | --- | --- | --- | ---: | --- |
     | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 4 |
 
-    - `plain`: Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - `plain`: Why the trials ended: the planned number of trials is reached
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: half took up to 251 ms, nine in ten up to 251 ms, all up to 251 ms
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure in 500 ms of trial time: 7200 an hour (95 % interval 182 .. 40100)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: A fix will need 38 clean trials in a row to be believed at 95 %
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: the planned number of trials is reached
+    - `plain`: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - `plain`: Why the trials ended: all planned trials ran (-n)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure about every 500 ms of trial time (95 % interval 90 ms to 19.7 s)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: To confirm a fix: 38 passing trials in a row, at 95 % confidence
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: all planned trials ran (-n)
 
-    provoke 0.1.0; run 20251121-060000-a1b2; begun 2025-11-21T06:00:00Z; 4.00 s of work; 2 trials at a time; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 4.00 s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
     ");
     let junit = quick_junit::Report::deserialize_from_str(&run.export(Format::Junit)).unwrap();
     let suites: Vec<_> = junit

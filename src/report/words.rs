@@ -1,6 +1,6 @@
 //! Numbers and words as they are shown everywhere.
 
-use super::{Basis, Mtbf, Variant};
+use super::{Mtbf, Variant};
 use crate::model::Void;
 use crate::policy::{Standing, StopRule, Verdict};
 use crate::untrusted::SafeText;
@@ -9,42 +9,59 @@ use std::fmt::Write as _;
 /// Shares below this, in per cent, are only said to be below it.
 const SMALLEST: f64 = 0.001;
 
-/// Returns a share in per cent, without the sign, with digits that mean something:
-/// `10`, `26.5`, `2.1`, `0.70`, `<0.001`, `99.30`.
+/// Returns a share in per cent, without the sign, with two significant digits, counted from the nearer of 0 and 100:
+/// `10`, `26`, `2.1`, `0.7`, `<0.001`, `99.3`.
 pub fn percent(share: f64) -> String {
-    rounded(share, 1, f64::round)
+    rounded(share, decimals(share), f64::round)
 }
 
-/// Returns a share that something is said to be below: like [`percent`], and never rounded down.
+/// Returns a share that something is below: like [`percent`], and never rounded down.
 pub fn percent_bound(share: f64) -> String {
-    // The product may have come out a little above a number of few digits.
-    rounded(share.max(SMALLEST / 100.0), 1, |x| (x - 1e-9).ceil())
+    let share = share.max(SMALLEST / 100.0);
+    // The product may be a little above a number of few digits.
+    rounded(share, decimals(share), |x| (x - 1e-9).ceil())
 }
 
-/// Returns an interval of shares, rounded outwards: `2.1 .. 26.6 %`, `9.94 .. 10.06 %`.
+/// Returns an interval of shares, rounded outwards: `2.1 to 27 %`, `9.94 to 10.06 %`.
 pub fn interval(ends: [f64; 2]) -> String {
     let digits = digits(ends);
-    let lo = rounded(ends[0], digits, |x| (x + 1e-9).floor());
+    let down = |x: f64| (x + 1e-9).floor();
+    // A small lower end has two digits, too, unless it is next to nothing beside the upper end.
+    let is_worth_it = ends[0] < 0.1 && ends[0] * 50.0 > ends[1] - ends[0];
+    let lo = rounded(ends[0], digits.max(u8::from(is_worth_it)), down);
     let hi = rounded(ends[1], digits, |x| (x - 1e-9).ceil());
-    format!("{lo} .. {hi} %")
+    format!("{lo} to {hi} %")
 }
 
 /// Returns a share in per cent, without the sign, with the digits of the interval around it.
 pub fn percent_within(share: f64, ends: [f64; 2]) -> String {
-    rounded(share, digits(ends), f64::round)
+    rounded(share, digits(ends).max(u8::from(share < 0.1)), f64::round)
 }
 
 /// Returns how many digits after the point an interval is worth: two of its width.
-fn digits([lo, hi]: [f64; 2]) -> usize {
+fn digits([lo, hi]: [f64; 2]) -> u8 {
     match (hi - lo) * 100.0 {
         width if width < 0.01 => 4,
         width if width < 0.1 => 3,
         width if width < 1.0 => 2,
-        _ => 1,
+        width if width < 10.0 => 1,
+        _ => 0,
     }
 }
 
-fn rounded(share: f64, at_least: usize, round: impl Fn(f64) -> f64) -> String {
+/// Returns how many digits after the point make two significant digits of a share in per cent.
+fn decimals(share: f64) -> u8 {
+    let percent = share * 100.0;
+    match percent.min(100.0 - percent) {
+        p if p < 0.01 => 3,
+        p if p < 0.1 => 3,
+        p if p < 1.0 => 2,
+        p if p < 10.0 => 1,
+        _ => 0,
+    }
+}
+
+fn rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
     let percent = share * 100.0;
     if percent.is_nan() {
         return "?".to_owned();
@@ -52,24 +69,21 @@ fn rounded(share: f64, at_least: usize, round: impl Fn(f64) -> f64) -> String {
     if percent <= 0.0 || percent >= 100.0 {
         return if percent <= 0.0 { "0" } else { "100" }.to_owned();
     }
-    // Two digits, counted from the nearer of 0 and 100, and one after the point at most times.
-    let decimals = match percent.min(100.0 - percent) {
-        p if p < 0.01 => 4,
-        p if p < 0.1 => 3,
-        p if p < 1.0 => 2,
-        _ => 1,
-    };
-    let decimals = at_least.max(decimals);
-    let scale = [1.0, 10.0, 100.0, 1e3, 1e4][decimals];
+    let scale = 10_f64.powi(i32::from(decimals));
     let shown = round(percent * scale) / scale;
+    let decimals = usize::from(decimals);
     if percent < SMALLEST * 0.999_999 {
         format!("<{SMALLEST}")
     } else if percent > 100.0 - SMALLEST {
         format!(">{}", 100.0 - SMALLEST)
-    } else if (shown - percent).abs() < 1e-9 && shown.fract() == 0.0 {
-        format!("{shown:.0}")
     } else {
-        format!("{shown:.decimals$}")
+        let text = format!("{shown:.decimals$}");
+        match text.split_once('.') {
+            // A single 0 adds nothing.
+            Some((whole, "0")) => whole.to_owned(),
+            _ if shown.fract() == 0.0 && (shown - percent).abs() < 1e-9 => format!("{shown:.0}"),
+            _ => text,
+        }
     }
 }
 
@@ -221,35 +235,8 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
 pub fn headline(variant: &Variant, confidence: f64) -> String {
     let rate = rate(variant, confidence);
     match variant.void_reasons.get(&Void::Untold.to_string()) {
-        Some(untold) => format!("{rate}, but for {untold} that may be failures of it, too"),
+        Some(untold) => format!("{rate}; {untold} more may be failures, too"),
         None => rate,
-    }
-}
-
-/// Says how often it fails in time; nothing where that is not known.
-pub fn pace(between: &Mtbf, confidence: f64) -> Option<String> {
-    let an_hour = |every: f64| {
-        let failures = 3600.0 / every;
-        // Three digits say more than is known.
-        let unit = 10_f64.powf((failures.log10() - 2.0).floor().max(0.0));
-        number((failures / unit).round() * unit)
-    };
-    let (mean, high) = (between.mean?, between.high?);
-    Some(format!(
-        "one failure in {} of trial time: {} an hour ({confidence} % interval {} .. {})",
-        seconds(mean),
-        an_hour(mean),
-        an_hour(high),
-        an_hour(between.low),
-    ))
-}
-
-/// Says how many trials; of a service under load, how many lives.
-pub fn trials_or_lives(count: u64, lives: bool) -> String {
-    if lives {
-        plural_of(count, "life", "lives")
-    } else {
-        plural(count, "trial")
     }
 }
 
@@ -257,32 +244,63 @@ fn rate(variant: &Variant, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
-        let one = if variant.load.is_some() {
-            "life"
-        } else {
-            "trial"
-        };
-        return format!("no {one} says anything about the rate");
+        return "no trial was conclusive: the failure rate is not known".to_owned();
     }
-    let any_time = match rate.basis {
-        Basis::Cp => "",
-        Basis::Cs => " any-time",
-    };
     let within = interval(rate.interval());
+    let trials = plural(n, "trial");
     match rate.point {
         None if k == 0 => {
             let bound = percent_bound(rate.interval()[1]);
-            format!("0/{n} failed: rate below {bound} % ({confidence} %{any_time})")
+            format!("0 of {trials} failed: rate below {bound} % ({confidence} %)")
         }
         None => {
             let passes = plural_of(n - 1, "pass", "passes");
-            format!("first failure, after {passes}: rate {within} ({confidence} %{any_time})")
+            format!("first failure after {passes}: rate {within} ({confidence} % interval)")
         }
         Some(point) => {
             let point = percent_within(point, rate.interval());
-            format!("{k}/{n} failed: {point} % ({confidence} %{any_time} interval {within})")
+            let failed = match only_outcome(variant) {
+                Some(outcome) => format!("{outcome} in {k} of {trials}"),
+                None => format!("{k} of {trials} failed"),
+            };
+            format!("{failed}: {point} % ({confidence} % interval {within})")
         }
     }
+}
+
+/// Returns the name of the failures, if all have the same.
+fn only_outcome(variant: &Variant) -> Option<&str> {
+    let mut bugs = variant.kinds.iter().filter(|kind| kind.is_the_bug);
+    let first = bugs.next()?.outcome.as_str();
+    bugs.all(|kind| kind.outcome == first).then_some(first)
+}
+
+/// Returns which trials do not count, a line for each reason.
+pub fn uncounted(variant: &Variant) -> Vec<String> {
+    let mut lines = Vec::new();
+    if variant.other > 0 {
+        let trials = plural(variant.other, "trial");
+        lines.push(format!(
+            "{trials} failed otherwise: not the bug looked for, not counted"
+        ));
+    }
+    for (reason, count) in &variant.void_reasons {
+        lines.push(format!("{} not counted: {reason}", plural(*count, "trial")));
+    }
+    lines
+}
+
+/// Says how often it fails in time, where one failure takes longer than this; nothing where that is not known.
+pub fn pace(between: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
+    let (mean, high) = (between.mean?, between.high?);
+    (mean > longer_than).then(|| {
+        format!(
+            "one failure about every {} of trial time ({confidence} % interval {} to {})",
+            seconds(mean),
+            seconds(between.low),
+            seconds(high),
+        )
+    })
 }
 
 /// Returns a verdict in words.
@@ -290,16 +308,16 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Clean => "No failure seen",
         Verdict::Failing => "Failures seen",
-        Verdict::BelowMaxRate => "Not above the rate that is allowed",
-        Verdict::AboveMaxRate => "Above the rate that is allowed",
+        Verdict::BelowMaxRate => "Pass: not above the maximum rate",
+        Verdict::AboveMaxRate => "Fail: above the maximum rate",
         Verdict::Fixed => "Fixed",
         Verdict::NotFixed => "Not fixed",
         Verdict::Different => "Variants differ",
         Verdict::NoDifference => "No difference found",
         Verdict::Found => "Found",
-        Verdict::NotThere => "Not there",
+        Verdict::NotThere => "Nothing to find",
         Verdict::Undecided => "Undecided",
-        Verdict::CouldNotTest => "Could not be tested",
+        Verdict::CouldNotTest => "Not testable",
     }
 }
 
@@ -310,19 +328,19 @@ pub fn standing(standing: Standing) -> &'static str {
         Standing::FailsLess => "fails less",
         Standing::Clean => "clean",
         Standing::Open => "not known",
-        Standing::Untestable => "not tried",
+        Standing::Untestable => "not testable",
     }
 }
 
 /// Returns in words why trials came to an end.
 pub fn stop_rule(rule: StopRule) -> &'static str {
     match rule {
-        StopRule::PlannedN => "the planned number of trials is reached",
-        StopRule::KthFailure => "the number of failures that was asked for is reached",
-        StopRule::Decision => "what was seen is enough",
-        StopRule::Spent => "as many trials as were allowed are run",
-        StopRule::Time => "the time is spent",
-        StopRule::User => "it was ended from outside, or still goes on",
+        StopRule::PlannedN => "all planned trials ran (-n)",
+        StopRule::KthFailure => "the requested number of failures was seen (--max-fail)",
+        StopRule::Decision => "the question was answered",
+        StopRule::Spent => "the limit of trials was reached",
+        StopRule::Time => "the time was up (-d)",
+        StopRule::User => "it was interrupted, or is still running",
     }
 }
 
@@ -365,7 +383,7 @@ mod tests {
             0.993, 0.9999, 0.999_999, 1.0,
         ];
         let shown = shares.map(percent).join("  ");
-        insta::assert_snapshot!(shown, @"0  <0.001  0.0010  0.0053  0.043  0.70  0.70  2.1  10  26.5  50  98  99.30  99.990  >99.999  100");
+        insta::assert_snapshot!(shown, @"0  <0.001  0.001  0.005  0.043  0.70  0.70  2.1  10  27  50  98  99.30  99.990  >99.999  100");
     }
 
     #[test]
@@ -373,7 +391,7 @@ mod tests {
         assert_eq!(percent(0.007_041), "0.70");
         assert_eq!(percent_bound(0.007_041), "0.71");
         assert_eq!(percent_bound(0.007), "0.70");
-        assert_eq!(percent_bound(1e-9), "0.0010");
+        assert_eq!(percent_bound(1e-9), "0.001");
         assert_eq!(percent_bound(1.0), "100");
     }
 
@@ -385,10 +403,12 @@ mod tests {
 
     #[test]
     fn a_narrow_interval_has_more_digits() {
-        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 .. 26.6 %");
-        assert_eq!(interval([0.099_42, 0.100_59]), "9.94 .. 10.06 %");
-        assert_eq!(interval([0.0, 0.007]), "0 .. 0.70 %");
-        assert_eq!(interval([0.3, 1.0]), "30 .. 100 %");
+        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 to 27 %");
+        assert_eq!(interval([0.099_42, 0.100_59]), "9.94 to 10.06 %");
+        assert_eq!(interval([0.0, 0.007]), "0 to 0.70 %");
+        assert_eq!(interval([0.3, 1.0]), "30 to 100 %");
+        assert_eq!(interval([0.0062, 0.17]), "0.6 to 17 %");
+        assert_eq!(interval([0.0001, 0.17]), "0 to 17 %");
         assert_eq!(percent_within(0.100_006, [0.099_42, 0.100_59]), "10.00");
     }
 

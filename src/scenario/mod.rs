@@ -28,7 +28,7 @@ pub use complaint::Complaint;
 pub use file::{complain, load, plan_file};
 pub use load::{Attach, Load};
 pub use matrix::{Level, Matrix, Variable};
-pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, DEFAULT_TIMEOUT, Refusal, Surroundings};
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, Refusal, Surroundings};
 pub use request::Request;
 pub use schema::schema;
 pub use search::Searched;

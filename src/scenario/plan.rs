@@ -18,8 +18,6 @@ pub const DEFAULT_RUNS: u64 = 100;
 pub(super) const DEFAULT_PAIRS: u64 = 300;
 /// Time for the whole, when nothing says how many trials.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
-/// When a trial is a hang, unless told.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Lanes beyond this are a slip of the pen.
 const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
@@ -134,7 +132,7 @@ impl Scenario {
             scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
             timeout: match (self.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
-                (None, false) => Timeout::After(DEFAULT_TIMEOUT),
+                (None, false) => Timeout::Auto,
                 // Its clients know when a service hangs.
                 (None, true) => Timeout::After(LONG_LIFE),
             },
@@ -283,7 +281,7 @@ impl Scenario {
         }
         // Finite, whatever was said: a failure or a width may never come.
         let bounded = self.runs.is_some() || self.duration.is_some();
-        let open_ended = failures.is_some() || self.width.is_some();
+        let open_ended = failures.is_some() || self.width.is_some() || self.max_rate.is_some();
         let (runs, time) = match question {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
             Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),

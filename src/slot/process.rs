@@ -211,6 +211,7 @@ impl Process {
             self.seen.last_words = last.unwrap_or_default();
             let ends = [&self.err, &self.out].map(|stream| stream.capture.end(TAIL));
             self.seen.telling = ends.iter().find_map(|end| tells::find(end.as_bytes()));
+            self.seen.site = ends.iter().find_map(|end| tells::site(end));
         }
         std::mem::take(&mut self.seen)
     }

@@ -183,6 +183,7 @@ mod tests {
                 family: None,
                 families: Vec::new(),
             },
+            sites: Vec::new(),
         }
     }
 

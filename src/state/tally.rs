@@ -1,7 +1,7 @@
 //! What is counted of the trials of one variant, in launch order and bounded memory.
 
 use super::{Ended, Lives};
-use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, TrialId, Void};
+use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, Site, TrialId, Void};
 use hdrhistogram::Histogram;
 use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
@@ -73,6 +73,8 @@ pub struct Group {
     pub signature: Signature,
     /// How it showed first.
     pub kind: Kind,
+    /// The lines of source code that it points at, of the first trial that has any.
+    pub sites: Vec<Site>,
     /// It is the bug looked for.
     pub is_the_bug: bool,
     /// In which trials.
@@ -164,10 +166,15 @@ impl Tally {
         let new = || Group {
             signature: failure.signature.clone(),
             kind: failure.kind.clone(),
+            sites: Vec::new(),
             is_the_bug,
             trials: Vec::new(),
         };
-        group.or_insert_with(new).trials.push(id);
+        let group = group.or_insert_with(new);
+        group.trials.push(id);
+        if group.sites.is_empty() {
+            group.sites.clone_from(&failure.sites);
+        }
     }
 
     /// Keeps what the checks for dependence and drift need.

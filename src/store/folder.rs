@@ -128,6 +128,16 @@ impl Folder {
         Ok(all)
     }
 
+    /// Returns the shortest way to name the run: `last` if it is the newest one.
+    pub fn shortest_reference(&self, root: &Path) -> String {
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        if Self::find(LAST, root).is_ok_and(|last| last.path == path) {
+            LAST.to_owned()
+        } else {
+            self.reference(root)
+        }
+    }
+
     /// Returns by what the run is found from here: its name, or else its path. It does not begin
     /// with `-`, as an option does.
     pub fn reference(&self, root: &Path) -> String {

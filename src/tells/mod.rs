@@ -8,6 +8,7 @@ mod forms;
 mod javascript;
 mod name;
 mod normal;
+mod site;
 mod table;
 mod tests_that_failed;
 mod trailer;
@@ -15,6 +16,7 @@ mod trailer;
 pub use find::find;
 pub use name::bare_name;
 pub use normal::normalise;
+pub use site::site;
 pub use trailer::is_trailer;
 
 /// What a line tells of why a program gave up.

@@ -8,16 +8,16 @@ use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
 use crate::report::{Speed, answer, forecast as load_forecast, words};
 use crate::state::{Reproduced, Sink, State};
-use console::style;
+use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use provoke_stats::{confidence_sequence, real};
+use provoke_stats::real;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Without a terminal, a line so often.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
 /// Failures of one kind that are shown one by one; the rest is counted.
-const SHOWN_PER_KIND: u64 = 10;
+const SHOWN_PER_KIND: u64 = 3;
 /// Variants whose evidence is shown.
 const CONTRASTS: usize = 4;
 
@@ -32,8 +32,10 @@ pub struct Live {
     shown: BTreeMap<String, u64>,
     /// Whether a search is long was looked at.
     hinted: bool,
-    /// Of several variants, the one that each trial is of that runs.
-    running: BTreeMap<TrialId, VariantId>,
+    /// The trials that run: since when, and of which variant if there are several.
+    running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
+    /// Working time before this process, of a run that was resumed.
+    worked_before: Duration,
     /// Says what goes on within the trials that run.
     within: Option<Box<dyn Fn() -> String>>,
     /// Returns how many answers a second a service under load gives, once that is known.
@@ -74,6 +76,7 @@ impl Live {
             shown: BTreeMap::new(),
             hinted: false,
             running: BTreeMap::new(),
+            worked_before: Duration::ZERO,
             within: None,
             rate: None,
         }
@@ -113,7 +116,11 @@ impl Live {
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(&*safe(text)),
+            Some(bar) => {
+                let width = Term::stderr().size_checked().map(|(_, columns)| columns);
+                let width = width.map_or(usize::MAX, usize::from);
+                bar.println(&*safe(&truncate_str(text, width, "…")));
+            }
             None => say(text),
         }
     }
@@ -134,7 +141,7 @@ impl Live {
             }
             Outcome::Other(failure) => {
                 let (name, about) = called(failure);
-                format!("{} {about}, not the bug looked for", style(name).yellow())
+                format!("{} {about} (not the bug looked for)", style(name).yellow())
             }
             Outcome::Void(Void::Interrupted) => return,
             Outcome::Void(void) => format!("{}{}", style(void).dim(), why(seen)),
@@ -151,14 +158,7 @@ impl Live {
             *shown += 1;
             let shown = *shown;
             if shown == SHOWN_PER_KIND + 1 {
-                self.line(&format!(
-                    "  ... further `{name}` {} are counted, not shown",
-                    if seen.load.is_some() {
-                        "lives"
-                    } else {
-                        "trials"
-                    }
-                ));
+                self.line(&format!("  ...    more {name}: counted, not shown"));
             }
             if shown > SHOWN_PER_KIND {
                 return;
@@ -211,7 +211,9 @@ impl Live {
     fn status(&self, state: &State) -> String {
         if state.capturing {
             let (caught, wanted) = Collect::caught(state);
-            return format!("catching evidence: {caught} of {wanted} crashes");
+            return format!(
+                "collecting stacks: {caught} of {wanted} (extra trials, not counted; Ctrl-C skips)"
+            );
         }
         let completed = state.completed();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -220,16 +222,15 @@ impl Live {
         }
         let failed: u64 = counts.values().sum();
         let left = policy::of(&state.plan).left(state);
-        let all = left.map_or(String::new(), |left| format!("/{}", completed + left));
-        let ran = format!(
-            "{completed}{all}   {} ok",
-            completed - failed.min(completed)
-        );
-        let known = progress(state);
+        let ran = match left {
+            Some(left) => format!("{completed} of {} trials", completed + left),
+            None => words::plural(completed, "trial"),
+        };
         let (first, last) = match &state.plan.question {
-            // Only the clean ones bring it nearer.
-            Question::Confirm(_) => (known, None),
-            _ => (Some(ran), known),
+            // Only passing trials bring it nearer.
+            Question::Confirm(_) => (progress(state), None),
+            Question::Rate => (Some(ran), rate(failed, completed)),
+            _ => (Some(ran), progress(state)),
         };
         let mut parts: Vec<String> = first.into_iter().collect();
         parts.extend(
@@ -238,48 +239,76 @@ impl Live {
                 .map(|(name, count)| style(format!("{count} {name}")).red().to_string()),
         );
         if state.void() > 0 {
-            parts.push(format!("{} void", state.void()));
+            parts.push(format!("{} inconclusive", state.void()));
         }
         parts.extend(last);
-        parts.push(format!("{} running", state.running().count()));
         let making = state.making.iter().map(|id| &state.plan.variant(*id).name);
         let making: Vec<String> = making.map(|name| words::sanitize(name)).collect();
         if !making.is_empty() {
-            parts.push(format!("making {}", making.join(", ")));
+            parts.push(format!("building {}", making.join(", ")));
         }
         parts.extend(self.within.as_ref().map(|say| {
-            let mut of = self.running.values();
-            let of = of.next().map(|id| &state.plan.variant(*id).name);
+            let of = self.running.values().find_map(|(_, variant)| *variant);
+            let of = of.map(|id| &state.plan.variant(id).name);
             of.map_or_else(&say, |name| format!("{}: {}", words::sanitize(name), say()))
         }));
-        parts.push(self.time(completed, left));
+        let late = self.late(completed);
+        parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
+        parts.push(self.time(state, completed, left.filter(|_| late.is_none())));
         parts.join("   ")
     }
 
-    fn time(&self, completed: u64, left: Option<u64>) -> String {
-        let elapsed = self.began.elapsed().as_secs_f64();
-        let spent = words::seconds(elapsed);
+    /// Returns the trial that runs unusually long, and its time so far.
+    fn late(&self, completed: u64) -> Option<(TrialId, Duration)> {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        match left {
-            Some(left) if fresh > 0 && left > 0 => {
-                let left = elapsed * real(left) / real(fresh);
-                format!("{spent}, about {} left", words::seconds(left))
+        let usual = self
+            .began
+            .elapsed()
+            .checked_div(u32::try_from(fresh).ok()?)?;
+        let oldest = self.running.iter().min_by_key(|(_, (since, _))| *since);
+        let (trial, since) = oldest.map(|(trial, (since, _))| (*trial, since.elapsed()))?;
+        (since > LATE.max(usual * LATE_TIMES)).then_some((trial, since))
+    }
+
+    fn time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
+        let elapsed = self.began.elapsed();
+        let spent = in_seconds(elapsed);
+        let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
+        match (left, state.plan.stop.duration()) {
+            (Some(left), _) if fresh > 0 && left > 0 => {
+                let left = elapsed.as_secs_f64() * real(left) / real(fresh);
+                format!("{spent}, {} left", words::seconds(left))
+            }
+            (None, Some(most)) => {
+                let spent = elapsed + self.worked_before;
+                format!("{} of {}", in_seconds(spent), in_seconds(most))
             }
             _ => spent,
         }
     }
 }
 
+fn in_seconds(time: Duration) -> String {
+    words::seconds(time.as_secs_f64())
+}
+
+/// A trial that runs so much longer than the others take is late ...
+const LATE_TIMES: u32 = 5;
+/// ... but not before this time.
+const LATE: Duration = Duration::from_secs(2);
+
 impl Sink for Live {
     fn event(&mut self, event: &Event, state: &State) {
-        self.completed_before
-            .get_or_insert_with(|| state.completed());
+        if self.completed_before.is_none() {
+            self.completed_before = Some(state.completed());
+            self.worked_before = state.worked;
+        }
         match event {
-            // A search begins with one variant, and others come later.
-            Event::TrialStarted(trial)
-                if state.plan.variants.len() > 1 || state.plan.space.is_some() =>
-            {
-                self.running.insert(trial.id, trial.variant);
+            Event::TrialStarted(trial) => {
+                // A search begins with one variant, and others come later.
+                let is_one_of = state.plan.variants.len() > 1 || state.plan.space.is_some();
+                let variant = is_one_of.then_some(trial.variant);
+                self.running.insert(trial.id, (Instant::now(), variant));
             }
             Event::TrialFinished {
                 trial,
@@ -287,11 +316,14 @@ impl Sink for Live {
                 outcome,
                 ..
             } => {
-                let of = self.running.remove(trial).map_or(String::new(), |of| {
+                let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
+                let of = variant.map_or(String::new(), |of| {
                     let name = words::sanitize(&state.plan.variant(of).label());
                     format!("{}  ", style(name).bold())
                 });
-                self.ended(state, *trial, &of, seen, outcome);
+                if !state.capturing || self.every_trial {
+                    self.ended(state, *trial, &of, seen, outcome);
+                }
                 self.hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {
                     self.forecast(state, Speed::ServiceRun(seen.elapsed));
@@ -302,15 +334,14 @@ impl Sink for Live {
                     self.line(&format!("  {text}"));
                 }
             }
-            Event::CaptureBegun { .. } => self.line(&format!(
-                "  measured; now a few more {} whose cores are dumped, to catch evidence (not counted; Ctrl-C ends it)",
-                if state.plan.load.is_some() { "lives" } else { "trials" }
-            )),
             // The summary tells how often it came.
             Event::Note {
                 level: Level::Warning,
                 text,
-            } if state.notes.iter().any(|(known, times)| known == text && *times > 1) => {}
+            } if state
+                .notes
+                .iter()
+                .any(|(known, times)| known == text && *times > 1) => {}
             Event::Note { level, text } => {
                 let text = words::sanitize(text);
                 match level {
@@ -342,15 +373,15 @@ impl Sink for Live {
     }
 }
 
-/// How far the answer has come: by the numbers that count, those of the gap-free prefix.
+/// How far the answer has come, by the trials that count.
 fn progress(state: &State) -> Option<String> {
     match &state.plan.question {
-        Question::Rate => rate(state),
+        Question::Rate => None,
         Question::Ramp(_) => ramped(state),
         Question::Confirm(_) => {
             let progress = Progress::of(state)?;
             let needed = progress.needed?;
-            Some(format!("{} of {needed} clean", progress.clean))
+            Some(format!("{} of {needed} passed", progress.clean))
         }
         Question::Bisect(_) | Question::Reduce(_) if state.raising().is_some() => trying(state),
         Question::Bisect(_) => narrowed(state),
@@ -367,7 +398,7 @@ fn progress(state: &State) -> Option<String> {
             };
             let needed = Race::needed(state).map_or(String::new(), |n| format!(" (after {n})"));
             Some(format!(
-                "{fail} fail, {passed} {word}{needed}, {open} not known"
+                "{fail} fail   {passed} {word}{needed}   {open} not known"
             ))
         }
         Question::Compare(_) => {
@@ -391,7 +422,7 @@ fn trying(state: &State) -> Option<String> {
     let variant = state.plan.variant(state.last_launched?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
     Some(setting.map_or_else(
-        || "reproducing it".to_owned(),
+        || "reproducing the failure".to_owned(),
         |setting| format!("trying {setting}"),
     ))
 }
@@ -402,13 +433,13 @@ fn narrowed(state: &State) -> Option<String> {
     let places = state.plan.space.as_ref()?.choices.places();
     let all = places.len();
     if search.known.counts(all - 1).0 == 0 {
-        return Some("reproducing it".to_owned());
+        return Some("reproducing the failure".to_owned());
     }
     let left = search.known.credible_set(1.0 - state.plan.alpha.value());
     let group = search.known.likeliest();
     let best = &places[group.last.min(all - 1)].name;
     Some(format!(
-        "{} of {all} left, {} {} %",
+        "{} of {all} left   best guess {} ({} %)",
         left.len(),
         words::sanitize(best),
         words::percent(group.mass),
@@ -422,13 +453,13 @@ fn ramped(state: &State) -> Option<String> {
     let fails = ramp.lowest_failing();
     if let Some((below, seen, more)) = ramp.guarding(&Ramp::rule(state)) {
         let needed = seen + more;
-        return Some(format!("at {} clean {seen} of {needed}", name(below)));
+        return Some(format!("{}: {seen} of {needed} passed", name(below)));
     }
     match fails {
         Some(level) => {
             let left = ramp.credible(1.0 - state.plan.alpha.value()).len() as u64;
             let left = words::plural(left, "level");
-            Some(format!("fails at {}, {left} left", name(level)))
+            Some(format!("fails at {}   {left} left", name(level)))
         }
         None => {
             let tried = ramp.lives().iter().rposition(|lives| lives.runs > 0)?;
@@ -440,32 +471,21 @@ fn ramped(state: &State) -> Option<String> {
 /// What a search found to be needed so far.
 fn found(state: &State) -> Option<String> {
     let Some(reduction) = &state.reduction else {
-        return Some("reproducing it".to_owned());
+        return Some("reproducing the failure".to_owned());
     };
     let things = state.plan.space.as_ref()?.len();
     let found = reduction.answer().needed.len();
     Some(if reduction.is_found() {
         format!("{found} of {things} needed, confirming")
     } else {
-        format!("{found} of {things} found to be needed so far")
+        format!("{found} of {things} known to be needed")
     })
 }
 
-/// The failure rate so far.
-fn rate(state: &State) -> Option<String> {
-    let (k, n) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
-        (k + tally.failures, n + tally.trials())
-    });
-    let interval = confidence_sequence(k, n, state.plan.alpha.value());
-    let ends = [interval.lo, interval.hi];
-    match k {
-        _ if n == 0 => None,
-        0 => Some(format!("below {} %", words::percent_bound(interval.hi))),
-        _ => {
-            let rate = words::percent_within(real(k) / real(n), ends);
-            Some(format!("{rate} % ({})", words::interval(ends)))
-        }
-    }
+/// The share of failures in the counts that are shown.
+fn rate(failed: u64, completed: u64) -> Option<String> {
+    let share = real(failed) / real(completed.max(1));
+    (failed > 0).then(|| format!("{} %", words::percent(share)))
 }
 
 /// The name of a failure, and what follows it.
@@ -478,7 +498,7 @@ fn called(failure: &Failure) -> (String, String) {
     (failure.kind.name(), about)
 }
 
-/// Why a trial says nothing.
+/// Why a trial is inconclusive.
 fn why(seen: &Observation) -> String {
     use crate::model::Ending;
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {

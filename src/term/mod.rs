@@ -7,6 +7,8 @@ mod checkup;
 mod differences;
 mod live;
 mod partings;
+mod screen;
+mod source;
 mod summary;
 mod table;
 mod ticks;
@@ -15,7 +17,8 @@ pub use checkup::checkup;
 pub use differences::differences;
 pub use live::Live;
 pub use partings::partings;
-pub use summary::summary;
+pub use screen::Command;
+pub use summary::{near, summary, verdict};
 pub use ticks::Ticks;
 
 use crate::untrusted::SafeText;

@@ -1,204 +1,264 @@
-//! The first screen of a result: tally, rate, what was not seen, where the
-//! evidence is, what to type next.
+//! The first screen of a result: the answer first, then what it rests on, then what to type next.
 
+use super::screen::{Command, Screen, width};
+use super::source::source_line;
 use super::table;
-use crate::model::Depth;
+use crate::model::{Depth, Site};
 use crate::policy::Verdict;
 use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, bars, words};
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Trials that are listed one by one.
 const LISTED: usize = 12;
+/// A rate is shown in time as well where one failure takes longer than this, in seconds.
+const LONG: f64 = 10.0;
 
-/// Returns the first screen of a run.
-pub fn summary(report: &Report, evidence: &Path) -> String {
-    let mut out = String::new();
-    if let Some(Answer::Compare(_)) = &report.answer {
-        out.push_str(&table::variants(report));
-        caught(&mut out, report);
-    }
-    if let Some(Answer::Bisect(answer)) = &report.answer {
-        out.push_str(&table::points(answer));
-    }
-    if let Some(Answer::Ramp(answer)) = &report.answer {
-        out.push_str(&table::levels(report, answer));
-    }
-    let one_by_one = matches!(report.answer, None | Some(Answer::Confirm(_)));
-    for variant in report.variants.iter().filter(|_| one_by_one) {
-        if !variant.name.is_empty() {
-            let _ = writeln!(out, "  {}", style(words::sanitize(&variant.name)).bold());
-        }
-        let _ = writeln!(out, "  {}", tally(variant));
-        let _ = writeln!(out, "  {}", rate(report, variant));
-        kinds(&mut out, variant);
-        if let Some(pace) = words::pace(&variant.time_between_failures, report.confidence) {
-            let _ = writeln!(out, "    {pace}");
-        }
-        for line in variant.load.iter().flat_map(LoadTotals::lines) {
-            let _ = writeln!(out, "    {}", words::sanitize(&line));
-        }
-        if let Some(load) = &variant.load {
-            for line in bars::drawn(&load.served_before_death) {
-                let _ = writeln!(out, "      {}", style(line).dim());
-            }
-        }
-    }
-    if let Some(given) = &report.answer {
-        answer(&mut out, report, given);
-    }
-    for note in &report.notes {
-        let _ = writeln!(
-            out,
-            "  {} {}",
-            style("note:").yellow(),
-            words::sanitize(note)
-        );
-    }
-    let _ = writeln!(out, "  {}", place(report, evidence));
-    if let Some(next) = next(report) {
-        let _ = writeln!(out, "  {next}");
-    }
-    out
+/// Returns the first screen of a run. Commands name it by this reference.
+pub fn summary(report: &Report, evidence: &Path, reference: &str, more: Vec<Command>) -> String {
+    screen(report, evidence, reference, more, width())
 }
 
-/// Writes the answer, and what it rests on.
-fn answer(out: &mut String, report: &Report, answer: &Answer) {
+/// Returns the answer in one line, and why there is none.
+pub fn verdict(report: &Report) -> String {
+    let mut screen = Screen::new(None);
+    headlines(&mut screen, report);
+    let mut text = screen
+        .finish()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    text.push('\n');
+    if report.verdict == Verdict::CouldNotTest {
+        for note in &report.notes {
+            let _ = writeln!(text, "note: {}", words::sanitize(note));
+        }
+    }
+    text
+}
+
+fn screen(
+    report: &Report,
+    evidence: &Path,
+    reference: &str,
+    more: Vec<Command>,
+    width: Option<usize>,
+) -> String {
+    let mut screen = Screen::new(width);
+    headlines(&mut screen, report);
+    if let Some(answer) = &report.answer {
+        for line in answer.lines() {
+            screen.text(2, &words::sanitize(&line));
+        }
+    }
+    screen.gap();
+    match &report.answer {
+        Some(Answer::Compare(_)) => {
+            table(&mut screen, &table::variants(report, width));
+            captured_by_variant(&mut screen, report);
+        }
+        Some(Answer::Bisect(answer)) => table(&mut screen, &table::points(answer, width)),
+        Some(Answer::Ramp(answer)) => table(&mut screen, &table::levels(report, answer)),
+        _ => {}
+    }
+    for variant in one_by_one(report) {
+        screen.gap();
+        details(&mut screen, report, variant);
+    }
+    screen.gap();
+    for assumption in report.answer.iter().flat_map(Answer::assumptions) {
+        let text = style(format!("assumes: {}", words::sanitize(assumption)));
+        screen.text(2, &text.dim().to_string());
+    }
+    for note in &report.notes {
+        let mark = style("note:").yellow();
+        screen.text(2, &format!("{mark} {}", words::sanitize(note)));
+    }
+    screen.gap();
+    let mut commands = next(report, reference);
+    commands.extend(more);
+    commands.push(saved(evidence));
+    screen.commands(&commands);
+    screen.finish()
+}
+
+fn table(screen: &mut Screen, rows: &str) {
+    for row in rows.lines() {
+        screen.row(row);
+    }
+}
+
+/// Returns the variants that are shown one by one, not in a table.
+fn one_by_one(report: &Report) -> impl Iterator<Item = &Variant> {
+    let shows = matches!(report.answer, None | Some(Answer::Confirm(_)));
+    report.variants.iter().filter(move |_| shows)
+}
+
+/// Writes the answer, or the rate of each variant where only that was asked for.
+fn headlines(screen: &mut Screen, report: &Report) {
+    if let Some(limit) = &report.max_rate {
+        let sentence = style(words::sanitize(&limit.sentence)).bold();
+        let sentence = match report.verdict {
+            Verdict::BelowMaxRate => sentence.green(),
+            Verdict::AboveMaxRate => sentence.red(),
+            _ => sentence.yellow(),
+        };
+        screen.text(0, &sentence.to_string());
+        return;
+    }
+    let Some(answer) = &report.answer else {
+        for variant in &report.variants {
+            let name = match variant.name.as_str() {
+                "" => String::new(),
+                name => format!("{}: ", words::sanitize(name)),
+            };
+            let headline = words::headline(variant, report.confidence);
+            let text = style(format!("{name}{headline}")).bold();
+            screen.text(0, &text.to_string());
+        }
+        return;
+    };
     let sentence = style(words::sanitize(answer.sentence())).bold();
     let sentence = match report.verdict {
+        Verdict::Fixed if answer.may_be_a_half_fix() => sentence.yellow(),
         Verdict::Fixed | Verdict::Clean | Verdict::NoDifference | Verdict::Found => {
             sentence.green()
         }
         Verdict::NotFixed | Verdict::Different | Verdict::Failing => sentence.red(),
         _ => sentence.yellow(),
     };
-    let _ = writeln!(out, "  {sentence}");
-    for line in answer.lines() {
-        let _ = writeln!(out, "    {}", words::sanitize(&line));
-    }
-    for assumption in answer.assumptions() {
-        let assumption = words::sanitize(assumption);
-        let _ = writeln!(
-            out,
-            "    {}",
-            style(format!("taken for granted: {assumption}")).dim()
-        );
-    }
+    screen.text(0, &sentence.to_string());
 }
 
-fn tally(variant: &Variant) -> String {
-    let mut counts: BTreeMap<&str, u64> =
-        ["hang", "leak"].into_iter().map(|name| (name, 0)).collect();
-    let failures = variant.outcomes.iter().filter(|(name, _)| *name != "pass");
-    counts.extend(failures.map(|(name, count)| (name.as_str(), *count)));
-    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
-    counts.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
-    let ran = variant.trials + variant.other;
-    let mut parts = vec![
-        words::trials_or_lives(ran, variant.load.is_some()),
-        format!("{} ok", variant.outcomes.get("pass").copied().unwrap_or(0)),
-    ];
-    parts.extend(counts.iter().map(|(name, count)| match count {
-        0 => format!("0 {name}"),
-        _ => style(format!("{count} {name}")).red().to_string(),
-    }));
-    if variant.other > 0 {
-        parts.push(format!(
-            "{} of these are not the bug looked for",
-            variant.other
-        ));
+/// Writes what is known of the trials of a variant, but only what is not zero.
+fn details(screen: &mut Screen, report: &Report, variant: &Variant) {
+    if report.answer.is_some() && variant.failures > 0 {
+        let headline = words::headline(variant, report.confidence);
+        screen.text(2, &style(headline).bold().to_string());
     }
-    for (reason, count) in &variant.void_reasons {
-        parts.push(format!("{count} {reason}, not counted"));
-    }
-    parts.join("   ")
-}
-
-fn rate(report: &Report, variant: &Variant) -> String {
-    style(words::headline(variant, report.confidence))
-        .bold()
-        .to_string()
-}
-
-fn kinds(out: &mut String, variant: &Variant) {
-    let captured = variant.captured_signatures();
-    let groups = groups(variant);
-    for group in &groups {
-        let aside = match group.is.perhaps.as_slice() {
-            _ if !group.is.is_the_bug => " [not the bug looked for]".to_owned(),
-            [id] => format!(" [perhaps {id}]"),
-            _ => String::new(),
-        };
-        let mut trials: Vec<u64> = group.trials().collect();
-        trials.sort_unstable();
-        let _ = writeln!(
-            out,
-            "    {}x {}{aside}   {}",
-            trials.len(),
-            what(variant, group.is),
-            words::trials(&trials, LISTED),
-        );
-        if let Some(known) = group.known() {
-            let _ = writeln!(out, "       {}", style(known).dim());
-        }
-    }
-    let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
-    let perhaps = |one: &SignatureSeen| {
-        let mut all = variant.signatures.iter();
-        all.any(|seen| seen.perhaps.contains(&one.id))
-    };
-    for other in captured.iter().filter(|one| !shown(one)) {
-        let _ = writeln!(
-            out,
-            "       {}: {}   {}  {}",
-            style(if perhaps(other) {
-                "caught later, perhaps the same"
-            } else {
-                "caught later"
-            })
-            .dim(),
-            style(words::sanitize(&other.title)).red(),
-            style(&other.id).dim(),
-            words::trials(&other.trials, LISTED),
-        );
+    groups_of(screen, variant);
+    for text in words::uncounted(variant) {
+        screen.text(2, &text);
     }
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
-        let _ = writeln!(
-            out,
-            "    {left} left behind in {}{}",
-            words::trials_or_lives(variant.leaking_trials, variant.load.is_some()),
-            match (variant.unkillable_processes, variant.leaked_objects) {
-                (0, 0) => ", and killed",
-                (0, _) => ", and removed",
-                _ => "",
-            },
-        );
+        let done = match (variant.unkillable_processes, variant.leaked_objects) {
+            (0, 0) => ", and killed",
+            (0, _) => ", and removed",
+            _ => "",
+        };
+        let trials = words::plural(variant.leaking_trials, "trial");
+        screen.text(2, &format!("{left} left behind in {trials}{done}"));
     }
-    if let [Some(pass), Some(fail)] = ["pass", "fail"].map(|name| variant.durations.get(name)) {
-        let _ = writeln!(
-            out,
-            "    a pass takes {} (at most {}), a failure {} (at most {})",
-            words::seconds(pass.p50),
-            words::seconds(pass.max),
-            words::seconds(fail.p50),
-            words::seconds(fail.max),
-        );
+    if let Some(text) = times(variant) {
+        screen.text(2, &text);
+    }
+    if let Some(pace) = words::pace(&variant.time_between_failures, LONG, report.confidence) {
+        screen.text(2, &pace);
+    }
+    for line in variant.load.iter().flat_map(LoadTotals::lines) {
+        screen.text(2, &words::sanitize(&line));
+    }
+    if let Some(load) = &variant.load {
+        for line in bars::drawn(&load.served_before_death) {
+            screen.row(&format!("    {}", style(line).dim()));
+        }
     }
 }
 
-/// Names what was caught after a comparison, each with the variants it was caught of.
-fn caught(out: &mut String, report: &Report) {
+fn times(variant: &Variant) -> Option<String> {
+    let times = ["pass", "fail"].map(|name| variant.durations.get(name));
+    let [pass, fail] = times.map(|known| {
+        let known = known?;
+        let (median, most) = (words::seconds(known.p50), words::seconds(known.max));
+        Some(if known.max > 2.0 * known.p50 {
+            format!("{median} (at most {most})")
+        } else {
+            median
+        })
+    });
+    match (pass, fail) {
+        (Some(pass), Some(fail)) => Some(format!("time: pass {pass}, failure {fail}")),
+        _ => None,
+    }
+}
+
+/// Writes the failures of a variant, the most frequent first.
+fn groups_of(screen: &mut Screen, variant: &Variant) {
+    let groups = groups(variant);
+    for group in &groups {
+        let mut trials: Vec<u64> = group.trials().collect();
+        trials.sort_unstable();
+        let aside = if group.is.is_the_bug {
+            ""
+        } else {
+            "   (not the bug looked for)"
+        };
+        let count = format!("{}x", trials.len());
+        screen.hanging(
+            2,
+            8,
+            &format!("{count:<5} {}{aside}", what(variant, group.is)),
+        );
+        for (at, site) in group.is.sites.iter().enumerate() {
+            site_of(screen, site, at == 0);
+        }
+        screen.text(8, &format!("trials {}", words::trial_list(&trials, LISTED)));
+        for text in group.known() {
+            screen.text(8, &style(text).dim().to_string());
+        }
+    }
+    let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+    for other in variant
+        .captured_signatures()
+        .iter()
+        .filter(|one| !is_shown(one))
+    {
+        screen.hanging(
+            2,
+            8,
+            &format!(
+                "{} {}   {}",
+                style("also:").dim(),
+                style(words::sanitize(&other.title)).red(),
+                style(&other.id).dim(),
+            ),
+        );
+        for site in &other.sites {
+            site_of(screen, site, false);
+        }
+        let trials = words::trial_list(&other.trials, LISTED);
+        let text =
+            format!("in extra trials {trials}; which of the failures above it is, is not known");
+        screen.text(8, &style(text).dim().to_string());
+    }
+}
+
+/// Writes a line of source code that a failure points at, and its text if it is known.
+fn site_of(screen: &mut Screen, site: &Site, with_text: bool) {
+    screen.text(8, &words::sanitize(&site.to_string()));
+    if let Some(text) = source_line(site).filter(|_| with_text) {
+        let text = words::sanitize(&text);
+        screen.row(&format!(
+            "        {} {}",
+            style(format!("{:>4} |", site.line)).dim(),
+            text
+        ));
+    }
+}
+
+/// Names what was captured after a comparison, each with its variants.
+fn captured_by_variant(screen: &mut Screen, report: &Report) {
     let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
     for variant in &report.variants {
         let groups = groups(variant);
-        let shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+        let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
         for one in variant
             .captured_signatures()
             .iter()
-            .filter(|one| !shown(one))
+            .filter(|one| !is_shown(one))
         {
             match found.iter_mut().find(|(known, ..)| known.id == one.id) {
                 Some((_, trials, names)) => {
@@ -211,14 +271,24 @@ fn caught(out: &mut String, report: &Report) {
     }
     for (what, mut trials, names) in found {
         trials.sort_unstable();
-        let _ = writeln!(
-            out,
-            "  {} {}: {}   {}  {}",
-            style("caught later, with").dim(),
-            words::sanitize(&names.join(", ")),
-            style(words::sanitize(&what.title)).red(),
-            style(&what.id).dim(),
-            words::trials(&trials, LISTED),
+        screen.gap();
+        screen.hanging(
+            2,
+            8,
+            &format!(
+                "{}: {}   {}",
+                words::sanitize(&names.join(", ")),
+                style(words::sanitize(&what.title)).red(),
+                style(&what.id).dim(),
+            ),
+        );
+        for (at, site) in what.sites.iter().enumerate() {
+            site_of(screen, site, at == 0);
+        }
+        let trials = words::trial_list(&trials, LISTED);
+        screen.text(
+            8,
+            &style(format!("in extra trials {trials}")).dim().to_string(),
         );
     }
 }
@@ -241,19 +311,23 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
         [] => String::new(),
         labels => format!(" ({})", labels.join("; ")),
     };
-    let words = kinds.first().map_or("", |kind| &kind.words);
-    let id = match seen.depth {
-        Depth::Output => format!("   {}", style(&seen.id).dim()),
-        _ => String::new(),
-    };
-    format!("{title}{labels}: {words}{id}")
+    match seen.depth {
+        Depth::Output => format!("{title}{labels}   {}", style(&seen.id).dim()),
+        _ => {
+            let words = kinds.first().map_or("", |kind| &kind.words);
+            format!("{title}{labels}: {words}")
+        }
+    }
 }
 
 /// Measured failures that are one, as far as is known.
 pub(super) struct Group<'a> {
     /// What they are: as captured trials showed it, where those leave no doubt.
     pub(super) is: &'a SignatureSeen,
+    /// Failures with this signature, or at the same instruction.
     measured: Vec<&'a SignatureSeen>,
+    /// Failures of which less is known, and nothing else was seen that they could be.
+    probable: Vec<&'a SignatureSeen>,
 }
 
 /// Returns the measured failures of a variant, the most frequent first.
@@ -261,16 +335,25 @@ pub(super) fn groups(variant: &Variant) -> Vec<Group<'_>> {
     let captured = variant.captured_signatures();
     let mut groups: Vec<Group<'_>> = Vec::new();
     for seen in &variant.signatures {
-        let is = match seen.same_as.as_slice() {
-            [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
-            _ => seen,
+        let better = |ids: &[String]| match ids {
+            [id] => captured.iter().find(|one| one.id == *id),
+            _ => None,
         };
-        match groups.iter_mut().find(|group| group.is.id == is.id) {
-            Some(group) => group.measured.push(seen),
-            None => groups.push(Group {
+        let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
+        let is = better(&seen.same_as).or(probable).unwrap_or(seen);
+        let at = groups.iter().position(|group| group.is.id == is.id);
+        let at = at.unwrap_or_else(|| {
+            groups.push(Group {
                 is,
-                measured: vec![seen],
-            }),
+                measured: Vec::new(),
+                probable: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        if probable.is_some() {
+            groups[at].probable.push(seen);
+        } else {
+            groups[at].measured.push(seen);
         }
     }
     groups
@@ -278,72 +361,123 @@ pub(super) fn groups(variant: &Variant) -> Vec<Group<'_>> {
 
 impl Group<'_> {
     fn trials(&self) -> impl Iterator<Item = u64> {
-        self.measured.iter().flat_map(|seen| seen.trials.clone())
+        let all = self.measured.iter().chain(&self.probable);
+        all.flat_map(|seen| seen.trials.iter().copied())
     }
 
     /// Says how it is known what they are, where they do not say it themselves.
-    fn known(&self) -> Option<String> {
-        if self.measured.iter().any(|seen| seen.id == self.is.id) {
-            return None;
+    fn known(&self) -> Vec<String> {
+        let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
+        let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();
+        let mut known = Vec::new();
+        if !self.measured.iter().any(|seen| is_itself(&seen)) {
+            let caught = words::trial_list(&self.is.trials, LISTED);
+            known.push(format!("stack from extra trials {caught}"));
+            if !self.measured.is_empty() {
+                let count = count(&self.measured);
+                known.push(format!("{count} at the same instruction (kernel log)"));
+            }
         }
-        let caught = words::trials(&self.is.trials, LISTED);
-        Some(format!(
-            "its stack was caught in {caught}; it is the same instruction by the kernel's log"
-        ))
+        if !self.probable.is_empty() {
+            let count = words::plural(count(&self.probable), "failure");
+            let outcome = &self.probable[0].outcome;
+            known.push(format!(
+                "of {count} only {outcome} is known; probably the same"
+            ));
+        }
+        known
     }
-}
-
-fn place(report: &Report, evidence: &Path) -> String {
-    let here = std::env::current_dir().ok();
-    let near = here.and_then(|here| evidence.strip_prefix(here).ok().map(Path::to_owned));
-    let path = near.unwrap_or_else(|| evidence.to_owned());
-    let failed = report
-        .variants
-        .iter()
-        .any(|variant| variant.failures + variant.other > 0);
-    if failed {
-        format!("evidence: {}/trials/", path.safe())
-    } else {
-        format!("journal: {}/events.jsonl", path.safe())
-    }
-}
-
-/// Returns the run as it is typed in a command.
-fn typed(report: &Report) -> SafeText {
-    shell_word(report.reference.as_ref())
 }
 
 /// Returns what to type next.
-fn next(report: &Report) -> Option<String> {
-    if !report.finished {
-        let resume = format!("provoke resume {}", typed(report));
-        return Some(format!("to go on: {}", style(resume).bold()));
+fn next(report: &Report, reference: &str) -> Vec<Command> {
+    let run = shell_word(reference.as_ref());
+    let mut commands = Vec::new();
+    if report.finished {
+        commands.extend(after_the_end(report, &run));
+    } else {
+        commands.push(Command::new("continue", format!("provoke resume {run}")));
+        let explained = report.known_best().filter(|_| report.answer.is_none());
+        commands.extend(explained.map(|_| explain(&run)));
     }
+    commands
+}
+
+fn saved(evidence: &Path) -> Command {
+    Command::new("saved in", near(evidence).safe().to_string())
+}
+
+/// Returns a path from the working directory, if it is below it.
+pub fn near(path: &Path) -> &Path {
+    let here = std::env::current_dir().ok();
+    let near = here.and_then(|here| path.strip_prefix(here).ok());
+    near.unwrap_or(path)
+}
+
+fn explain(run: &SafeText) -> Command {
+    Command::new("details of the crash", format!("provoke explain {run}"))
+}
+
+fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
     // The one that is known best.
     let failing = report.variants.iter().filter(|one| one.failures > 0);
-    let variant = failing.min_by_key(|one| one.clean_runs_to_confirm)?;
-    let trial = variant.failing_trials.first()?;
-    let confirm = match &report.answer {
-        Some(Answer::Confirm(_)) => Some(format!(
-            "the next fix: {}",
-            style(format!("provoke confirm --baseline {}", typed(report))).bold()
+    let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
+    let Some((variant, trial)) = variant.and_then(|one| Some((one, one.failing_trials.first()?)))
+    else {
+        return rarer(report).into_iter().collect();
+    };
+    let mut commands: Vec<Command> = Vec::new();
+    if report.known_best().is_some() {
+        commands.push(explain(run));
+    }
+    match &report.answer {
+        Some(Answer::Confirm(_)) => commands.push(Command::new(
+            "try the next fix",
+            format!("provoke confirm --baseline {run}"),
         )),
         // How often each was tried was chosen by how often it failed.
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => None,
-        _ => confirm(report, variant),
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => {}
+        _ => commands.extend(confirm(report, variant, run)),
+    }
+    commands.push(Command::new(
+        "repeat one trial",
+        format!("provoke replay {run}#{trial}"),
+    ));
+    commands
+}
+
+/// Failure rates that a longer run can rule out.
+const RARE: [f64; 2] = [0.01, 0.001];
+
+/// Returns the run that would find a failure that is too rare for this one.
+fn rarer(report: &Report) -> Option<Command> {
+    let [variant] = report.variants.as_slice() else {
+        return None;
     };
-    let explained = report
-        .known_best()
-        .map(|trial| format!("what happened: provoke explain {}#{trial}", typed(report)));
-    let replay = format!("one again: provoke replay {}#{trial}", typed(report));
-    let all = [confirm, explained, Some(replay)];
-    Some(all.into_iter().flatten().collect::<Vec<_>>().join("\n  "))
+    if report.answer.is_some() || variant.trials == 0 || report.verdict != Verdict::Clean {
+        return None;
+    }
+    let alpha = 1.0 - report.confidence / 100.0;
+    let needed = RARE.into_iter().find_map(|rate| {
+        let needed = provoke_stats::clean_runs_at_known_rate(rate, alpha)?;
+        (needed > variant.trials).then_some((rate, needed))
+    });
+    let (rate, needed) = needed?;
+    let pass = variant.durations.get("pass")?;
+    let time = pass.p50 * provoke_stats::real(needed.div_ceil(u64::from(report.jobs)));
+    Some(
+        Command::new(
+            &format!("detect a rate of {} %", words::percent(rate)),
+            format!("repeat this with -n {needed}"),
+        )
+        .with(format!("about {}", words::seconds(time))),
+    )
 }
 
 /// Returns how a fix of this variant is confirmed.
-fn confirm(report: &Report, variant: &Variant) -> Option<String> {
-    let clean = variant.clean_runs_to_confirm?;
-    let mut again = format!("provoke confirm --baseline {}", typed(report));
+fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command> {
+    let needed = variant.clean_runs_to_confirm?;
+    let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
         let between = if variant.name.starts_with('-') {
             '='
@@ -351,14 +485,13 @@ fn confirm(report: &Report, variant: &Variant) -> Option<String> {
             ' '
         };
         let name = shell_word(variant.name.as_ref());
-        let _ = write!(again, " --of{between}{name}");
+        let _ = write!(line, " --of{between}{name}");
     }
-    Some(format!(
-        "a fix will need {}: {}",
-        match variant.load {
-            Some(_) => words::plural_of(clean, "clean life", "clean lives"),
-            None => words::plural(clean, "clean trial"),
-        },
-        style(again).bold(),
-    ))
+    let time = variant.durations.get("pass").map_or(String::new(), |pass| {
+        let rounds = needed.div_ceil(u64::from(report.jobs));
+        let time = pass.p50 * provoke_stats::real(rounds);
+        format!(", about {}", words::seconds(time))
+    });
+    let trials = words::plural(needed, "passing trial");
+    Some(Command::new("is it fixed?", line).with(format!("{trials}{time}")))
 }

@@ -1,11 +1,11 @@
-//! Variants side by side: one line each.
+//! Tables of variants, candidates and load levels: one line each.
 
 use super::summary::groups;
 use crate::model::Find;
 use crate::policy::Standing;
-use crate::report::answer::{Bisection, LevelOfLoad, Threshold};
+use crate::report::answer::{Bisection, LevelOfLoad, PointSeen, Threshold};
 use crate::report::{Answer, Report, Variant, words};
-use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
 
@@ -15,21 +15,17 @@ const TITLE: usize = 24;
 const CELLS: usize = 8;
 
 /// Returns a table of the variants.
-pub(super) fn variants(report: &Report) -> String {
-    let confidence = format!("{} % interval", report.confidence);
+pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
+    let confidence = format!("{} %", report.confidence);
     let heads = [
         "",
         "",
-        if report.variants.iter().any(|one| one.load.is_some()) {
-            "lives"
-        } else {
-            "trials"
-        },
+        "trials",
         "failed",
         "rate",
         &confidence,
-        "a pass",
-        "a failure",
+        "pass",
+        "failure",
     ];
     let head = (
         heads.map(|head| style(head).dim().to_string()),
@@ -52,9 +48,7 @@ pub(super) fn variants(report: &Report) -> String {
     };
     let widths: [usize; CELLS] = std::array::from_fn(width);
     let used: usize = widths.iter().map(|width| width + 2).sum();
-    let terminal = Term::stdout().size_checked();
-    let room =
-        terminal.map(|(_, columns)| usize::from(columns).saturating_sub(used + 2).max(TITLE));
+    let room = terminal.map(|width| width.saturating_sub(used + 2).max(TITLE));
     let mut out = String::new();
     for (cells, what) in std::iter::once(&head).chain(&rows) {
         let mut line = String::new();
@@ -73,83 +67,115 @@ pub(super) fn variants(report: &Report) -> String {
     out
 }
 
-/// Characters of the longest bar.
-const BAR: u32 = 24;
-
-/// Returns what is known of the places of a search: those that were tried, and those that may be
-/// the first that fails, with a bar as long as that is likely.
-pub(super) fn points(answer: &Bisection) -> String {
-    let names = answer
+/// Returns the candidates of a search: those that were tried, and those that may be the culprit.
+pub(super) fn points(answer: &Bisection, terminal: Option<usize>) -> String {
+    let rows: Vec<[String; 5]> = answer
         .points
         .iter()
-        .map(|point| words::sanitize(&point.name));
-    let names: Vec<String> = names.collect();
-    let width = names.iter().map(|name| measure_text_width(name)).max();
-    let width = width.unwrap_or(0);
+        .map(|point| cells(answer, point))
+        .collect();
+    let heads = ["", "", "failed", "", "likely"];
+    let widths: [usize; 5] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
+        cells.max().unwrap_or(0).max(heads[column].len())
+    });
+    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let line = |cells: &[String; 5], about: &str| {
+        let mut line = String::new();
+        for ((column, cell), width) in cells
+            .iter()
+            .enumerate()
+            .zip(widths)
+            .filter(|(_, width)| *width > 0)
+        {
+            let side = if column == 1 {
+                Alignment::Left
+            } else {
+                Alignment::Right
+            };
+            let _ = write!(
+                line,
+                "{}{}",
+                if column == 0 { "" } else { "  " },
+                pad_str(cell, width, side, None)
+            );
+        }
+        let room = terminal.map_or(TITLE * 2, |width| width.saturating_sub(used).max(TITLE));
+        let about = truncate_str(about, room, "…");
+        format!("{line}  {}", style(about).dim())
+            .trim_end()
+            .to_owned()
+    };
     let mut out = String::new();
+    let head = heads.map(|head| style(head).dim().to_string());
+    let _ = writeln!(out, "{}", line(&head, ""));
     let mut before = None;
-    for (point, name) in answer.points.iter().zip(&names) {
-        if before.is_some_and(|before| before + 1 < point.place) {
-            let skipped = point.place - before.unwrap_or(0) - 1;
-            let text = format!("  {}", words::plural(skipped, "more"));
-            let _ = writeln!(out, "{}", style(text.replace("mores", "more")).dim());
+    for (point, row) in answer.points.iter().zip(&rows) {
+        if let Some(skipped) = before
+            .and_then(|before| (point.place - 1_u64).checked_sub(before))
+            .filter(|skipped| *skipped > 0)
+        {
+            let text = format!("     {skipped} not tried");
+            let _ = writeln!(out, "{}", style(text).dim());
         }
         before = Some(point.place);
-        let mut seen = match (point.untestable.as_deref(), point.trials) {
-            (Some(_), _) if point.other > 0 => "given up".to_owned(),
-            (Some(_), _) => "not tried".to_owned(),
-            (None, 0) if point.other == 0 => String::new(),
-            (None, trials) => format!("{}/{trials} failed", point.failures),
-        };
-        if point.other > 0 {
-            let _ = write!(seen, ", {} otherwise", point.other);
-        }
-        let length = f64::from(BAR) * point.probability;
-        let bar = "#".repeat(usize::try_from(stats::whole(length)).unwrap_or(0));
-        let likely = if point.probability >= 0.005 {
-            format!(
-                "{:>5} %  {}",
-                words::percent(point.probability),
-                style(bar).cyan()
-            )
-        } else {
-            String::new()
-        };
-        let about = point.about.as_deref().map_or(String::new(), |about| {
-            let about = words::sanitize(about);
-            style(truncate_str(&about, TITLE * 2, "…"))
-                .dim()
-                .to_string()
-        });
-        let bar = pad_str(&likely, 8 + BAR as usize, Alignment::Left, None);
-        let line = format!(
-            "  {}  {seen:<14} {}  {about}",
-            pad_str(name, width, Alignment::Left, None),
-            if about.is_empty() {
-                likely.as_str().into()
-            } else {
-                bar
-            },
-        );
-        let _ = writeln!(out, "{}", line.trim_end());
+        let about = point
+            .about
+            .as_deref()
+            .map_or(String::new(), words::sanitize);
+        let _ = writeln!(out, "{}", line(row, &about));
     }
     out
+}
+
+/// Returns the cells of a candidate: a mark at the culprit, its name, failures, rate and probability.
+fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
+    let is_culprit = answer.culprits.contains(&point.name);
+    let mut failed = match (point.untestable.as_deref(), point.trials) {
+        (Some(_), _) if point.other > 0 => "given up".to_owned(),
+        (Some(_), _) => "not testable".to_owned(),
+        (None, 0) if point.other == 0 => String::new(),
+        (None, trials) => format!("{} of {trials}", point.failures),
+    };
+    if point.other > 0 {
+        let _ = write!(failed, ", {} otherwise", point.other);
+    }
+    let rate = stats::real(point.failures) / stats::real(point.trials.max(1));
+    let shown = |share: f64, least: f64| {
+        if share > least {
+            format!("{} %", words::percent(share))
+        } else {
+            String::new()
+        }
+    };
+    let mark = if is_culprit {
+        style(" >").red().bold().to_string()
+    } else {
+        "  ".to_owned()
+    };
+    let name = words::sanitize(&point.name);
+    let name = if is_culprit {
+        style(name).red().bold().to_string()
+    } else {
+        name
+    };
+    [
+        mark,
+        name,
+        failed,
+        shown(rate, 0.0),
+        shown(point.probability, 0.005),
+    ]
 }
 
 /// Returns what is known of the levels of load that were tried, and how the service crashed there.
 pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
     let interval = format!("{} %", report.confidence);
-    let heads = [
-        "clients",
-        "lives",
-        "crashed",
-        &interval,
-        "served before death",
-    ];
+    let heads = ["clients", "trials", "died", &interval, "served before"];
     let row = |level: &LevelOfLoad| {
         let rate = level.interval.map_or(String::new(), |ends| {
             if level.one_sided {
-                format!("0 .. {} %", words::percent_bound(ends[1]))
+                format!("0 to {} %", words::percent_bound(ends[1]))
             } else {
                 words::interval(ends)
             }
@@ -189,7 +215,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
         let _ = writeln!(out, "{}", format!("  {numbers}  {crashes}").trim_end());
     }
     if answer.levels.iter().any(|level| level.one_sided) {
-        let note = "(*) at most: no life failed. Served: least / median / most";
+        let note = "(*) upper bound: no trial failed. Served before the death: min / median / max";
         let _ = writeln!(out, "  {}", style(note).dim());
     }
     out
@@ -257,10 +283,10 @@ fn what(variant: &Variant) -> String {
         parts.push(words::plural(others as u64, "other signature"));
     }
     if variant.other > 0 {
-        parts.push(format!("{} not the bug", variant.other));
+        parts.push(format!("{} other failures", variant.other));
     }
     if variant.void > 0 {
-        parts.push(format!("{} void", variant.void));
+        parts.push(format!("{} inconclusive", variant.void));
     }
     parts.join(", ")
 }

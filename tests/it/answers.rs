@@ -187,7 +187,11 @@ pub(crate) fn failure(code: i32) -> Failure {
         families: Vec::new(),
     };
     let kind = Kind::Exit { code };
-    Failure { kind, signature }
+    Failure {
+        kind,
+        signature,
+        sites: Vec::new(),
+    }
 }
 
 /// Returns how many trials it takes until the third failure: a baseline, before all trials here.
@@ -973,7 +977,7 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
     };
     assert_eq!(answer.limit, policy::trial_limit(&state));
     assert!(
-        answer.sentence.contains("the likeliest"),
+        answer.sentence.contains("most likely"),
         "{}",
         answer.sentence
     );

@@ -102,7 +102,8 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     assert_eq!((seen.missing, seen.not_monotone), (None, None));
     let nine = &seen.levels[5];
     assert_eq!((nine.lives, nine.one_sided), (29, true));
-    let summary = provoke::term::summary(&Report::new(&state, true), "x".as_ref());
+    let summary =
+        provoke::term::summary(&Report::new(&state, true), "x".as_ref(), "last", Vec::new());
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
     clients  lives  crashed                95 %  served before death
           1      1        0       0 .. 95 % (*)
@@ -114,7 +115,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
          16      1        1    2.5 .. 100 %          700 / 700 / 700  SIGSEGV, in parse
     (*) at most: no life failed. Served: least / median / most
     threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not
-      taken for granted: where a level does not fail, none below it does
+      assumes: where a level does not fail, none below it does
     evidence: x/trials/
     to go on: provoke resume test
     ");
@@ -206,13 +207,14 @@ fn levels_that_are_told_apart_are_not_said_to_be_one() {
     let state = run(plan, |clients, turn| {
         (clients >= 9 && turn != 3).then_some(1)
     });
-    insta::assert_snapshot!(answer(&state).sentence, @"not known yet: 9 crashed in 7 of 8 service runs, 8 in 0 of 16; 13 more clean service runs of 8 would exclude a rate of 10 % there");
+    insta::assert_snapshot!(answer(&state).sentence, @"NOT KNOWN YET: 9 crashed in 7 of 8 service runs, 8 in 0 of 16; 13 more clean service runs of 8 would exclude a rate of 10 % there");
 }
 
 #[test]
 fn the_table_of_levels_names_the_crashes() {
     let state = run(levels_of_load(&LEVELS, false), from(10));
-    let summary = provoke::term::summary(&Report::new(&state, true), "x".as_ref());
+    let summary =
+        provoke::term::summary(&Report::new(&state, true), "x".as_ref(), "last", Vec::new());
     let summary = console::strip_ansi_codes(&summary);
     let row = summary.lines().find(|line| line.trim().starts_with("10 "));
     assert!(row.unwrap().ends_with("  SIGSEGV, in parse"), "{summary}");

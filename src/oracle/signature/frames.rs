@@ -47,7 +47,7 @@ impl Step {
         }
     }
 
-    fn is_glue(&self) -> bool {
+    pub(super) fn is_glue(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
         if RUNTIME.iter().any(|part| module.starts_with(part)) {
             return true;

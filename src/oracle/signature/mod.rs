@@ -10,6 +10,7 @@ mod frames;
 mod hang;
 mod kernel;
 mod python;
+mod sites;
 mod skipped;
 mod stack;
 mod status;
@@ -19,6 +20,7 @@ mod words;
 
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
+pub(super) use sites::sites;
 
 use super::mains;
 use crate::model::{

@@ -302,6 +302,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
             witness: Witness::Seen { core: true },
         },
         signature: of(null("libfoo.so!other < main")),
+        sites: Vec::new(),
     };
     assert!(crate::model::Only::Signature(only).covers(&failure));
     let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";

@@ -163,7 +163,7 @@ impl Earlier {
         let side = if is_fixed(state) { "after" } else { "before" };
         let rarer = if self.less_often { ", less often" } else { "" };
         format!(
-            "{} {side} it also fails{rarer} ({}/{})",
+            "{} {side} it also fails{rarer} ({} of {})",
             self.name, self.failures, self.trials
         )
     }
@@ -237,30 +237,30 @@ impl Bisection {
         let answer = match (Bisect.verdict(state), search.verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::percent(self.probability);
-                let end = end(state);
+                let (end, noun) = (end(state), noun(state));
                 let began_earlier = self
                     .earlier
                     .as_ref()
                     .filter(|earlier| earlier.meaning == Meaning::BeganEarlier);
                 let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
-                    " at this rate"
+                    " at this failure rate"
                 } else {
                     ""
                 };
                 let found = match (self.culprits.as_slice(), &self.after_fix) {
                     ([one], Some(fix)) => format!(
-                        "{one}{} is the last that fails{rate}, {fix}{} the first that does not ({certain} %)",
+                        "{one}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
                         self.about(one),
                         self.about(fix)
                     ),
                     ([one], None) => {
                         format!(
-                            "{one}{} is the {end} that fails{rate} ({certain} %)",
+                            "{one}{} is the {end} bad {noun}{rate} ({certain} %)",
                             self.about(one)
                         )
                     }
                     (all, _) => format!(
-                        "the {end} that fails{rate} is one of {} ({certain} %): between them nothing could be tried",
+                        "the {end} bad {noun}{rate} is one of {} ({certain} %): those between them are not testable",
                         all.join(", ")
                     ),
                 };
@@ -273,12 +273,12 @@ impl Bisection {
                 let begin = if is_fixed(state) { "later" } else { "earlier" };
                 match self.turn(state) {
                     Some(point) => format!(
-                        "the ends agree: {first} fails as {last} does; but {} does not ({}/{}): it comes and goes",
+                        "{first}, the good end, fails as {last} does, but {} does not ({} of {}): the bug comes and goes",
                         point.name, point.failures, point.trials
                     ),
                     None => {
                         let agree =
-                            format!("the ends agree: {first}, the good end, fails as {last} does");
+                            format!("{first}, the good end, fails as {last} does");
                         match merge(state).filter(|_| is_fixed(state)) {
                             Some(merge) => format!("{agree}; {}", itself(merge, "fixed")),
                             None => match self.setting() {
@@ -287,7 +287,7 @@ impl Bisection {
                                         "{agree} with {setting}; search again without --raise-rate"
                                     )
                                 }
-                                None => format!("{agree}; begin {begin}"),
+                                None => format!("{agree}: start {begin}"),
                             },
                         }
                     }
@@ -299,17 +299,17 @@ impl Bisection {
                 let rate = words::percent_bound(bound);
                 let trials = words::plural(trials, "trial");
                 let ends = format!(
-                    "{last}, the bad end, did not fail in {trials}: its rate is below {rate} %"
+                    "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} %"
                 );
                 match self.turn(state) {
                     Some(point) => format!(
-                        "{ends}; but {} did ({}/{}): it comes and goes",
+                        "{ends}; but {} did ({} of {}): the bug comes and goes",
                         point.name, point.failures, point.trials
                     ),
                     None => {
                         let tried = self.inside(|point| point.trials > 0).is_some();
                         let between = if tried {
-                            ", and no place that was tried between failed either"
+                            ", and nothing between that was tried failed either"
                         } else {
                             ""
                         };
@@ -321,25 +321,25 @@ impl Bisection {
                 }
             }
             (Verdict::NotThere, _) => format!(
-                "{last}, the bad end, failed in {} of {} only, too rarely for a search: --reproduce-limit allows more",
+                "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
                 tried.failures,
                 words::plural(tried.trials(), "trial")
             ),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
-                "not known: no place explains what was seen; does a good one fail, too?".to_owned()
+                "NOT KNOWN: no boundary explains the results; perhaps good versions fail, too (try without --clean)".to_owned()
             }
             _ => {
-                let left = words::plural(self.credible.len() as u64, "place");
+                let left = words::plural(self.credible.len() as u64, noun(state));
                 let likeliest = self.credible.first().filter(|_| self.credible.len() > 1);
                 let likeliest = likeliest.map_or(String::new(), |name| {
                     format!(
-                        ", {name} is the likeliest ({} %)",
+                        ", most likely {name} ({} %)",
                         words::percent(self.probability)
                     )
                 });
                 format!(
-                    "not known yet: {left} hold it at {}{likeliest}",
+                    "NOT KNOWN YET: {left} left ({}){likeliest}",
                     confidence(&state.plan)
                 )
             }
@@ -384,11 +384,11 @@ impl Bisection {
         match earlier.meaning {
             Meaning::BeganEarlier => None,
             Meaning::Background => Some(format!(
-                "good versions fail, too, less often: {end}, failed {}/{}",
+                "good versions also fail, less often: {end}, failed in {} of {}",
                 good.failures, good.trials
             )),
             Meaning::NotKnown => Some(format!(
-                "{name} failed as well, {failures}/{trials}; {end}, {}/{}: too few trials to tell whether the failures began earlier or good versions fail now and then",
+                "{name} also failed, in {failures} of {trials}; {end}, in {} of {}: too few trials to tell an earlier start from background failures",
                 good.failures, good.trials
             )),
         }
@@ -406,21 +406,21 @@ impl Bisection {
         let counts = |name: &str| {
             let point = self.points.iter().find(|point| point.name == name);
             point.map_or_else(
-                || "0/0".to_owned(),
-                |point| format!("{}/{}", point.failures, point.trials),
+                || "0 of 0".to_owned(),
+                |point| format!("{} of {}", point.failures, point.trials),
             )
         };
         if let Some(local) = &self.local {
             let said = match local.missing {
-                0 => "their own trials show it".to_owned(),
+                0 => "significant by their own trials".to_owned(),
                 missing => format!(
-                    "not confirmed by their own trials alone; {} of {} would do it",
-                    words::plural(missing, "more clean trial"),
+                    "not significant by their own trials alone; {} of {} would make it so",
+                    words::plural(missing, "more passing trial"),
                     local.before
                 ),
             };
             lines.push(format!(
-                "{} failed {}, {} {} it {}: {}, {said}",
+                "{} failed in {}, {} {} it in {}: {}, {said}",
                 local.culprit,
                 counts(&local.culprit),
                 local.before,
@@ -435,7 +435,7 @@ impl Bisection {
         }
         if !self.culprits.is_empty() {
             lines.push(format!(
-                "those that fail do so in {} of trials",
+                "bad versions fail in {} of the trials",
                 words::interval(self.rate)
             ));
         }
@@ -444,7 +444,7 @@ impl Bisection {
         let good = self.points.first().filter(|point| point.place == 0);
         if let Some(good) = good.filter(|_| self.clean_refuted) {
             lines.push(format!(
-                "{}, the good end, also fails, less often ({}/{}): searched on without --clean",
+                "{}, the good end, also fails, less often ({} of {}): continued without --clean",
                 good.name, good.failures, good.trials
             ));
         } else {
@@ -452,7 +452,7 @@ impl Bisection {
         }
         if let Some(rise) = &self.rise {
             lines.push(format!(
-                "{}, the bad end, fails more often ({}/{}) than {} ({}/{}): another change between them may have raised the rate",
+                "{}, the bad end, fails more often ({} of {}) than {} ({} of {}): another change between them may have raised the rate",
                 rise.bad_end,
                 rise.failures,
                 rise.trials,
@@ -464,32 +464,32 @@ impl Bisection {
         lines.extend(self.raised.iter().flat_map(Raised::lines));
         if let Some(limit) = self.limit {
             lines.push(format!(
-                "the limit of {} is reached: -n allows more, and --log goes on from what is known",
+                "stopped at the limit of {}: -n allows more, and --log continues from these results",
                 words::plural(limit, "trial")
             ));
         }
         if let Some(Unchecked { name, trials }) = &self.unchecked {
             lines.push(format!(
-                "the check was cut off: {} of {name} would tell whether an earlier version fails, too",
+                "the check of the answer is incomplete: {} of {name} would show whether an earlier version also fails",
                 words::plural(*trials, "more trial")
             ));
         }
         if self.identical_builds > 0 {
             lines.push(format!(
-                "{} to an earlier one: between them nothing begins to fail, if nothing else of a commit matters",
+                "{} to an earlier one, so the commits between them are excluded (assuming that only the artifacts matter)",
                 words::plural_of(self.identical_builds, "build was identical", "builds were identical")
             ));
         }
         if let Some(merge) = &self.merge {
             lines.push(format!(
-                "these are the commits that {merge} merged, which a search before this one found; each of the two may be wrong, in {} cases",
+                "these commits were merged by {merge}, which an earlier search found; each of the two answers is wrong in at most {} cases",
                 one_of(self.error_rate)
             ));
         }
         if self.boundaries.len() > 1 {
             let boundaries: Vec<String> = self.boundaries.iter().map(say_boundary).collect();
             lines.push(format!(
-                "boundaries found: {}; each may be wrong, in {} cases",
+                "boundaries: {}; each is wrong in at most {} cases",
                 boundaries.join(", "),
                 one_of(self.error_rate)
             ));
@@ -497,14 +497,14 @@ impl Bisection {
         let others: u64 = self.points.iter().map(|point| point.other).sum();
         if others > 0 {
             lines.push(format!(
-                "{} in another way than the bug that is searched: not counted",
+                "{} otherwise: not counted",
                 words::plural_of(others, "trial failed", "trials failed")
             ));
         }
         let good = self.points.first().filter(|_| !self.culprits.is_empty());
         if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
             lines.push(format!(
-                "{}, the good end, was not tried: it is taken at its word",
+                "{}, the good end, was not tested: assumed good",
                 good.name
             ));
         }
@@ -523,6 +523,16 @@ fn is_fixed(state: &State) -> bool {
 /// Returns which one is searched of those that fail, in the order of the user's list.
 fn end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
+}
+
+/// Returns what is searched: commits have a subject.
+fn noun(state: &State) -> &'static str {
+    let is_commit = |place: &Place| place.about.is_some();
+    if places(state).iter().any(is_commit) {
+        "commit"
+    } else {
+        "version"
+    }
 }
 
 fn places(state: &State) -> &[Place] {
@@ -571,9 +581,9 @@ fn boundaries(state: &State, search: &Search) -> Vec<Boundary> {
 fn say_boundary(boundary: &Boundary) -> String {
     let fails = boundary.fails.join(" or ");
     if boundary.begins {
-        format!("it begins to fail with {fails}")
+        format!("first bad: {fails}")
     } else {
-        format!("the last that fails is {fails}, before {}", boundary.passes)
+        format!("last bad: {fails}, before {}", boundary.passes)
     }
 }
 
@@ -582,7 +592,7 @@ fn itself(merge: &Place, did: &str) -> String {
     let about = merge.about.as_ref();
     let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
     format!(
-        "so it is the merge itself, {}{about}, that {did} it: both its parents together, and no commit that it merged",
+        "so the merge itself, {}{about}, {did} it: the combination of both parents, not one of the merged commits",
         merge.name
     )
 }
@@ -650,16 +660,16 @@ fn contradiction(state: &State, search: &Search) -> Option<String> {
     let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
     let counted = |place: usize| {
         let (failures, trials) = search.known.counts(place);
-        format!("{} ({failures}/{trials})", places[place].name)
+        format!("{} ({failures} of {trials})", places[place].name)
     };
     let (fails, passes) = (counted(found.fails), counted(found.passes));
     let when = if is_fixed(state) { "earlier" } else { "later" };
     let (failures, _) = search.known.counts(found.passes);
     Some(if failures == 0 {
-        format!("{fails} seems bad and {passes}, which comes {when}, good: it may come and go")
+        format!("{fails} looks bad, and {passes}, which is {when}, good: the bug may come and go")
     } else {
         format!(
-            "{passes} fails more rarely than {fails}, and comes {when}: those that fail may do so at different rates"
+            "{passes}, which is {when}, fails more rarely than {fails}: bad versions may fail at different rates"
         )
     })
 }
@@ -759,17 +769,13 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
 /// Says before the start what is searched.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let (good, bad) = ends(state);
-    let count = words::plural(places(state).len() as u64 - 1, "place");
+    let count = words::plural(places(state).len() as u64 - 1, noun(state));
     let (good, bad) = (words::sanitize(good), words::sanitize(bad));
     let (seen, until) = reproduction(state);
     let mut lines = vec![if is_fixed(state) {
-        format!(
-            "{count} from {bad}, which is bad, before {good}, which is good; first until {bad} has failed {until}"
-        )
+        format!("{count} from {bad} (bad) to before {good} (good); first, {bad} must fail {until}")
     } else {
-        format!(
-            "{count} after {good}, which is good, to {bad}, which is bad; first until {bad} has failed {until}"
-        )
+        format!("{count} after {good} (good) to {bad} (bad); first, {bad} must fail {until}")
     }];
     lines.extend(seen.iter().flat_map(|seen| seen.beforehand(&bad)));
     lines

@@ -228,7 +228,7 @@ impl Comparison {
             (fails, passed) => {
                 let failed = match &self.fails_where {
                     Some(rule) => format!(
-                        "it failed only where {rule}, in {} of {} variants",
+                        "It fails where {rule}: in {} of {} variants",
                         fails.len(),
                         fails.len() + passed.len(),
                     ),
@@ -244,7 +244,7 @@ impl Comparison {
         };
         let untested = match untestable.as_slice() {
             [] => String::new(),
-            names => format!("; could not be tried: {}", list(names)),
+            names => format!("; not testable: {}", list(names)),
         };
         format!("{answer}{unknown}{untested}")
     }
@@ -278,12 +278,12 @@ impl Comparison {
         }
         let reference = self.baseline.as_ref().map(|base| match &base.variant {
             Some(variant) => words::sanitize(variant),
-            None => format!("the baseline ({}/{})", base.failures, base.trials),
+            None => format!("the baseline ({} of {})", base.failures, base.trials),
         });
         let reference = reference.unwrap_or_default();
         let fail = if one { "fails" } else { "fail" };
         format!(
-            "{names} {fail} less often than {reference} or not at all, {at} ({passed}: rate below {} %)",
+            "{names} {fail} less often than {reference}, or not at all, {at} ({passed}: rate below {} %)",
             words::percent_bound(bound),
         )
     }
@@ -301,11 +301,11 @@ impl Comparison {
         }
         match Rates.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
-            Verdict::NoDifference => format!("no difference found{}", self.blind()),
+            Verdict::NoDifference => format!("NO DIFFERENCE FOUND{}", self.blind()),
             _ if asks_for_a_fix(state) && state.finished => {
-                format!("not shown that the fix holds{}", self.blind())
+                format!("NOT KNOWN whether the fix holds{}", self.blind())
             }
-            _ => format!("not known yet{}", self.blind()),
+            _ => format!("NOT KNOWN YET{}", self.blind()),
         }
     }
 
@@ -322,11 +322,11 @@ impl Comparison {
             .collect();
         let pairs = words::plural(seeable.pairs, "pair");
         if ends.is_empty() {
-            return format!(": {pairs} are too few to tell any other rate from {rate} %");
+            return format!(": {pairs} are too few to tell {rate} % from any other rate");
         }
         format!(
-            ": {pairs} would have told {rate} % from {} (8 times of 10)",
-            ends.join(" and from ")
+            ": {pairs} detect {rate} % against {} with 80 % power",
+            ends.join(" or ")
         )
     }
 
@@ -338,12 +338,12 @@ impl Comparison {
         for factor in factors {
             let levels = factor.levels.iter().map(|level| {
                 format!(
-                    "{} fails in {} of {} ({}/{} trials)",
+                    "{} in {} of {} variants ({} of {} trials)",
                     level.level, level.failing, level.variants, level.failures, level.trials
                 )
             });
             let levels: Vec<String> = levels.collect();
-            lines.push(format!("{}:  {}", factor.name, levels.join(",  ")));
+            lines.push(format!("failing by {}: {}", factor.name, levels.join(", ")));
         }
         lines.extend(self.parted());
         lines.extend(self.suggest_floor());
@@ -359,9 +359,9 @@ impl Comparison {
         let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
         let trials = stats::clean_runs_at_known_rate(rate, level)?;
         Some(format!(
-            "to show that a variant fails in fewer than {} % of its trials: --floor {written}, {} of each",
+            "to show that a variant fails in less than {} % of its trials: --floor {written}, {} of each",
             words::percent(rate),
-            words::plural(trials, "clean trial"),
+            words::plural(trials, "passing trial"),
         ))
     }
 
@@ -373,10 +373,10 @@ impl Comparison {
         }
         let shown = all.iter().take(PARTINGS);
         let mut lines: Vec<String> = shown
-            .map(|line| format!("it failed only where {}", line.text))
+            .map(|line| format!("failing only where {}", line.text))
             .collect();
         if all.len() > PARTINGS {
-            lines.push("and where other facts are so; the JSON report has them all".to_owned());
+            lines.push("further distinguishing facts are in the JSON report".to_owned());
         }
         let (failing, passing) = self.failed_and_passed();
         lines.push(partings::odds("variant", failing, passing));
@@ -414,7 +414,7 @@ impl ContrastSeen {
         // Which of the two it is, is known; where the interval says less, that much stands.
         let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
         let by = if least > 0.0 {
-            format!("{} .. {}", points(least), points(most))
+            format!("{} to {}", points(least), points(most))
         } else {
             format!("up to {}", points(most))
         };
@@ -440,11 +440,11 @@ fn not_tested(state: &State) -> String {
     let mut others = others.filter(|(id, _)| *id != asked.reference && state.is_testable(*id));
     match others.next() {
         Some((_, other)) if !state.is_testable(asked.reference) => format!(
-            "not tested: {}, with which the others are compared, could not be tried; --reference '{}' takes another",
+            "NOT TESTED: the reference {} is not testable; --reference '{}' uses another",
             state.plan.variant(asked.reference).name,
             other.name
         ),
-        _ => "not tested: there are no two variants to compare".to_owned(),
+        _ => "NOT TESTED: fewer than two variants are testable".to_owned(),
     }
 }
 
@@ -464,7 +464,7 @@ fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
         .as_ref()
         .is_some_and(|base| !base.bugs.is_empty());
     if named && state.plan.rules.only.is_empty() {
-        all.push("every failure is that of the baseline; --only says which are".to_owned());
+        all.push("every failure is the bug of the baseline (--only selects failures)".to_owned());
     }
     let runs = asked.baseline.as_ref().map_or(0, |base| base.runs.len());
     if runs > 1 {
@@ -539,19 +539,19 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
     let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
         (Find::Failing, Some(_), _) => vec![format!(
-            "{variants} variants, each until it fails, or is clean after {} trials",
+            "{variants} variants, each until it fails or has passed {} times",
             needed()
         )],
         (Find::Failing, None, Some(base)) => {
             let mut lines = vec![format!(
-                "{variants} variants, each until it fails, or fails less often than the baseline after {} trials",
+                "{variants} variants, each until it fails or has passed {} times: then it fails less often than the baseline",
                 needed()
             )];
             lines.extend(BaselineSeen::new(base, None).runs_beforehand());
             lines
         }
         (Find::Failing, None, None) => vec![format!(
-            "{variants} variants, each until it fails, or is known to fail less often than the first that fails"
+            "{variants} variants, each until it fails, or has passed so often that it fails less often than the first that failed"
         )],
         (Find::Different, ..) => vec![told(state)],
     }
@@ -559,23 +559,23 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
 
 fn told(state: &State) -> String {
     let Some(pairs) = state.plan.stop.trials else {
-        return "how small a difference it finds depends on how many trials the time allows"
+        return "the smallest detectable difference depends on the number of trials (-n)"
             .to_owned();
     };
     let level = (-policy::threshold(state)).exp();
     let told = EXAMPLES.iter().filter_map(|rate| {
         let below = seeable(*rate, pairs, level).below?;
         let (rate, below) = (words::percent(*rate), words::percent(below));
-        Some(format!("{rate} % from {below} %"))
+        Some(format!("{rate} % against {below} %"))
     });
     let told: Vec<String> = told.collect();
     let pairs = words::plural(pairs, "trial");
     if told.is_empty() {
-        format!("{pairs} of each variant are too few to tell even large differences")
+        format!("{pairs} of each variant are too few to detect even large differences")
     } else {
         format!(
-            "{pairs} of each variant tell (8 times of 10) {}",
-            told.join(", ")
+            "{pairs} of each variant detect, with 80 % power, {}",
+            told.join(" or ")
         )
     }
 }

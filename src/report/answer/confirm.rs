@@ -72,7 +72,7 @@ pub struct MoreFailures {
 impl MoreFailures {
     fn advice(self) -> String {
         format!(
-            "the baseline is weak: {} of it (about {}) would save {} in all",
+            "the baseline has few failures: {} (about {}) would save {} in all",
             words::plural(self.failures, "more failure"),
             words::plural(self.trials, "trial"),
             words::plural(self.saves, "trial"),
@@ -132,6 +132,13 @@ impl Confirmation {
         })
     }
 
+    pub(super) fn may_be_a_half_fix(&self) -> bool {
+        !self.excludes_half
+            && self
+                .half_fix_passes
+                .is_some_and(|passes| passes > self.error_rate)
+    }
+
     pub(super) fn lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
@@ -141,7 +148,7 @@ impl Confirmation {
             .is_some_and(|base| base.design_effect > 1.0);
         if let Some(bound) = self.rate_below.filter(|_| clumps) {
             lines.push(format!(
-                "with failures that clump as in the baseline, the rate is below {} %",
+                "the failure rate is below {} %, if failures come in clumps as in the baseline",
                 words::percent_bound(bound)
             ));
         }
@@ -150,14 +157,14 @@ impl Confirmation {
             let half = match self.clean_to_exclude_half {
                 Some(half) if !self.excludes_half => {
                     format!(
-                        "; --exclude-half needs {}",
-                        words::plural(half, "clean trial")
+                        "; --exclude-half excludes that with {}",
+                        words::plural(half, "passing trial")
                     )
                 }
                 _ => String::new(),
             };
             lines.push(format!(
-                "a fix that only halves the rate would pass in {passes} % of cases{half}"
+                "a fix that only halves the failure rate passes as often in {passes} % of cases{half}"
             ));
         }
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
@@ -168,12 +175,12 @@ impl Confirmation {
         }
         if let Some(compare) = self.compare.as_ref().filter(|_| self.rate_below.is_some()) {
             lines.push(format!(
-                "the rate may have changed without the fix; compare both programs in turns to exclude that: {compare}"
+                "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
             ));
         }
         if self.other_failures > 0 {
             lines.push(format!(
-                "{} of another kind: neither for nor against the fix, and not fixed by it",
+                "{} of another kind: still present, and not counted for or against the fix",
                 words::plural(self.other_failures, "failure")
             ));
         }
@@ -218,7 +225,7 @@ fn attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "attempt {all} against this baseline: if none of {all} fixes changed anything, one of them would be called FIXED in up to {most} % of cases; --conf {confidence} keeps that below {} %",
+        "fix {all} tried against this baseline: if none of {all} fixes changed anything, one of them is called FIXED in up to {most} % of cases; --conf {confidence} keeps that below {} %",
         words::percent(alpha),
     )
 }
@@ -256,13 +263,13 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     let against = against(&asked.baseline);
     let Some(needed) = Progress::of(state).and_then(|progress| progress.needed) else {
         return vec![format!(
-            "no number of clean trials is enough against {against}"
+            "no number of passing trials is enough against {against}"
         )];
     };
     let time = time(state, asked, needed);
     let mut lines = vec![format!(
-        "FIXED takes {} against {against}{time}; the first failure says NOT FIXED",
-        words::plural(needed, "clean trial"),
+        "before: {against} failed; FIXED needs {}{time}; the first failure means NOT FIXED",
+        words::plural(needed, "passing trial"),
     )];
     if asked.earlier_attempts > 0 {
         lines.push(attempts(asked.earlier_attempts, state.plan.alpha.value()));
@@ -286,7 +293,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
             lines.push(if by_name {
                 format!("the bug: {bugs}")
             } else {
-                format!("the bug: {bugs}; any failure with its exit status counts")
+                format!("the bug: {bugs}; every failure with its exit status counts")
             });
         }
     }
@@ -296,7 +303,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
         let trials = words::plural(all, "trial");
         lines.push(format!(
-            "no more than {trials} are allowed: FIXED is out of reach"
+            "at most {trials} are allowed (-n): too few for FIXED"
         ));
     }
     lines
@@ -329,8 +336,8 @@ pub(super) fn against(baseline: &Baseline) -> String {
         Baseline::Measured(base) => {
             let (failures, trials) = base.counts();
             match base.runs.len() {
-                0 => format!("{failures}/{trials}"),
-                runs => format!("{failures}/{trials} in {runs} runs"),
+                0 => format!("{failures} of {trials}"),
+                runs => format!("{failures} of {trials} in {runs} runs"),
             }
         }
         Baseline::Assumed(millionths) => {
@@ -358,7 +365,7 @@ fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
         Baseline::Assumed(_) => Vec::new(),
     };
     format!(
-        "not known: {clean}, but {} failed as the bug does under another name ({title}): if that is another bug, --only {} tells them apart; if not, it is NOT FIXED",
+        "NOT KNOWN: {clean}, but {} failed with the bug's exit status and another signature ({title}): if that is another bug, exclude it with --only {}; if not, it is NOT FIXED",
         words::trials(&trials, 3),
         only.join(","),
     )
@@ -367,16 +374,16 @@ fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
 fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     let tally = state.tally(VariantId(0));
     let against = against(&asked.baseline);
-    let clean = words::plural(progress.clean, "clean trial");
+    let clean = words::plural(progress.clean, "passing trial");
     match policy::Confirm.verdict(state) {
         Verdict::Fixed => {
-            let rate = if asked.exclude_half {
-                "half the rate"
+            let (fixed, program) = if asked.exclude_half {
+                ("FIXED", "a program that fails half as often")
             } else {
-                "an unchanged rate"
+                ("PROBABLY FIXED", "an unchanged program")
             };
             format!(
-                "FIXED at {}: {clean} against {against}; {rate} would give this in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed; {program} passes as often in at most {} cases",
                 confidence(&state.plan),
                 one_of(state.plan.alpha.value()),
             )
@@ -386,24 +393,24 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
             let trial = first.map_or(String::new(), |(trial, _)| trial.to_string());
             let after = match progress.clean {
                 0 => String::new(),
-                _ => format!(", after {clean}"),
+                _ => format!(" after {clean}"),
             };
-            format!("NOT FIXED: trial {trial} failed{after}")
+            format!("NOT FIXED: trial {trial} failed{after}; before, {against} failed")
         }
-        Verdict::CouldNotTest => "not tested: not one trial says anything".to_owned(),
-        _ if progress.one_life => "not known: all trials meet one life of what `setup` started, and may be worth a single one; start it in `prepare`, or say --independent if they cannot reach each other through it".to_owned(),
+        Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+        _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
         _ if progress.doubtful > 0 => doubt(state, asked, &clean),
         _ if policy::untold(state) > 0 => format!(
-            "not known: {clean}, but {} failed without leaving the evidence that tells whether it was the bug",
+            "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
             words::plural(policy::untold(state), "trial"),
         ),
         _ => {
             let more = progress.missing().map_or_else(
                 || "no number of trials is enough".to_owned(),
-                |missing| format!("{missing} more{}", time(state, asked, missing)),
+                |missing| format!("{missing} more needed{}", time(state, asked, missing)),
             );
             format!(
-                "not yet: {clean} against {against}: {}, {more}",
+                "NOT YET: {clean}, {more}; before, {against} failed ({})",
                 words::p_value(progress.unchanged)
             )
         }
@@ -418,7 +425,7 @@ fn drifted(drift: Drift) -> String {
         ("earlier", "second")
     };
     format!(
-        "failures of the baseline came {when} than at a constant rate ({}): its {half} half, {}/{}, is what the fix is held against",
+        "failures of the baseline came {when} than expected at a constant rate ({}): the fix is compared with its {half} half, {} of {}",
         words::p_value(f64::from(drift.p_value) / 1e6),
         drift.failures,
         drift.trials,
@@ -428,7 +435,7 @@ fn drifted(drift: Drift) -> String {
 /// Says that the failures of the baseline came in clumps, and what is made of it.
 fn clumped(base: &Measured, clumps: u64) -> String {
     format!(
-        "{} of the baseline came in {}: a clump counts as one failure",
+        "{} of the baseline came in {}: each clump counts as one failure",
         words::plural(base.failures, "failure"),
         words::plural(clumps, "clump"),
     )
@@ -449,12 +456,11 @@ fn assumptions(
         Vec::new()
     };
     match baseline {
-        None => all.push("the failure rate before the fix, which nobody measured".to_owned()),
+        None => all.push("the failure rate before the fix, which was not measured".to_owned()),
         Some(base) => {
             if base.unfinished {
                 all.push(
-                    "that the baseline was broken off had nothing to do with how it went"
-                        .to_owned(),
+                    "the baseline was interrupted for a reason unrelated to its results".to_owned(),
                 );
             }
             if !base.runs.is_empty() {
@@ -462,7 +468,7 @@ fn assumptions(
             }
             if base.run.is_none() {
                 all.push(
-                    "the trials of the baseline were independent (requests to one server are not), and under the same conditions".to_owned(),
+                    "the trials of the baseline were independent (requests to one server are not) and ran under the same conditions".to_owned(),
                 );
             }
             all.extend(
@@ -472,7 +478,7 @@ fn assumptions(
             );
             if let Some(drift) = base.drift {
                 all.push(format!(
-                    "the failure rate stayed at least that of the quieter half of the baseline; {}",
+                    "the failure rate is still at least that of the half of the baseline with fewer failures; {}",
                     drifted(drift)
                 ));
             }
@@ -484,24 +490,24 @@ fn assumptions(
                 let one = stats::clean_runs_needed_effective(failures, trials, effect, alpha);
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; had they come in one clump, {} would be needed",
-                        words::plural(needed, "clean trial")
+                        "; if they came in one clump, {} would be needed",
+                        words::plural(needed, "passing trial")
                     )
                 });
                 all.push(format!(
-                    "the {} of the baseline came independently, which so few do not show{needed}",
+                    "the {} of the baseline are independent; so few cannot show it{needed}",
                     words::plural(base.failures, "failure"),
                 ));
             }
             if let Some(clumps) = base.clumps {
                 all.push(format!(
-                    "failures still come in clumps of that size and as often; {}",
+                    "clumps of failures are as large and as frequent as in the baseline; {}",
                     clumped(base, clumps)
                 ));
             }
             if base.effect() > 1.0 && base.clumps.is_none() {
                 all.push(format!(
-                    "failures clump here as they did in the baseline, where {} trials were worth one",
+                    "failures depend on each other as they did in the baseline, where {} trials counted as one",
                     words::number(base.effect()),
                 ));
             }

@@ -47,13 +47,13 @@ impl RatesDifferSeen {
         let (often, meaning) = if self.more_often {
             (
                 "more",
-                "all count, because a run is often chosen for its failures",
+                "all runs count, because a run is often chosen for its failures",
             )
         } else {
-            ("less", "it counts alone")
+            ("less", "only this run counts")
         };
         format!(
-            "{} failed {often} often ({}/{}) than {} ({}/{}, {}): {meaning}",
+            "{} failed {often} often ({} of {}) than {} ({} of {}, {}): {meaning}",
             words::sanitize(&self.named.run),
             self.named.failures,
             self.named.trials,
@@ -88,13 +88,13 @@ impl EarlierSeen {
         let earlier = asked.earlier.as_ref()?;
         let why = match state.earlier_use {
             EarlierUse::Counted => None,
-            EarlierUse::Nothing => Some("no run counts".to_owned()),
+            EarlierUse::Nothing => Some("no run qualifies".to_owned()),
             EarlierUse::Open => Some("the failure has not been reproduced yet".to_owned()),
             EarlierUse::RateDiffers(p_value) => Some(format!(
-                "the failure rate is another one now, {}",
+                "the failure rate has changed, {}",
                 words::p_value(p_value)
             )),
-            EarlierUse::KindDiffers => Some("it fails in another way now".to_owned()),
+            EarlierUse::KindDiffers => Some("the failure is of another kind now".to_owned()),
         };
         Some(Self {
             failures: earlier.failures,
@@ -113,13 +113,13 @@ impl EarlierSeen {
         }
         let runs = words::plural(self.runs.len() as u64, "earlier run");
         let seen = format!(
-            "{} failed {}/{} in {runs}",
+            "{} failed in {} of {} trials of {runs}",
             words::sanitize(name),
             self.failures,
             self.trials
         );
         Some(match &self.why {
-            None => format!("{seen}: counted ({IGNORE} leaves them out)"),
+            None => format!("{seen}: counted ({IGNORE} ignores them)"),
             Some(why) => format!("{seen}: not counted, {why}"),
         })
     }
@@ -129,7 +129,7 @@ impl EarlierSeen {
         let mut lines = Vec::new();
         if self.trials > 0 {
             lines.push(format!(
-                "{} failed {}/{} in {}: they count as long as it fails at that rate ({IGNORE} leaves them out)",
+                "{} failed in {} of {} trials of {}: counted while the failure rate is the same ({IGNORE} ignores them)",
                 words::sanitize(name),
                 self.failures,
                 self.trials,
@@ -144,7 +144,7 @@ impl EarlierSeen {
 /// Returns what earlier runs saw of what fails, and how often it must fail again.
 pub(super) fn reproduction(state: &State) -> (Option<EarlierSeen>, &'static str) {
     let times = match state.failures_needed() {
-        1 => "once more",
+        1 => "once",
         _ => "three times",
     };
     (EarlierSeen::of(state), times)
@@ -157,7 +157,7 @@ impl BaselineSeen {
         let counts = self.runs.split_first().map(|(named, others)| {
             let all = (self.failures - named.failures, self.trials - named.trials);
             format!(
-                "the baseline: {}/{} in {}, {}/{} in {} of the same program ({IGNORE} leaves them out)",
+                "baseline: {} of {} failed in {}, {} of {} in {} of the same program ({IGNORE} ignores the others)",
                 named.failures,
                 named.trials,
                 words::sanitize(&named.run),

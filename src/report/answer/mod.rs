@@ -141,7 +141,12 @@ impl Answer {
         }
     }
 
-    /// Returns what it takes for granted.
+    /// Returns whether it says FIXED, but a fix that only halves the failure rate may well pass, too.
+    pub fn may_be_a_half_fix(&self) -> bool {
+        matches!(self, Self::Confirm(answer) if answer.may_be_a_half_fix())
+    }
+
+    /// Returns what it assumes.
     pub fn assumptions(&self) -> &[String] {
         match self {
             Self::Confirm(answer) => &answer.assumptions,
@@ -190,9 +195,9 @@ fn not_tested(state: &State) -> String {
     let untried = state.launched(State::FAILING) == 0 && state.is_testable(State::FAILING);
     if state.budget_spent && failing.is_made() && untried {
         let name = super::words::sanitize(&failing.name);
-        return format!("not tested: all the time went into making {name}; -d gives more");
+        return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }
-    "not tested: not one trial says anything".to_owned()
+    "NOT TESTED: no trial was conclusive".to_owned()
 }
 
 /// Returns what every answer takes for granted about its trials.
@@ -208,12 +213,12 @@ fn independence(state: &State) -> Vec<String> {
             .search()
             .is_some_and(|asked| asked.fixed);
         all.push(if fixed {
-            "every version up to the last that fails, fails at one rate".to_owned()
+            "every version up to the last bad one fails at the same rate".to_owned()
         } else {
-            "from where it begins to fail on, it fails at one rate".to_owned()
+            "every version from the first bad one on fails at the same rate".to_owned()
         });
         if state.plan.question.search().is_some_and(|asked| !asked.all) {
-            all.push("there is no other boundary (--all searches for more)".to_owned());
+            all.push("there is only one boundary (--all searches for more)".to_owned());
         }
     }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
@@ -222,20 +227,20 @@ fn independence(state: &State) -> Vec<String> {
     }
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
         all.push(
-            "what fails in another way than where it is known to fail is another matter (--any-failure counts it)"
+            "other failures than that of the bad end are other bugs (--any-failure counts them)"
                 .to_owned(),
         );
     }
     all.extend(Raised::new(state).and_then(|raised| raised.assumption()));
     if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
-        all.push("trials side by side do not fail together".to_owned());
+        all.push("parallel trials fail independently".to_owned());
     }
     all
 }
 
-/// Says that runs that count together may differ in what no run records.
+/// Says that runs which count together may differ in unrecorded facts.
 fn unrecorded(runs: &str) -> String {
-    format!("{runs} differ in nothing that is not recorded, such as a database outside")
+    format!("{runs} do not differ in anything that is not recorded, such as an external database")
 }
 
 /// Returns the chance of being wrong as people say it: `1 of 20`.

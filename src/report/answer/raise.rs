@@ -97,9 +97,9 @@ impl Raised {
                 let used = self.settings.iter().find(|one| one.setting == *used);
                 used.map_or_else(String::new, |used| used.say_used(self.as_planned))
             }
-            _ if !over => format!("settings are still tried: {tried}, without {planned}"),
+            _ if !over => format!("settings are still being tried: {tried}; without {planned}"),
             (None, Some(one)) if !decision.knows_the_bug() => format!(
-                "with {} it failed {}, without it never in {}: it may be another bug, so no setting was used (--any-failure takes it as the bug)",
+                "with {} it failed {}, without it never in {}: it may be another bug, so no setting was used (--any-failure counts it as the bug)",
                 one.setting,
                 one.counts.in_words(),
                 words::plural(self.as_planned.trials, "trial")
@@ -108,7 +108,7 @@ impl Raised {
                 format!("no setting was tried: the failure is frequent ({planned})")
             }
             _ if tried.is_empty() => "no setting was tried".to_owned(),
-            _ => format!("no setting is known to double the rate: {tried}, without {planned}"),
+            _ => format!("no setting doubles the failure rate: {tried}; without {planned}"),
         }
     }
 
@@ -117,7 +117,7 @@ impl Raised {
         let mut lines = vec![self.sentence.clone()];
         if self.trials > 0 {
             lines.push(format!(
-                "{} to choose the setting do not count in the search",
+                "{} used to choose the setting, not counted in the search",
                 words::plural(self.trials, "trial")
             ));
         }
@@ -137,7 +137,7 @@ impl SettingTried {
     fn in_words(&self) -> String {
         let other = match self.other {
             0 => String::new(),
-            other => format!(" and {other} in another way"),
+            other => format!(" and {other} otherwise"),
         };
         format!("{} {}{other}", self.setting, self.counts.in_words())
     }
@@ -145,14 +145,14 @@ impl SettingTried {
     fn say_used(&self, planned: Counts) -> String {
         let often = match (self.times_by_trials, self.times_by_time) {
             (Some(by_trials), Some(by_time)) => format!(
-                " ({} times as often by trials, {} by time)",
+                " ({} times as often per trial, {} per second)",
                 words::number(by_trials),
                 words::number(by_time)
             ),
             _ => String::new(),
         };
         format!(
-            "searched with {}, because it fails more often: {}, without {}{often}",
+            "searched with {}, which fails more often: {}; without {}{often}",
             self.setting,
             self.counts.in_words(),
             planned.in_words()
@@ -179,7 +179,7 @@ pub fn raise_hint(state: &State) -> Option<String> {
     let trials = policy::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
     let tally = state.tally(State::FAILING);
     Some(format!(
-        "it fails in {} of {}, so the search takes about {trials} more; --raise-rate looks for a setting that raises the rate",
+        "it fails in {} of {}, so the search needs about {trials} more; --raise-rate looks for a setting with a higher failure rate",
         tally.failures,
         words::plural(tally.trials(), "trial"),
     ))
@@ -193,7 +193,7 @@ pub(super) fn beforehand(state: &State) -> Option<String> {
         .map(|setting| setting.to_string())
         .collect();
     Some(format!(
-        "before the search, also with {}: it may fail more often",
+        "first tries {}, which may raise the failure rate",
         settings.join(", ")
     ))
 }

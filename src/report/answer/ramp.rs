@@ -125,7 +125,7 @@ impl Threshold {
         let sentence = new.say(state, known, verdict);
         new.sentence = match &new.not_monotone {
             Some(why) => {
-                format!("{sentence}; but {why}: more load does not simply fail more often")
+                format!("{sentence}; but {why}: the failure rate does not rise with the load")
             }
             None => sentence,
         };
@@ -138,7 +138,7 @@ impl Threshold {
         let gap = gap.filter(|(clean, fails)| clean + 1 < *fails);
         let hint = |(clean, fails)| {
             format!(
-                "levels between {clean} and {fails} were not tried; -c {clean}..{fails} --exact tries each"
+                "levels between {clean} and {fails} were not tried; to try each: -c {clean}..{fails} --exact"
             )
         };
         gap.map(hint).into_iter().collect()
@@ -150,25 +150,25 @@ impl Threshold {
         let some = self.clean_to.and_then(|clients| self.level(clients));
         let some = some.filter(|level| level.failures > 0);
         let some = some.map_or(String::new(), |level| {
-            format!(" ({} of {} crashed)", level.failures, level.lives)
+            format!(" ({} of {} died)", level.failures, level.lives)
         });
         match (verdict, self.fails_from, self.clean_to) {
             (Verdict::Found, Some(fails), Some(clean)) => format!(
-                "threshold: between {clean} and {fails}. At {clean}, a crash rate of {bound} % or more a life is excluded at {certain}{some}; a smaller one is not"
+                "It dies at {fails} clients, not at {clean}: there, a death in {bound} % or more of the trials is excluded ({certain}){some}"
             ),
             (Verdict::Found, Some(fails), None) => {
                 let at = self.level(fails);
                 format!(
-                    "it crashes at {fails} already, the lowest level that could be tried ({} of {})",
+                    "It dies at {fails} clients already, the lowest level that could be tried ({} of {})",
                     at.map_or(0, |at| at.failures),
-                    words::plural_of(at.map_or(0, |at| at.lives), "life", "lives"),
+                    words::plural(at.map_or(0, |at| at.lives), "trial"),
                 )
             }
             (Verdict::NotThere, _, Some(clean)) => format!(
-                "no level up to {clean} fails in {} % or more of its lives, at {certain}: at {clean}, {bound} % or more is excluded{some}, a smaller rate is not",
+                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}): at {clean}, {bound} % or more is excluded{some}",
                 words::percent(self.detect),
             ),
-            (Verdict::CouldNotTest, ..) => "not tested: not one life says anything".to_owned(),
+            (Verdict::CouldNotTest, ..) => "NOT TESTED: no trial was conclusive".to_owned(),
             _ => self.not_known(state, known),
         }
     }
@@ -179,35 +179,35 @@ impl Threshold {
         let Some(index) = known.lowest_failing() else {
             return match self.levels.iter().rfind(tried) {
                 Some(top) => format!(
-                    "not known yet: up to {} nothing crashed so far",
+                    "NOT KNOWN YET: no death up to {} clients so far",
                     top.clients
                 ),
-                None => "not known yet".to_owned(),
+                None => "NOT KNOWN YET".to_owned(),
             };
         };
         let (fails, below_index) = (&self.levels[index], known.below(index));
         match (below_index.map(|below| &self.levels[below]), self.missing) {
             (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
-                let more = words::plural(missing, "more clean service run");
+                let more = words::plural(missing, "more passing trial");
                 let delta = state.plan.alpha.value();
                 let apart = below_index.is_some_and(|below| known.is_apart(index, below, delta));
                 let missing = if apart {
                     let rate = words::percent(self.detect);
                     format!(
-                        "{more} of {} would exclude a rate of {rate} % there",
+                        "{more} at {} would exclude a rate of {rate} % there",
                         below.clients
                     )
                 } else {
                     format!(
-                        "the two are not separated yet; {more} of {} would settle it",
+                        "the two do not differ significantly yet; {more} at {} would settle it",
                         below.clients
                     )
                 };
                 format!(
-                    "not known yet: {} crashed in {} of {}, {} in {} of {}; {missing}",
+                    "NOT KNOWN YET: at {} clients {} of {} died, at {} {} of {}; {missing}",
                     fails.clients,
                     fails.failures,
-                    words::plural(fails.lives, "service run"),
+                    words::plural(fails.lives, "trial"),
                     below.clients,
                     below.failures,
                     below.lives,
@@ -217,18 +217,18 @@ impl Threshold {
                 let clean = self.levels.iter().filter(|one| one.clients < fails.clients);
                 match clean.rev().find(tried) {
                     Some(clean) => format!(
-                        "not known yet: {} crashes ({} of {}), {} did not in {}; between them it is open",
+                        "NOT KNOWN YET: {} clients kill it ({} of {}), {} did not in {}; the levels between are not known",
                         fails.clients,
                         fails.failures,
-                        words::plural_of(fails.lives, "life", "lives"),
+                        words::plural(fails.lives, "trial"),
                         clean.clients,
-                        words::plural_of(clean.lives, "life", "lives"),
+                        words::plural(clean.lives, "trial"),
                     ),
                     None => format!(
-                        "not known yet: {} crashes ({} of {}), and nothing below it was tried",
+                        "NOT KNOWN YET: {} clients kill it ({} of {}), and no lower level was tried",
                         fails.clients,
                         fails.failures,
-                        words::plural_of(fails.lives, "life", "lives"),
+                        words::plural(fails.lives, "trial"),
                     ),
                 }
             }
@@ -236,7 +236,7 @@ impl Threshold {
                 let plan = &state.plan;
                 let certain = confidence(plan);
                 format!(
-                    "not known yet: {} crashed, the lowest level, but not often enough for {certain}",
+                    "NOT KNOWN YET: it died at {} clients, the lowest level, but not often enough for {certain}",
                     fails.clients
                 )
             }
@@ -288,7 +288,7 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
             let rare = chance * pairs <= state.plan.alpha.value();
             if rare && worst.as_ref().is_none_or(|(least, _)| chance < *least) {
                 let why = format!(
-                    "{} crashed less often ({others}/{lives}) than {} ({k}/{n})",
+                    "{} clients kill it less often ({others} of {lives}) than {} ({k} of {n})",
                     clients(state, high),
                     clients(state, low),
                 );
@@ -301,7 +301,7 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
 
 fn assumptions(state: &State) -> Vec<String> {
     let mut all = independence(state);
-    all.push("where a level does not fail, none below it does".to_owned());
+    all.push("a level below one that passes passes, too".to_owned());
     all
 }
 
@@ -313,7 +313,7 @@ pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
     let guard = state.ramp.as_ref();
     let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
     vec![format!(
-        "{count} from {} to {}: the lowest that fails in {} % or more of its service runs; {guard} clean service runs of the level below exclude that there, at {}",
+        "searching {count} from {} to {} clients for the lowest at which {} % or more of the trials fail; {guard} passing trials exclude that for the level below ({})",
         clients(state, 0),
         clients(state, last),
         words::percent(f64::from(asked.detect) / 1e6),

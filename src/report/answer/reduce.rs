@@ -138,30 +138,32 @@ impl Reduction {
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
-                    "everything together did not fail in {}: its rate is below {} %",
+                    "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} %",
                     words::plural(trials, "trial"),
                     words::percent_bound(bound)
                 )
             }
             Verdict::NotThere => format!(
-                "everything together failed in {failures} of {} only, too rarely for a search: --reproduce-limit allows more",
+                "NOT REPRODUCED: with all items it failed in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
                 words::plural(trials, "trial")
             ),
             Verdict::Found => self.say_found(),
-            _ if self.needed.is_empty() => "not known yet what is needed".to_owned(),
+            _ if self.needed.is_empty() => {
+                "NOT KNOWN YET: no item is known to be needed".to_owned()
+            }
             _ if state
                 .reduction
                 .as_ref()
                 .is_some_and(search::Reduction::is_over) =>
             {
                 format!(
-                    "not known: {}, by the trials of some sets, but that alone failed {}, everything together {}; that may be settled where failures are told apart (--only)",
+                    "NOT KNOWN: {}, judging by some sets, but alone it failed {}, and with all items {}; counting only one kind of failure may help (--only)",
                     self.what_is_needed(),
                     self.alone.in_words(),
                     self.everything.in_words()
                 )
             }
-            _ => format!("not known yet: {} so far", self.what_is_needed()),
+            _ => format!("NOT KNOWN YET: {} so far", self.what_is_needed()),
         }
     }
 
@@ -169,14 +171,14 @@ impl Reduction {
         let Counts { failures, trials } = self.alone;
         let found = match self.needed.as_slice() {
             [] if self.required.is_empty() => format!(
-                "none of the {} is needed: without all of them it failed {failures}/{trials}",
-                words::plural(self.things, "thing")
+                "none of the {} is needed: without all of them it failed {failures} of {trials}",
+                words::plural(self.things, "item")
             ),
             [] => format!(
-                "nothing but what it needs to run: with that alone it failed {failures}/{trials}"
+                "only the items that it needs to run: with those alone it failed {failures} of {trials}"
             ),
             [one] if one.shown => format!(
-                "{}; without it {}",
+                "{}; without it, {} failed",
                 self.what_is_needed(),
                 one.without.in_words()
             ),
@@ -186,11 +188,11 @@ impl Reduction {
         let found = if open.is_empty() {
             found
         } else {
-            format!("{found}; whether {} is, is not shown", open.join(", "))
+            format!("{found}; not known for {}", open.join(", "))
         };
         match self.times_rarer {
             Some([least, _]) => format!(
-                "{found}; but that alone fails at least {} times more rarely than everything together: something else has a part in it",
+                "{found}; but alone it fails at least {} times more rarely than with all items: something else contributes",
                 words::number(least)
             ),
             None => found,
@@ -202,7 +204,7 @@ impl Reduction {
         match names.as_slice() {
             [one] => format!("{one} is needed"),
             _ if names.len() <= FEW => format!("{} are needed", names.join(", ")),
-            _ => format!("{} of {} things are needed", names.len(), self.things),
+            _ => format!("{} of {} items are needed", names.len(), self.things),
         }
     }
 
@@ -221,36 +223,36 @@ impl Reduction {
             .iter()
             .filter(|one| self.needed.len() > 1 || one.untestable.is_some())
             .map(|one| match &one.untestable {
-                Some(why) => format!("without {} it cannot be tried: {why}", one.name()),
-                None => format!("without {} {}", one.name(), one.without.in_words()),
+                Some(why) => format!("without {}: not testable ({why})", one.name()),
+                None => format!("without {}: {} failed", one.name(), one.without.in_words()),
             })
             .collect();
         match self.required.as_slice() {
             [] => {}
             few if few.len() <= FEW => lines.push(format!(
-                "{} must stay: without any one of them it does not run, or fails otherwise",
+                "{} must stay: without any of them it does not run, or fails otherwise",
                 few.join(", ")
             )),
             many => lines.push(format!(
-                "{} others must stay: without any one of them it does not run, or fails otherwise",
+                "{} others must stay: without any of them it does not run, or fails otherwise",
                 many.len()
             )),
         }
         lines.push(format!(
-            "what is needed, alone, failed {}; everything together {}",
+            "only the needed items: {} failed; all items: {}",
             self.alone.in_words(),
             self.everything.in_words()
         ));
         lines.extend(raised);
         let earlier = self.earlier_runs.as_ref();
-        lines.extend(earlier.and_then(|earlier| earlier.say("everything together")));
+        lines.extend(earlier.and_then(|earlier| earlier.say("the set of all items")));
         lines
     }
 }
 
 impl Counts {
     pub(super) fn in_words(self) -> String {
-        format!("{}/{}", self.failures, self.trials)
+        format!("{} of {}", self.failures, self.trials)
     }
 }
 
@@ -267,7 +269,7 @@ impl Needed {
 fn assumptions(state: &State) -> Vec<String> {
     let mut all = independence(state);
     if Reduce.verdict(state) == Verdict::Found {
-        all.push("no other set causes the failure; a search finds only one".to_owned());
+        all.push("no other set causes the failure (the search finds one)".to_owned());
     }
     all
 }
@@ -311,13 +313,13 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
     let things = state.plan.space.as_ref().map_or(0, Space::len);
     let (seen, until) = reproduction(state);
     let mut lines = vec![format!(
-        "what of {} the failure needs, at {}; first until everything together has failed {until}",
-        words::plural(things as u64, "thing"),
+        "minimizing {} ({}); first, all items must fail {until}",
+        words::plural(things as u64, "item"),
         confidence(&state.plan)
     )];
     lines.extend(
         seen.iter()
-            .flat_map(|seen| seen.beforehand("everything together")),
+            .flat_map(|seen| seen.beforehand("the set of all items")),
     );
     lines
 }

@@ -103,9 +103,9 @@ impl Shrinking {
         let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
         let mut assumptions = independence(state);
         assumptions.push(
-            "what crashes with some clients, kinds or requests also does with more".to_owned(),
+            "a load that kills it still does with more clients, kinds or requests".to_owned(),
         );
-        assumptions.push("with less it crashes as often, or never".to_owned());
+        assumptions.push("a smaller load kills it as often, or never".to_owned());
         let fresh = known.left.fresh;
         let mut new = Self {
             sentence: String::new(),
@@ -139,17 +139,17 @@ impl Shrinking {
                 let alpha = state.plan.alpha.value();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
-                    "{failures} of {} crashed again; the rate is below {} %",
-                    words::plural_of(trials, "life", "lives"),
+                    "{failures} of {} died again; the rate is below {} %",
+                    words::plural(trials, "trial"),
                     words::percent_bound(bound)
                 )
             }
             End::Open(..) if self.lives_each.is_none() => format!(
-                "not known yet: {failures} of {} crashed again so far",
-                words::plural_of(trials, "life", "lives")
+                "NOT KNOWN YET: {failures} of {} died again so far",
+                words::plural(trials, "trial")
             ),
             End::Open(..) => format!(
-                "not known yet: {} is enough so far",
+                "NOT KNOWN YET: {} is enough so far",
                 self.left.in_words(state)
             ),
         }
@@ -163,7 +163,7 @@ impl Shrinking {
         };
         let Counts { failures, trials } = self.alone.unwrap_or(self.before);
         format!(
-            "{}; {on}; lives of {} crash in {failures}/{trials}",
+            "{}; {on}; with {} a trial, {failures} of {trials} died",
             self.left.in_words(state),
             words::plural(self.left.requests, "request"),
         )
@@ -175,13 +175,13 @@ impl Shrinking {
             let Counts { failures, trials } = self.before;
             let rate = lower_one_sided(failures, trials, RATE_ALPHA);
             lines.push(format!(
-                "the whole crashed {failures}/{trials}, at a rate of {} % or more, with a chance of {} of being wrong",
+                "the whole load killed {failures} of {trials}: a rate of {} % or more, wrong in {} cases",
                 words::percent(rate),
                 one_of(RATE_ALPHA),
             ));
             lines.push(format!(
-                "so each thing that was kept was silent in {} or more without it: at that rate the chance of that is {}; of a shorter life, in a quarter of them",
-                words::plural_of(lives, "life", "lives"),
+                "so each part that was kept survived {} or more without it: at that rate the chance of that is {}; for fewer requests, a quarter of them",
+                words::plural(lives, "trial"),
                 one_of(KEPT_ALPHA),
             ));
         }
@@ -198,13 +198,13 @@ impl TriedSeen {
             crashes,
         } = self;
         match crashes {
-            Some(true) => format!("{what}: crashed {crashed}/{lives}"),
-            Some(false) if *lives == 0 => format!("{what}: could not be tried"),
+            Some(true) => format!("{what}: {crashed} of {lives} died"),
+            Some(false) if *lives == 0 => format!("{what}: not testable"),
             Some(false) if *crashed > 0 => {
-                format!("{what}: crashed {crashed}/{lives}, which is too rare to go on with")
+                format!("{what}: {crashed} of {lives} died, too rarely to continue with")
             }
-            Some(false) => format!("{what}: silent 0/{lives}"),
-            None => format!("{what}: 0/{lives} so far"),
+            Some(false) => format!("{what}: 0 of {lives} died"),
+            None => format!("{what}: 0 of {lives} so far"),
         }
     }
 }
@@ -293,7 +293,7 @@ pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
             format!("with {}", words::plural(u64::from(*clients), "client"))
         }
         Less::Requests(requests) => {
-            format!("with lives of {}", words::plural(*requests, "request"))
+            format!("with {} a trial", words::plural(*requests, "request"))
         }
         Less::Fresh(true) => "on fresh connections".to_owned(),
         Less::Fresh(false) => "on kept connections".to_owned(),
@@ -304,7 +304,7 @@ pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let kinds = state.plan.space.as_ref().map_or(0, Space::len);
     vec![format!(
-        "what of {} of requests the crash needs, and how many at once; the rate with a chance of {} of being wrong, each question with one of {}",
+        "minimizing {} of requests, their number and the concurrency; the rate may be wrong in {} cases, each step in {}",
         words::plural(kinds as u64, "kind"),
         one_of(RATE_ALPHA),
         one_of(KEPT_ALPHA),
@@ -316,12 +316,15 @@ pub fn trying(state: &State) -> Option<String> {
     let known = policy::Shrinking::of(state)?;
     let cuts = state.plan.space.as_ref()?.choices.cuts()?;
     Some(match (known.tried.last(), known.lives) {
-        (_, None) => format!("the whole: {}/{} crashed", known.whole.0, known.whole.1),
+        (_, None) => format!(
+            "the whole load: {} of {} died",
+            known.whole.0, known.whole.1
+        ),
         (Some(tried), _) if tried.crashes.is_none() => {
-            format!("{}: 0/{}", less(cuts, &tried.less), tried.lives)
+            format!("{}: 0 of {}", less(cuts, &tried.less), tried.lives)
         }
         _ => match known.again {
-            Some((crashed, lives)) => format!("what is left: {crashed}/{lives} crashed"),
+            Some((crashed, lives)) => format!("the remaining load: {crashed} of {lives} died"),
             None => String::new(),
         },
     })

@@ -24,6 +24,8 @@ pub struct Told<'a> {
     pub load: Option<&'a Load>,
     /// What the cores of its processes say.
     pub stories: &'a [Autopsy],
+    /// The last lines that it wrote to standard error, or else to standard output.
+    pub output: &'a [String],
     /// Another trial that showed the same failure, and says more of it.
     pub better: Option<TrialId>,
     /// Every register, and every thread in full.
@@ -44,20 +46,23 @@ pub fn trial_story(told: &Told<'_>) -> String {
             return lines.finish();
         }
         Outcome::Void(void) => {
-            lines.line(&format!("{} says nothing: {void}.", told.trial));
+            lines.line(&format!("{} is inconclusive: {void}.", told.trial));
             lived(told, &mut lines);
             return lines.finish();
         }
         Outcome::Fail(failure) | Outcome::Other(failure) => {
             let title = sanitize(&failure.signature.title);
             lines.line(&format!("{}: {title}", told.trial));
-            lines.line(&format!("  {}", known_by(&failure.signature)));
+            for site in &failure.sites {
+                lines.line(&format!("  {}", sanitize(&site.to_string())));
+            }
             lines.line(&format!("  {}: {}", failure.kind, failure.kind.words()));
+            lines.line(&format!("  {}", known_by(&failure.signature)));
         }
     }
     lived(told, &mut lines);
     if let Some(killer) = oracle::killer(seen, told.limits) {
-        lines.prose("  killed by: ", &killer);
+        lines.prose("  killed by ", &killer);
     }
     for casualty in &seen.casualties {
         let name = match casualty.program.as_str() {
@@ -72,7 +77,7 @@ pub fn trial_story(told: &Told<'_>) -> String {
             casualty.pid
         ));
     }
-    for actor in &seen.actors {
+    for actor in seen.actors.iter().filter(|_| told.output.is_empty()) {
         for said in actor.telling.iter().chain(Some(&actor.last_words)) {
             if !said.is_empty() {
                 lines.prose("  it said: ", &sanitize(said));
@@ -80,8 +85,17 @@ pub fn trial_story(told: &Told<'_>) -> String {
             }
         }
     }
-    for line in &seen.kernel {
-        lines.prose("  the kernel logged: ", &sanitize(&line.text));
+    // A stack says more than a line of the kernel's log.
+    let shows_kernel = told.verbose || told.stories.is_empty();
+    for line in seen.kernel.iter().filter(|_| shows_kernel) {
+        lines.prose("  kernel log: ", &sanitize(&line.text));
+    }
+    if !told.output.is_empty() {
+        lines.gap();
+        lines.line("Last lines of its output:");
+        for line in told.output {
+            lines.line(&format!("  {}", sanitize(line)));
+        }
     }
     let mut out = lines.finish();
     let mut add = |text: &str| {
@@ -123,10 +137,10 @@ pub fn trial_story(told: &Told<'_>) -> String {
         // Many bugs end with the same exit status.
         add(&if depth == Some(Depth::Status) {
             format!(
-                "More is known of {better}, which ended in the same way and may be the same bug: explain that one.\n"
+                "More is known of {better}, which ended in the same way and may be the same bug: explain that trial.\n"
             )
         } else {
-            format!("The same failure left more in {better}: explain that one.\n")
+            format!("More is known of {better}, which has the same failure: explain that trial.\n")
         });
     }
     out
@@ -143,10 +157,7 @@ fn lived(told: &Told<'_>, lines: &mut Lines) {
 }
 
 fn known_by(signature: &Signature) -> String {
-    format!(
-        "signature {}, known by the {}",
-        signature.id, signature.depth
-    )
+    format!("signature {}, from the {}", signature.id, signature.depth)
 }
 
 fn left(seen: &Observation) -> String {

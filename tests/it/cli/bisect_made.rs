@@ -66,7 +66,13 @@ impl Repository {
     }
 
     fn resume(&self) -> (Value, Said) {
-        let said = (self.0).provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+        let said = (self.0).provoke(&[
+            "resume",
+            "cut",
+            "--progress=none",
+            "--export-json",
+            "resumed.json",
+        ]);
         let report = serde_json::from_str(&self.0.read("resumed.json"));
         (
             report.unwrap_or_else(|error| panic!("{error}: {said}")),
@@ -177,7 +183,7 @@ fn a_build_that_hangs_ends_with_the_time_that_was_given() {
     let (report, said) = repository.bisect(&["-d", "1s", "--build", &build]);
     assert_eq!(said.code, Some(125), "{said}");
     assert_eq!(report["answer"]["bisect"]["culprits"], json!([]));
-    let wanted = "not tested: all the time went into making ";
+    let wanted = "NOT TESTED: preparing ";
     assert!(said.stdout.contains(wanted), "{said}");
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
@@ -359,12 +365,12 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
     let first = all
         .1
         .stdout
-        .find(r#""Merge branch 'side' into line" is the first that fails"#);
-    let second = all.1.stdout.find(r#""adds s3" is the first that fails"#);
+        .find(r#""Merge branch 'side' into line" is the first bad commit"#);
+    let second = all.1.stdout.find(r#""adds s3" is the first bad commit"#);
     assert!(first.is_some() && first < second, "{}", all.1);
     let goes_on = "it is a merge: searching the commits that it brought, --git ";
     assert!(all.1.stderr.contains(goes_on), "{}", all.1);
-    let chance = "each of the two may be wrong, in 1 of 20 cases";
+    let chance = "each of the two answers is wrong in at most 1 of 20 cases";
     assert!(all.1.stdout.contains(chance), "{}", all.1);
     assert!(all.0["answer"]["bisect"]["merge"].is_string());
     assert_eq!(
@@ -405,10 +411,10 @@ fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
     merged(&repository, &script, &branches);
     let all = repository.bisect(&["--git", "start..line", "--reproduce-limit", "20"]);
     assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
-    let wanted = r#" "Merge branch 'side' into line", that brought it: both its parents together, and no commit that it merged"#;
+    let wanted = r#" "Merge branch 'side' into line", brought it: the combination of both parents, not one of the merged commits"#;
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     // So much that it would have failed by now if it did as the merge does.
-    let wanted = ", the bad end, did not fail in 20 trials: its rate is below 16.9 %";
+    let wanted = ", the bad end, did not fail in 20 trials: its failure rate is below 17 %";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
 
@@ -441,7 +447,7 @@ fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
     let resume = [
         "resume",
         "cut/merged",
-        "-q",
+        "--progress=none",
         "--export-json",
         "resumed.json",
     ];
@@ -673,7 +679,7 @@ impl Python {
 
     fn command(&self, question: &str, args: &[&str]) -> Command {
         let python = ["--python", self.1.as_str()];
-        let report = ["-q", "--export-json", "report.json"];
+        let report = ["--progress=none", "--export-json", "report.json"];
         let all = [&[question], &FLAGS[..], &report, &python, args].concat();
         self.on_its_own(self.0.command(&all))
     }
@@ -750,7 +756,7 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     fixed.envs(NOWHERE);
     let fixed = python.told(fixed);
     assert_eq!(told(&fixed), found(&["1.13.0"]), "{}", fixed.1);
-    let wanted = "1.13.0 is the last that fails, 1.14.0 the first that does not";
+    let wanted = "1.13.0 is the last bad version, 1.14.0 the first good one";
     assert!(fixed.1.stdout.contains(wanted), "{}", fixed.1);
     assert_eq!(python.environments(), made);
 
@@ -766,7 +772,13 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     cut.kill().unwrap();
     cut.wait().unwrap();
     python.0.write("go", "");
-    let resume = ["resume", "cut", "-q", "--export-json", "report.json"];
+    let resume = [
+        "resume",
+        "cut",
+        "--progress=none",
+        "--export-json",
+        "report.json",
+    ];
     let mut resume = python.on_its_own(python.0.command(&resume));
     resume.envs(NOWHERE);
     let resumed = python.told(resume);
@@ -804,7 +816,7 @@ fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_i
     let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
     let args = [&ENDS[..], &["--", "python", "-c", line]].concat();
     let all = python.told(python.command("reduce", &args));
-    let wanted = "  one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it 0/";
+    let wanted = "one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it, 0 of";
     assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
     let refused = "the build failed: exit 1: ERROR: Cannot install";
     let journal = python.0.read("home/last/events.jsonl");
@@ -828,14 +840,14 @@ fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_midd
     let cut = python.command("reduce", &[&["-o", "cut"], &args[..]].concat());
     python.0.kill_after(8, "cut", cut);
     python.0.write("go", "");
-    let resume = ["resume", "cut", "-q"];
+    let resume = ["resume", "cut", "--progress=none"];
     let resumed: Said = python
         .on_its_own(python.0.command(&resume))
         .output()
         .unwrap()
         .into();
     let whole = python.told(python.command("reduce", &args));
-    let wanted = "  `cc 1.0 -> 2.0` is needed; without it 0/";
+    let wanted = "`cc 1.0 -> 2.0` is needed; without it, 0 of";
     assert!(whole.1.stdout.starts_with(wanted), "{}", whole.1);
     assert_eq!(resumed.answer(), whole.1.answer());
     assert_eq!((resumed.code, whole.1.code), (Some(0), Some(0)));

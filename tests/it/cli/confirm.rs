@@ -48,13 +48,13 @@ fn a_fix_takes_as_many_clean_trials_as_its_baseline_asks_for() {
         assert_eq!(told(&all), ("fixed", 0, clean, clean), "{args:?}");
         let variant = &all.0["variants"][0];
         assert_eq!(variant["trials"], clean, "{args:?}");
-        assert!(all.1.stdout.contains("FIXED at 9"), "{}", all.1);
+        assert!(all.1.stdout.contains("FIXED (9"), "{}", all.1);
     }
     let (report, said) = of_true(&["--assume-rate", "10%"]);
     assert_eq!(report["answer"]["confirm"]["assumed_rate"], 0.1);
     assert!(
         said.stdout
-            .contains("taken for granted: the failure rate before the fix"),
+            .contains("assumes: the failure rate before the fix"),
         "{said}"
     );
 }
@@ -64,22 +64,22 @@ fn too_few_clean_trials_say_how_many_more() {
     let all = of_true(&["--baseline", "3/30", "-n", "30"]);
     assert_eq!(told(&all), ("undecided", 3, 30, 50));
     assert_eq!(all.0["answer"]["confirm"]["clean_missing"], 20);
-    let wanted = "not yet: 30 clean trials against 3/30: p = 0.12, 20 more";
+    let wanted = "NOT YET: 30 passing trials, 20 more needed";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "3/30", "-n", "30", "--", "true"]);
     assert!(
         said.stderr
-            .contains("no more than 30 trials are allowed: FIXED is out of reach"),
+            .contains("at most 30 trials are allowed (-n): too few for FIXED"),
         "{said}"
     );
 }
 
 #[test]
 fn many_clean_trials_without_a_baseline_are_a_bound() {
-    let said = Sandbox::new().provoke(&["run", "-q", "-n", "427", "--", "true"]);
+    let said = Sandbox::new().provoke(&["run", "--progress=none", "-n", "427", "--", "true"]);
     assert!(
         said.stdout
-            .contains("0/427 failed: rate below 0.87 % (95 %)"),
+            .contains("0 of 427 trials failed: rate below 0.87 % (95 %)"),
         "{said}"
     );
 }
@@ -93,7 +93,7 @@ fn the_first_failure_ends_it() {
         assert_eq!(told(&all), ("not_fixed", 1, 6, 50));
         assert_eq!(all.0["variants"][0]["failing_trials"], json!([7]));
         assert_eq!(all.0["answer"]["confirm"]["rate_below"], Value::Null);
-        let wanted = "NOT FIXED: trial #7 failed, after 6 clean trials";
+        let wanted = "NOT FIXED: trial #7 failed after 6 passing trials";
         assert!(all.1.stdout.contains(wanted), "{}", all.1);
     }
 }
@@ -102,15 +102,15 @@ fn the_first_failure_ends_it() {
 fn the_whole_screen_of_a_fix() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(said, @"
-      190 trials   190 ok   0 hang   0 leak
-      0/190 failed: rate below 2.0 % (95 %)
-      FIXED at 95 %: 190 clean trials against 1/10; an unchanged rate would give this in at most 1 of 20 cases
-        a fix that only halves the rate would pass in 9.5 % of cases; --exclude-half needs 390 clean trials
-        taken for granted: the trials of the baseline were independent (requests to one server are not), and under the same conditions
-      journal: provoke-out/RUN/events.jsonl
+    PROBABLY FIXED (95 %): 190 passing trials; before, 1 of 10 failed; an unchanged program passes as often in at most 1 of 20 cases
+      a fix that only halves the failure rate passes as often in 9.5 % of cases; --exclude-half excludes that with 390 passing trials
+
+      assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
+
+    saved in   provoke-out/RUN
     ------- stderr -------
-      FIXED takes 190 clean trials against 1/10; the first failure says NOT FIXED
-      the baseline is weak: 3 more failures of it (about 20 trials) would save 120 trials in all
+      before: 1 of 10 failed; FIXED needs 190 passing trials; the first failure means NOT FIXED
+      the baseline has few failures: 3 more failures (about 20 trials) would save 120 trials in all
     [exit status: Some(0)]
     ");
 }
@@ -347,13 +347,13 @@ fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
     );
     assert_eq!(
         sandbox
-            .provoke(&["scenario", "there/scene.toml", "-q"])
+            .provoke(&["scenario", "there/scene.toml", "--progress=none"])
             .code,
         Some(1)
     );
     let again = [
         "confirm",
-        "-q",
+        "--progress=none",
         "--baseline",
         "last",
         "--",
@@ -394,7 +394,7 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     assert_eq!(told(&all), ("undecided", 3, 4, 14), "{}", all.1);
     let id = report["variants"][0]["signatures"][0]["id"].as_str();
     let only = format!("sig:{}", id.unwrap());
-    let wanted = format!("if that is another bug, --only {only} tells them apart");
+    let wanted = format!("if that is another bug, exclude it with --only {only}");
     assert!(all.1.stdout.contains(&wanted), "{}", all.1);
 
     // Who says that it is another one is believed.
@@ -402,7 +402,8 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     assert_eq!(told(&all), ("fixed", 0, 14, 14), "{}", all.1);
     assert_eq!(all.0["answer"]["confirm"]["other_failures"], 3);
     assert_eq!(all.0["variants"][0]["other"], 3);
-    let wanted = "3 failures of another kind: neither for nor against the fix, and not fixed by it";
+    let wanted =
+        "3 failures of another kind: still present, and not counted for or against the fix";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 
     // Whoever wants no failure at all says so; and so does who names what the bug is.
@@ -457,7 +458,7 @@ fn a_command_that_is_typed_takes_the_place_of_the_main_one_and_of_nothing_else()
         command = ["sh", "-c", "touch $PROVOKE_DIR/x; exec sleep 100"]
         "#,
     );
-    sandbox.provoke(&["scenario", "two.toml", "-q"]);
+    sandbox.provoke(&["scenario", "two.toml", "--progress=none"]);
     let waits = "until [ -e $PROVOKE_DIR/x ]; do :; done; exit 1";
     let all = sandbox.confirm(&["--baseline", "last", "--", "sh", "-c", waits]);
     assert_eq!(told(&all).0, "not_fixed", "{}", all.1);
@@ -530,9 +531,15 @@ fn a_confirmation_that_was_interrupted_ends_as_it_would_have() {
         running.signal(Signal::INT);
         let said = running.end();
         assert_eq!(said.code, Some(130), "{said}");
-        assert!(said.stdout.contains("not yet: 19 clean trials"), "{said}");
+        assert!(said.stdout.contains("NOT YET: 19 passing trials"), "{said}");
         sandbox.write("go", "");
-        let resumed = sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+        let resumed = sandbox.provoke(&[
+            "resume",
+            "cut",
+            "--progress=none",
+            "--export-json",
+            "resumed.json",
+        ]);
         let resumed_report: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
         let whole = sandbox.confirm(&args);
         assert_eq!(whole.0["verdict"], verdict);
@@ -554,12 +561,12 @@ fn every_report_says_whether_it_is_fixed() {
         (
             &["--", "true"][..],
             "fixed",
-            "FIXED at 95 %: 12 clean trials against 3/8",
+            "FIXED (95 %): 12 passing trials; before, 3 of 8 failed",
         ),
         (
             &victim[..],
             "not_fixed",
-            "NOT FIXED: trial #3 failed, after 2 clean trials",
+            "NOT FIXED: trial #3 failed after 2 passing trials",
         ),
     ] {
         sandbox.confirm(&[&["--baseline", "3/8"], args].concat());
@@ -587,11 +594,11 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
         "fix.toml",
         "ask = 'confirm'\nbaseline = '3/8'\nexclude-half = true\ncommand = ['true']\n",
     );
-    let said = sandbox.provoke(&["scenario", "fix.toml", "-q"]);
+    let said = sandbox.provoke(&["scenario", "fix.toml", "--progress=none"]);
     assert_eq!(said.code, Some(0), "{said}");
     assert!(
         said.stdout
-            .contains("clean trials against 3/8; half the rate"),
+            .contains("passing trials; before, 3 of 8 failed; a program that fails half as often"),
         "{said}"
     );
     let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
@@ -689,7 +696,7 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
             "run",
             PROVOKE,
             "confirm",
-            "-q",
+            "--progress=none",
             "--baseline",
             "3/9",
             "--",
@@ -707,7 +714,16 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
 #[test]
 fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     let sandbox = Sandbox::new();
-    let before = ["run", "-q", "-n", "20", "-o", "before", "--capture", "off"];
+    let before = [
+        "run",
+        "--progress=none",
+        "-n",
+        "20",
+        "-o",
+        "before",
+        "--capture",
+        "off",
+    ];
     let rest = [
         "--rlimit",
         "nofile=512",
@@ -719,7 +735,7 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
         "50%",
     ];
     sandbox.provoke(&[&before[..], &rest].concat());
-    let confirm = ["confirm", "--baseline", "before", "-q"];
+    let confirm = ["confirm", "--baseline", "before", "--progress=none"];
     let others = ["--rlimit", "nofile=256", "--wrap", "env", "--", "true"];
     let said = sandbox.provoke(&[&confirm[..], &others].concat());
     insta::assert_snapshot!(said, @"
@@ -757,9 +773,24 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
 #[test]
 fn a_baseline_under_a_tracer_is_confirmed_under_one() {
     let sandbox = Sandbox::new();
-    let before = ["run", "-q", "-n", "3", "-o", "before", "--capture", "trace"];
+    let before = [
+        "run",
+        "--progress=none",
+        "-n",
+        "3",
+        "-o",
+        "before",
+        "--capture",
+        "trace",
+    ];
     sandbox.provoke(&[&before[..], &["--", "false"]].concat());
-    let confirm = ["-q", "--export-json", "report.json", "--baseline", "before"];
+    let confirm = [
+        "--progress=none",
+        "--export-json",
+        "report.json",
+        "--baseline",
+        "before",
+    ];
     let said = sandbox.provoke(&[&["confirm"], &confirm[..], &["--", "true"]].concat());
     assert_eq!(said.code, Some(0), "{said}");
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
@@ -775,7 +806,7 @@ fn a_baseline_under_a_tracer_is_confirmed_under_one() {
 
 /// Runs a victim that fails in these trials, for a baseline called `before`.
 fn failing_in(sandbox: &Sandbox, trials: &str, stop: &[&str]) -> Said {
-    let begin = ["run", "-q", "-o", "before"];
+    let begin = ["run", "--progress=none", "-o", "before"];
     let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", trials];
     sandbox.provoke(&[&begin[..], stop, &victim].concat())
 }
@@ -785,25 +816,31 @@ fn failures_in_one_clump_are_worth_one_failure() {
     let sandbox = Sandbox::new();
     let said = failing_in(&sandbox, "121-130", &["-n", "200"]);
     insta::assert_snapshot!(said, @"
-      200 trials   190 ok   10 exit 1   0 hang   0 leak
-      10/200 failed: 5 % (95 % interval 0.12 .. 24.9 %)
-        10x exit 1: the program reported failure   #121 #122 #123 #124 #125 #126 #127 #128 #129 #130
-        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
-        one failure in TIME of trial time: N an hour (INTERVAL)
-      note: 10 failures came in 1 clump (p < 0.001), as if something outside the trials caused them for a while; the interval and the clean trials for a fix count a clump as one failure
-      evidence: before/trials/
-      a fix will need 3800 clean trials: provoke confirm --baseline before
-      one again: provoke replay before#121
+    exit 1 in 10 of 200 trials: 5 % (95 % interval 0 to 25 %)
+
+      10x   exit 1: the program reported failure
+            trials 121-130
+      time: pass TIME, failure TIME (at most TIME)
+
+      note: 10 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
+
+    is it fixed?       provoke confirm --baseline before   (3800 passing trials, about TIME)
+    repeat one trial   provoke replay before#121
+    saved in           before
     ------- stderr -------
+      #121   exit 1   TIME  victim: about to exit with code 1
+      #122   exit 1   TIME  victim: about to exit with code 1
+      #123   exit 1   TIME  victim: about to exit with code 1
+      ...    more exit 1: counted, not shown
     [exit status: Some(1)]
     ");
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
     assert_eq!(said.code, Some(3), "{said}");
-    let clump = "10 failures of the baseline came in 1 clump: a clump counts as one failure";
+    let clump = "10 failures of the baseline came in 1 clump: each clump counts as one failure";
     assert!(said.stderr.contains(clump), "{said}");
     for line in [
-        "not yet: 3 clean trials against 10/200: p = 0.99, 3797 more",
-        "compare both programs in turns to exclude that: provoke compare --find different -j 1 -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
+        "NOT YET: 3 passing trials, 3797 more needed",
+        "an interleaved comparison excludes that: provoke compare --find different -j 1 -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
         clump,
     ] {
         assert!(said.stdout.contains(line), "{line}: {said}");
@@ -815,16 +852,22 @@ fn three_failures_shortly_before_the_end_are_worth_one_failure() {
     let sandbox = Sandbox::new();
     let said = failing_in(&sandbox, "178-180", &["--max-fail", "3"]);
     insta::assert_snapshot!(said, @"
-      180 trials   177 ok   3 exit 1   0 hang   0 leak
-      3/180 failed: 1.7 % (95 % interval 0.042 .. 9.0 %)
-        3x exit 1: the program reported failure   #178 #179 #180
-        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
-        one failure in TIME of trial time: N an hour (INTERVAL)
-      note: 3 failures came in 1 clump (p < 0.001), as if something outside the trials caused them for a while; the interval and the clean trials for a fix count a clump as one failure
-      evidence: before/trials/
-      a fix will need 3420 clean trials: provoke confirm --baseline before
-      one again: provoke replay before#178
+    exit 1 in 3 of 180 trials: 1.7 % (95 % interval 0 to 9 %)
+
+      3x    exit 1: the program reported failure
+            trials 178-180
+      time: pass TIME, failure TIME
+
+      note: 3 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
+
+    is it fixed?       provoke confirm --baseline before   (3420 passing trials, about TIME)
+    repeat one trial   provoke replay before#178
+    saved in           before
     ------- stderr -------
+      at most 10 minutes (-n and -d change this)
+      #178   exit 1   TIME  victim: about to exit with code 1
+      #179   exit 1   TIME  victim: about to exit with code 1
+      #180   exit 1   TIME  victim: about to exit with code 1
     [exit status: Some(1)]
     ");
 }
@@ -838,25 +881,31 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
         &["-n", "200"],
     );
     insta::assert_snapshot!(said, @"
-      200 trials   187 ok   13 exit 1   0 hang   0 leak
-      13/200 failed: 6.5 % (95 % interval 3.5 .. 10.9 %)
-        13x exit 1: the program reported failure   #1 #7 #12 #20 #26 #33 #40 #47 #55 #61 #70 #150 and 1 more
-        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
-        one failure in TIME of trial time: N an hour (INTERVAL)
-      note: failures came earlier than at a constant rate (a warm-up?; p = 0.0043); the rate is an average, and a fix is held against the half with fewer failures
-      evidence: before/trials/
-      a fix will need 346 clean trials: provoke confirm --baseline before
-      one again: provoke replay before#1
+    exit 1 in 13 of 200 trials: 6.5 % (95 % interval 3.5 to 10.9 %)
+
+      13x   exit 1: the program reported failure
+            trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, … 13 in all
+      time: pass TIME, failure TIME
+
+      note: failures came earlier than expected at a constant rate (p = 0.0043; a warm-up?): the rate is an average, and `confirm` compares a fix with the half that failed less often
+
+    is it fixed?       provoke confirm --baseline before   (346 passing trials, about TIME)
+    repeat one trial   provoke replay before#1
+    saved in           before
     ------- stderr -------
+      #1     exit 1   TIME  victim: about to exit with code 1
+      #7     exit 1   TIME  victim: about to exit with code 1
+      #12    exit 1   TIME  victim: about to exit with code 1
+      ...    more exit 1: counted, not shown
     [exit status: Some(1)]
     ");
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
     assert_eq!(said.code, Some(3), "{said}");
-    let half = "its second half, 2/100, is what the fix is held against";
+    let half = "the fix is compared with its second half, 2 of 100";
     assert!(said.stderr.contains(half), "{said}");
     for line in [
-        "not yet: 3 clean trials against 2/100: p = 0.94, 343 more",
-        "the failure rate stayed at least that of the quieter half of the baseline",
+        "NOT YET: 3 passing trials, 343 more needed",
+        "the failure rate is still at least that of the half of the baseline with fewer failures",
         half,
     ] {
         assert!(said.stdout.contains(line), "{line}: {said}");
@@ -888,17 +937,17 @@ fn attempts_against_one_baseline_are_counted() {
     }
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
-      23 trials   23 ok   0 hang   0 leak
-      0/23 failed: rate below 14.9 % (95 %)
-      FIXED at 95 %: 23 clean trials against 3/14; an unchanged rate would give this in at most 1 of 20 cases
-        a fix that only halves the rate would pass in 15.8 % of cases; --exclude-half needs 49 clean trials
-        attempt 3 against this baseline: if none of 3 fixes changed anything, one of them would be called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
-        taken for granted: the 3 failures of the baseline came independently, which so few do not show; had they come in one clump, 266 clean trials would be needed
-      journal: provoke-out/RUN/events.jsonl
+    PROBABLY FIXED (95 %): 23 passing trials; before, 3 of 14 failed; an unchanged program passes as often in at most 1 of 20 cases
+      a fix that only halves the failure rate passes as often in 16 % of cases; --exclude-half excludes that with 49 passing trials
+      fix 3 tried against this baseline: if none of 3 fixes changed anything, one of them is called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
+
+      assumes: the 3 failures of the baseline are independent; so few cannot show it; if they came in one clump, 266 passing trials would be needed
+
+    saved in   provoke-out/RUN
     ------- stderr -------
-      FIXED takes 23 clean trials against 3/14, about TIME; the first failure says NOT FIXED
-      attempt 3 against this baseline: if none of 3 fixes changed anything, one of them would be called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
-      the bug: exit 1; any failure with its exit status counts
+      before: 3 of 14 failed; FIXED needs 23 passing trials, about TIME; the first failure means NOT FIXED
+      fix 3 tried against this baseline: if none of 3 fixes changed anything, one of them is called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
+      the bug: exit 1; every failure with its exit status counts
     [exit status: Some(0)]
     ");
 }

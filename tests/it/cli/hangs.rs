@@ -217,7 +217,7 @@ fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
     let run = |path: &str| {
         let mut command = sandbox.command(&[
             "run",
-            "-q",
+            "--progress=none",
             "-n",
             "1",
             "-t",

@@ -146,7 +146,7 @@ fn an_interrupt_ends_politely_and_says_how_to_go_on() {
         child.signal(kind);
         let said = child.end();
         assert_eq!(said.code, Some(code), "{said}");
-        assert!(said.stdout.contains("to go on: provoke resume"), "{said}");
+        assert!(said.stdout.contains("provoke resume last"), "{said}");
         assert_gone(&linger);
     }
 }
@@ -251,7 +251,16 @@ fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
     for attempt in 0..5 {
         let sandbox = Sandbox::new();
         let out = format!("run{attempt}");
-        let child = sandbox.start(&["run", "-q", "-n", "1", "-o", &out, "--", "true"]);
+        let child = sandbox.start(&[
+            "run",
+            "--progress=none",
+            "-n",
+            "1",
+            "-o",
+            &out,
+            "--",
+            "true",
+        ]);
         let is_slot = |pid: i32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.split(|byte| *byte == 0).nth(1) == Some(b"slot")
@@ -273,7 +282,7 @@ fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
                 stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
             });
         }
-        let said = sandbox.provoke(&["resume", "-q", &out]);
+        let said = sandbox.provoke(&["resume", "--progress=none", &out]);
         assert_eq!(said.code, Some(0), "{said}");
     }
 }
@@ -289,7 +298,7 @@ fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
     child.die_with_slots();
     // The main processes die with their slots; what they left does not. Another run on this machine may be
     // the next one.
-    let said = sandbox.provoke(&["run", "-q", "-n", "1", "--", "true"]);
+    let said = sandbox.provoke(&["run", "--progress=none", "-n", "1", "--", "true"]);
     assert_eq!(said.code, Some(0), "{said}");
     wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
@@ -331,7 +340,7 @@ fn helpers_run_beside_and_end_with_the_main_process() {
         "runs = 3\n[[actor]]\nname = 'writer'\nrole = 'helper'\nshell = 'touch ready; exec {PROVOKE} victim leftover --linger {linger}'\n\
          [[actor]]\nname = 'reader'\nshell = 'until [ -e ready ]; do sleep 0.01; done'\n"
     ));
-    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "-q"]);
+    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
     assert_eq!(said.code, Some(0), "{said}");
     assert!(said.stdout.contains("3 ok"), "{said}");
     assert_gone(&linger);
@@ -359,7 +368,7 @@ fn an_interrupt_while_processes_settle_makes_no_leak() {
     child.signal(Signal::INT);
     let said = child.end();
     assert_eq!(said.code, Some(130), "{said}");
-    assert!(said.stdout.contains("0 trials"), "{said}");
+    assert!(said.stdout.contains("no trial was conclusive"), "{said}");
     assert_gone(&linger);
 }
 
@@ -367,7 +376,7 @@ fn an_interrupt_while_processes_settle_makes_no_leak() {
 fn what_was_ignored_when_it_started_stays_ignored() {
     let sandbox = Sandbox::new();
     let line = format!(
-        "trap '' HUP; exec {PROVOKE} run -q -n 1 -- sh -c 'touch up; until [ -e go ]; do sleep 0.01; done'"
+        "trap '' HUP; exec {PROVOKE} run --progress=none -n 1 -- sh -c 'touch up; until [ -e go ]; do sleep 0.01; done'"
     );
     let mut child = sandbox.any("sh", &[]).args(["-c", &line]).spawn().unwrap();
     wait_until("the trial runs", || sandbox.path("up").exists());
@@ -394,7 +403,7 @@ fn no_signal_is_ignored_in_a_trial() {
         "--default-signal",
         PROVOKE,
         "run",
-        "-q",
+        "--progress=none",
         "-n",
         "1",
         "--",
@@ -410,7 +419,7 @@ fn no_signal_is_ignored_in_a_trial() {
 fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
     needs!(mounts());
     let sandbox = Sandbox::new();
-    let run = format!("{PROVOKE} run -q -n 3 -o r -- /bin/true");
+    let run = format!("{PROVOKE} run --progress=none -n 3 -o r -- /bin/true");
     // Without its own /dev, only the journal's folder is needed.
     let line = format!("mount -t tmpfs none /dev && {run}");
     let said: Said = sandbox

@@ -414,10 +414,7 @@ fn a_service_that_is_stopped_does_not_hang() {
     service.wait().unwrap();
     assert_eq!(only(&report)["outcomes"]["stopped"], 1, "{said}");
     let told = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(
-        told.contains("it was stopped while it was warmed up"),
-        "{told}"
-    );
+    assert!(told.contains("it was stopped during the warm-up"), "{told}");
 }
 
 #[test]
@@ -451,7 +448,7 @@ fn a_load_that_misses_the_service_is_pointed_out() {
     assert_eq!(only(&report)["load"]["ends"]["status 404"], 20, "{said}");
     let note = report["notes"][0].as_str().unwrap();
     assert!(
-        note.starts_with("only 0 of 20 requests were answered as expected"),
+        note.starts_with("only 0 of 20 requests got the expected response"),
         "{note}"
     );
     let args = [&args[..], &["-X", "POST", "-b", "hello"]].concat();
@@ -569,7 +566,7 @@ fn levels_are_searched_for_the_first_that_kills_it() {
         answer["sentence"]
             .as_str()
             .unwrap()
-            .starts_with("threshold: between 9 and 24"),
+            .starts_with("It dies at 24 clients, not at 9"),
         "{said}"
     );
 }
@@ -722,7 +719,7 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
 fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [Value; 2] {
     let (whole, said) = sandbox.ask("load", &[&["-o", "whole"], args].concat());
     assert_eq!(whole["verdict"], "found", "{said}");
-    let running = sandbox.start(&[&["load", "-q", "-o", "broken"], args].concat());
+    let running = sandbox.start(&[&["load", "--progress=none", "-o", "broken"], args].concat());
     wait_until("some lives are over", || {
         let journal = sandbox.path("broken/events.jsonl");
         let text = std::fs::read_to_string(journal).unwrap_or_default();
@@ -736,7 +733,7 @@ fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [V
     let before = sandbox.provoke(&["report", "broken", "--json=-"]);
     let before: Value = serde_json::from_str(&before.stdout).unwrap();
     assert_eq!(before["verdict"], "undecided", "{before}");
-    let said = sandbox.provoke(&["resume", "broken", "-q"]);
+    let said = sandbox.provoke(&["resume", "broken", "--progress=none"]);
     assert_eq!(said.code, Some(0), "{said}");
     let resumed = sandbox.provoke(&["report", "broken", "--json=-"]);
     let resumed: Value = serde_json::from_str(&resumed.stdout).unwrap();
@@ -848,9 +845,9 @@ fn a_long_run_is_announced_before_its_start() {
         "1s",
     ];
     let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
-    let forecast = "forecast: at least 29 service runs, each about 2.50 s: at least 1m 13s in all";
+    let forecast = "expected: at least 29 trials, about 2.50 s each: at least 1m 13s in all";
     assert!(said.stderr.contains(forecast), "{}", said.stderr);
     let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
     let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());
-    assert!(!said.stderr.contains("forecast"), "{}", said.stderr);
+    assert!(!said.stderr.contains("expected:"), "{}", said.stderr);
 }

@@ -94,10 +94,10 @@ print('done')
     ];
     let all = sandbox.reduce(&args);
     assert_eq!(told(&all), found(&["`import torch` (line 7)"]), "{}", all.1);
-    let wanted = "  `import torch` (line 7) is needed; without it 0/";
+    let wanted = "`import torch` (line 7) is needed; without it, 0 of";
     assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
     assert!(
-        all.1.stderr.contains("patch -p1 < "),
+        all.1.stdout.contains("patch -p1 < "),
         "no way to go on: {}",
         all.1
     );
@@ -134,7 +134,7 @@ fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
         let patch = sandbox.path("out/reduced.patch");
         assert_eq!(patch.exists(), !apply);
         assert_eq!(sandbox.read("s.sh"), if apply { REDUCED } else { SCRIPT });
-        assert_eq!(all.1.stderr.contains("reduced: "), apply, "{}", all.1);
+        assert_eq!(all.1.stdout.contains("reduced   "), apply, "{}", all.1);
         if !apply {
             let mut git = sandbox.any("git", &["apply", "out/reduced.patch"]);
             assert!(git.output().unwrap().status.success());
@@ -208,7 +208,7 @@ fn two_things_are_found_that_are_needed_together_with_any_number_of_lanes() {
         let all = sandbox.reduce(&args);
         assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
         assert!(all.1.stdout.contains("are needed\n"), "{}", all.1);
-        assert!(all.1.stdout.contains("without `b` 0/"), "{}", all.1);
+        assert!(all.1.stdout.contains("without `b`: 0 of"), "{}", all.1);
     }
 }
 
@@ -218,7 +218,7 @@ fn the_report_says_what_was_seen_of_it() {
     let line = "case '{set}' in *b*) exit 3;; esac";
     let (report, said) = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
     let wanted = json!({
-        "sentence": "`b` is needed; without it 0/3",
+        "sentence": "`b` is needed; without it, 0 of 3 failed",
         "things": 3,
         "needed": [{
             "things": ["`b`"],
@@ -243,7 +243,7 @@ fn the_report_says_what_was_seen_of_it() {
 fn nothing_may_be_needed_and_a_single_thing_can_be() {
     let sandbox = Sandbox::new();
     for (set, line, needed, words) in [
-        ("a,b,c", "exit 3 # {set}", &[][..], "none of the 3 things"),
+        ("a,b,c", "exit 3 # {set}", &[][..], "none of the 3 items"),
         ("a", "exit 3 # {set}", &[], ""),
         ("a", "[ -z '{set}' ]", &["`a`"], "`a` is needed"),
     ] {
@@ -259,7 +259,8 @@ fn what_does_not_fail_with_everything_is_not_searched() {
     let limit = ["--reproduce-limit", "40"];
     let all = sandbox.reduce(&[&limit[..], &["--set", "a,b", "--", "true", "{set}"]].concat());
     assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
-    let wanted = "everything together did not fail in 40 trials: its rate is below 8.9 %";
+    let wanted =
+        "NOT REPRODUCED: with all items it did not fail in 40 trials, so the rate is below 8.9 %";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     assert_eq!(all.0["answer"]["reduce"]["needed"], json!([]));
     let tried = all.0["variants"].as_array().unwrap().len();
@@ -277,7 +278,7 @@ fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
     assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
     for wanted in [
         "`a`, `b` are needed",
-        "without `a` it cannot be tried: `setup` failed: exit 1: b needs a",
+        "without `a`: not testable (`setup` failed: exit 1: b needs a)",
     ] {
         assert!(all.1.to_string().contains(wanted), "{wanted}: {}", all.1);
     }
@@ -294,7 +295,7 @@ fn what_fails_otherwise_is_neither_unless_every_failure_counts() {
     let args = ["--set", "a,b,c,d", "--shell", line];
     let all = sandbox.reduce(&args);
     assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
-    let wanted = "(--any-failure counts it)";
+    let wanted = "(--any-failure counts them)";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     let all = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
     assert_eq!(told(&all), found(&["`c`"]), "{}", all.1);
@@ -352,7 +353,13 @@ fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
     let gone = || processes_with(&word).is_empty();
     wait_until("its processes are gone", gone);
     sandbox.write("go", "");
-    let said = sandbox.provoke(&["resume", "cut", "-q", "--export-json", "resumed.json"]);
+    let said = sandbox.provoke(&[
+        "resume",
+        "cut",
+        "--progress=none",
+        "--export-json",
+        "resumed.json",
+    ]);
     assert_eq!(said.code, Some(0), "{said}");
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let (whole, _) = sandbox.reduce(&args);
@@ -386,7 +393,7 @@ atexit.register(crash)
     let cut = sandbox.command(&[&["reduce", "-o", "cut"], &FLAGS[..], &args].concat());
     sandbox.kill_after(12, "cut", cut);
     sandbox.write("go", "");
-    let resumed = sandbox.provoke(&["resume", "cut", "-q"]);
+    let resumed = sandbox.provoke(&["resume", "cut", "--progress=none"]);
     let whole = sandbox.reduce(&args);
     assert_eq!(
         told(&whole),
@@ -424,7 +431,7 @@ fn what_a_program_does_not_run_without_is_told_from_what_the_failure_needs() {
     assert_eq!(told(&all), found(&[]), "{}", all.1);
     let required = &all.0["answer"]["reduce"]["required"];
     assert_eq!(*required, json!(["`victim`", "`exit`"]), "{}", all.1);
-    let wanted = "nothing but what it needs to run: with that alone it failed";
+    let wanted = "only the items that it needs to run: with those alone it failed";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
 
@@ -550,5 +557,5 @@ fn a_program_beside_the_folder_is_found_from_its_copies() {
     let ended = limited::output(command.current_dir(sandbox.path("app")));
     let said: Said = ended.unwrap().into();
     assert_eq!(said.code, Some(0), "{said}");
-    assert!(said.stdout.contains("is needed"), "{said}");
+    assert!(said.stdout.contains("are needed"), "{said}");
 }

@@ -19,7 +19,7 @@ fn with_a_secret() -> Sandbox {
             "run",
             "-n",
             "2",
-            "-q",
+            "--progress=none",
             "--export-json",
             "live.json",
             "--export-jsonl",
@@ -112,7 +112,7 @@ fn a_bundle_is_a_run_without_secrets() {
     }
     let name = run.to_str().unwrap();
     let said = sandbox.provoke(&["report", name]);
-    assert!(said.stdout.contains("2/2 failed"), "{said}");
+    assert!(said.stdout.contains("in 2 of 2 trials"), "{said}");
     let said = sandbox.provoke(&["explain", &format!("{name}#1")]);
     assert!(said.stdout.contains("token ***"), "{said}");
     // The values of variables differ: they are not in the bundle.
@@ -140,7 +140,7 @@ fn a_bundle_holds_cores_only_if_asked() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--capture",
         "trace",
         "--",
@@ -174,7 +174,7 @@ path = "/"
 headers = { Authorization = "Bearer 0123456789abcdef", X-Other = "private header" }
 "#;
     sandbox.write("load.toml", scenario);
-    sandbox.provoke(&["load", "load.toml", "-q"]);
+    sandbox.provoke(&["load", "load.toml", "--progress=none"]);
     let journal = |args: &[&str]| {
         let (files, _) = unpacked(&sandbox, args);
         let journal = files.iter().find(|file| file.ends_with("events.jsonl"));
@@ -195,7 +195,7 @@ fn a_secret_that_is_a_word_of_the_journal_changes_nothing_else() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "-t",
         "60s",
         "--export-json",
@@ -223,7 +223,7 @@ fn a_secret_of_any_bytes_is_masked() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--",
         "sh",
         "-c",
@@ -250,7 +250,17 @@ fn a_bundle_holds_nothing_behind_a_link() {
     sandbox.write("outside", "outside-0123456789");
     let script =
         "cd \"$0/..\" && ln -s ../../../../outside core.1 && ln -s ../../../.. requests; exit 3";
-    sandbox.provoke(&["run", "-n", "1", "-q", "--", "sh", "-c", script, "{dir}"]);
+    sandbox.provoke(&[
+        "run",
+        "-n",
+        "1",
+        "--progress=none",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "{dir}",
+    ]);
     let (files, _) = unpacked(&sandbox, &["--with", "cores,requests"]);
     for file in files {
         assert_clean(&file.display().to_string(), &fs::read(&file).unwrap());

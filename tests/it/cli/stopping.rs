@@ -87,14 +87,15 @@ fn the_whole_first_screen() {
     let said = Sandbox::new()
         .provoke(&[&["run", "-n", "10", "--seed", "1"], &failing("3,7")[..]].concat());
     insta::assert_snapshot!(said, @"
-      10 trials   8 ok   2 exit 1   0 hang   0 leak
-      2/10 failed: 20 % (95 % interval 2.5 .. 55.7 %)
-        2x exit 1: the program reported failure   #3 #7
-        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
-        one failure in TIME of trial time: N an hour (INTERVAL)
-      evidence: provoke-out/RUN/trials/
-      a fix will need 33 clean trials: provoke confirm --baseline RUN
-      one again: provoke replay RUN#3
+    exit 1 in 2 of 10 trials: 20 % (95 % interval 2.5 to 56 %)
+
+      2x    exit 1: the program reported failure
+            trials 3, 7
+      time: pass TIME, failure TIME
+
+    is it fixed?       provoke confirm --baseline last   (33 passing trials, about TIME)
+    repeat one trial   provoke replay last#3
+    saved in           provoke-out/RUN
     ------- stderr -------
       #3     exit 1   TIME  victim: about to exit with code 1
       #7     exit 1   TIME  victim: about to exit with code 1
@@ -107,22 +108,35 @@ fn ticks_and_crosses_come_in_order() {
     let sandbox = Sandbox::new();
     let line = "case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac";
     let said = sandbox.provoke(&[
-        "run", "-n", "4", "-j", "4", "-q", "--style", "ticks", "--", "sh", "-c", line,
+        "run",
+        "-n",
+        "4",
+        "-j",
+        "4",
+        "--progress=none",
+        "--style",
+        "ticks",
+        "--",
+        "sh",
+        "-c",
+        line,
     ]);
     insta::assert_snapshot!(said, @"
     ✓ 1
     ✗ 2  exit code 139 (SIGSEGV, segmentation fault)
     ✗ 3  SIGSEGV (segmentation fault)
     ✓ 4
-      4 trials   2 ok   2 SIGSEGV   0 hang   0 leak
-      2/4 failed: 50 % (95 % interval 6.7 .. 93.3 %)
-        2x SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch   #2 #3
-        a pass takes TIME (at most TIME), a failure TIME (at most TIME)
-        one failure in TIME of trial time: N an hour (INTERVAL)
-      note: no crash was caught after the measurement: --capture on dumps cores in every trial
-      evidence: provoke-out/RUN/trials/
-      a fix will need 12 clean trials: provoke confirm --baseline RUN
-      one again: provoke replay RUN#2
+    SIGSEGV in 2 of 4 trials: 50 % (95 % interval 6.7 to 94 %)
+
+      2x    SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch
+            trials 2, 3
+      time: pass TIME (at most TIME), failure TIME (at most TIME)
+
+      note: no core was captured in extra trials: --capture on dumps cores in every trial
+
+    is it fixed?       provoke confirm --baseline last   (12 passing trials, about TIME)
+    repeat one trial   provoke replay last#2
+    saved in           provoke-out/RUN
     ------- stderr -------
     [exit status: Some(1)]
     ");
@@ -132,9 +146,10 @@ fn ticks_and_crosses_come_in_order() {
 fn every_trial_is_shown_on_request() {
     let said = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
     insta::assert_snapshot!(said, @"
-      2 trials   2 ok   0 hang   0 leak
-      0/2 failed: rate below 84.2 % (95 %)
-      journal: provoke-out/RUN/events.jsonl
+    0 of 2 trials failed: rate below 85 % (95 %)
+
+    detect a rate of 1 %   provoke run -n 299 -- true   (about TIME)
+    saved in               provoke-out/RUN
     ------- stderr -------
       #1     ok  TIME
       #2     ok  TIME
@@ -146,20 +161,20 @@ fn every_trial_is_shown_on_request() {
 fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
     let sandbox = Sandbox::new();
     let by_seed = "[ $((PROVOKE_SEED % 3)) != 0 ]";
-    sandbox.provoke(&["run", "-q", "-n", "40", "--shell", by_seed]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "40", "--shell", by_seed]);
     let said = sandbox.provoke(&["replay", "last", "--seeds"]);
     assert_eq!(said.code, Some(0), "{said}");
     let determined = "the seed determines the outcome: 5 of 5 seeds from failing trials failed again, 5 of 5 seeds from passing trials passed again (p = 0.0040)";
     assert!(said.stdout.contains(determined), "{said}");
 
     let by_turn = "echo >> turns; [ $(($(wc -l < turns) % 2)) = 0 ]";
-    sandbox.provoke(&["run", "-q", "-n", "20", "--shell", by_turn]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "20", "--shell", by_turn]);
     let said = sandbox.provoke(&["replay", "last", "--seeds=8"]);
     assert_eq!(said.code, Some(1), "{said}");
     let open = "no evidence that the seed determines the outcome: 4 of 8 seeds from failing trials";
     assert!(said.stdout.contains(open), "{said}");
 
-    sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
     let said = sandbox.provoke(&["replay", "last", "--seeds"]);
     assert!(
         said.stderr
@@ -179,7 +194,7 @@ fn a_command_that_always_fails_alike_stops_early() {
     assert_eq!(said.code, Some(1), "{said}");
     let expected = "every trial fails in the same way (exit code 2: usage: error: --data is required (call N)): check the command. The run stopped after 5 trials and is not used as a baseline; --keep-going runs all trials";
     assert!(said.to_string().contains(expected), "{said}");
-    assert!(!said.stdout.contains("a fix will need"), "{said}");
+    assert!(!said.stdout.contains("is it fixed?"), "{said}");
     let finished = |sandbox: &Sandbox| {
         let events = sandbox.events();
         events

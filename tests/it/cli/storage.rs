@@ -11,7 +11,7 @@ fn a_killed_run_is_resumed_to_the_same_end() {
     let victim = [
         "--", PROVOKE, "victim", "segv", "--rate", "30%", "--delay", "20ms",
     ];
-    let flags = ["-n", "40", "-j", "3", "--seed", "11", "-q"];
+    let flags = ["-n", "40", "-j", "3", "--seed", "11", "--progress=none"];
     let whole = sandbox.provoke(&[&["run", "-o", "whole"], &flags[..], &victim].concat());
 
     let child = sandbox.start(&[&["run", "-o", "broken"], &flags[..], &victim].concat());
@@ -25,7 +25,7 @@ fn a_killed_run_is_resumed_to_the_same_end() {
     torn.push_str("{\"trial_finished\":{\"trial\":");
     fs::write(sandbox.path("broken/events.jsonl"), torn).unwrap();
 
-    let resumed = sandbox.provoke(&["resume", "broken", "-q"]);
+    let resumed = sandbox.provoke(&["resume", "broken", "--progress=none"]);
     assert_eq!(resumed.code, whole.code, "{resumed}");
     let first_lines = |said: &Said| {
         said.stdout
@@ -142,7 +142,7 @@ fn a_full_disk_is_said_before_the_start_or_once() {
     let victim = format!("{PROVOKE} victim exit --rate 0.5");
     let said = mount(
         "64k",
-        &format!("{PROVOKE} run -n 600 -q -o disk/run -- {victim}"),
+        &format!("{PROVOKE} run -n 600 --progress=none -o disk/run -- {victim}"),
     );
     assert_eq!(said.code, Some(1), "{said}");
     assert_eq!(
@@ -150,7 +150,7 @@ fn a_full_disk_is_said_before_the_start_or_once() {
         1,
         "{said}"
     );
-    assert!(said.stdout.contains("600 trials"), "{said}");
+    assert!(said.stdout.contains("of 600 trials"), "{said}");
     let kept = said.stderr.matches("cannot keep the output").count();
     assert!(kept <= 2, "repeated warnings are folded: {said}");
     assert!(said.stdout.contains("the journal is incomplete"), "{said}");
@@ -158,7 +158,7 @@ fn a_full_disk_is_said_before_the_start_or_once() {
 
 /// Makes a run of three trials and removes the end of the second from its journal.
 fn damaged_run(sandbox: &Sandbox) {
-    sandbox.provoke(&["run", "-q", "-n", "3", "-o", "r", "--", "true"]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "3", "-o", "r", "--", "true"]);
     let journal = sandbox.read("r/events.jsonl");
     let is_missing = |line: &&str| !line.starts_with(r#"{"trial_finished":{"trial":2,"#);
     let kept: Vec<&str> = journal.split_inclusive('\n').filter(is_missing).collect();
@@ -169,14 +169,15 @@ fn damaged_run(sandbox: &Sandbox) {
 fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
     let sandbox = Sandbox::new();
     let trial = "[ $PROVOKE_TRIAL != 100 ] || head -c 40000 /dev/zero > big";
-    let line = format!("ulimit -f 32; exec {PROVOKE} run -q -n 100 -o r -- sh -c '{trial}'");
+    let line =
+        format!("ulimit -f 32; exec {PROVOKE} run --progress=none -n 100 -o r -- sh -c '{trial}'");
     let said: Said = sandbox.any("sh", &["-c", &line]).output().unwrap().into();
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stdout.contains("100 trials"), "{said}");
     assert!(said.stdout.contains("the journal is incomplete"), "{said}");
     // A trial has the signal that it has outside.
     assert!(said.stdout.contains("1 SIGXFSZ"), "{said}");
-    let said = sandbox.provoke(&["resume", "r", "-q"]);
+    let said = sandbox.provoke(&["resume", "r", "--progress=none"]);
     assert!(said.stdout.contains("100 trials"), "{said}");
 }
 
@@ -197,7 +198,7 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
     let (_, way_out) = said.stderr.split_once("run:\n").unwrap();
     let done = sandbox.any("sh", &["-c", way_out.trim()]).status();
     assert!(done.unwrap().success());
-    let said = sandbox.provoke(&["resume", "r", "-q"]);
+    let said = sandbox.provoke(&["resume", "r", "--progress=none"]);
     assert!(said.stdout.contains("3 trials"), "{said}");
 }
 
@@ -205,7 +206,16 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
 fn no_command_uses_a_damaged_journal() {
     let sandbox = Sandbox::new();
     damaged_run(&sandbox);
-    sandbox.provoke(&["run", "-q", "-n", "3", "-o", "whole", "--", "true"]);
+    sandbox.provoke(&[
+        "run",
+        "--progress=none",
+        "-n",
+        "3",
+        "-o",
+        "whole",
+        "--",
+        "true",
+    ]);
     let before = sandbox.read("r/events.jsonl");
     for args in [
         &["report", "r"][..],
@@ -242,8 +252,8 @@ fn no_command_uses_a_damaged_journal() {
 #[test]
 fn the_runs_kept_here_are_listed() {
     let sandbox = Sandbox::new();
-    sandbox.provoke(&["run", "-q", "-n", "2", "--", "true"]);
-    sandbox.provoke(&["run", "-q", "-n", "3", "--", "false"]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "2", "--", "true"]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
     insta::assert_snapshot!(sandbox.provoke(&["list"]), @"
     RUN  0/2 failed  true
     RUN  3/3 failed  false
@@ -269,7 +279,7 @@ fn ticks_go_on_after_a_resume() {
     child.signal(Signal::KILL);
     child.end();
     sandbox.write("go", "");
-    let said = sandbox.provoke(&["resume", "r", "-q", "--style", "ticks"]);
+    let said = sandbox.provoke(&["resume", "r", "--progress=none", "--style", "ticks"]);
     let ticks: Vec<&str> = said.stdout.lines().take(6).collect();
     assert_eq!(ticks, ["✓ 1", "✓ 2", "✓ 3", "✓ 4", "✓ 5", "✓ 6"], "{said}");
 }
@@ -299,7 +309,7 @@ fn a_folder_with_any_name_keeps_evidence() {
         .any(PROVOKE, &[])
         .args([
             "run",
-            "-q",
+            "--progress=none",
             "-n",
             "1",
             "--tmp-per-run",
@@ -327,7 +337,7 @@ fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
         let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
         report["journal_complete"].as_bool().unwrap()
     };
-    sandbox.provoke(&["run", "-q", "-n", "2", "-o", "r", "--", "true"]);
+    sandbox.provoke(&["run", "--progress=none", "-n", "2", "-o", "r", "--", "true"]);
     assert!(complete("r"));
     let journal = sandbox.read("r/events.jsonl");
     let lines: Vec<&str> = journal.split_inclusive('\n').collect();
@@ -342,7 +352,16 @@ fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
 #[test]
 fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
     let sandbox = Sandbox::new();
-    sandbox.provoke(&["run", "-q", "-n", "2", "-o", "first", "--", "false"]);
+    sandbox.provoke(&[
+        "run",
+        "--progress=none",
+        "-n",
+        "2",
+        "-o",
+        "first",
+        "--",
+        "false",
+    ]);
     let next = |run: &str| {
         let said = sandbox.provoke(&["report", run]).stdout;
         let lines = said.lines().filter(|line| line.contains("provoke "));
@@ -350,7 +369,7 @@ fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
     };
     assert_eq!(
         next("first").last().unwrap(),
-        "one again: provoke replay first#1"
+        "repeat one trial   provoke replay first#1"
     );
     let mut copy = sandbox.any("cp", &["-r", "first", "second"]);
     assert!(copy.status().unwrap().success());
@@ -358,9 +377,9 @@ fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
     std::fs::rename(sandbox.path("first"), sandbox.path("old runs/first")).unwrap();
     assert_eq!(
         next("second").last().unwrap(),
-        "one again: provoke replay second#1"
+        "repeat one trial   provoke replay second#1"
     );
-    let moved = "one again: provoke replay 'old runs/first'#1";
+    let moved = "repeat one trial   provoke replay 'old runs/first'#1";
     assert_eq!(next("old runs/first").last().unwrap(), moved);
 }
 
@@ -369,7 +388,7 @@ fn commands_that_are_suggested_can_be_typed_for_any_folder_and_variant() {
     let sandbox = Sandbox::new();
     for folder in ["-q", "a\u{1b}[2J\n'b", "##[error]", "provoke-out/-x"] {
         let out = format!("--out=./{folder}");
-        let said = sandbox.provoke(&["run", "-q", "-n", "2", &out, "--", "false"]);
+        let said = sandbox.provoke(&["run", "--progress=none", "-n", "2", &out, "--", "false"]);
         assert_eq!(said.code, Some(1), "{said}");
         for (name, end) in [("replay", " --show"), ("confirm", " -q -- true")] {
             assert_typed(&sandbox, &said, name, end);
@@ -379,7 +398,7 @@ fn commands_that_are_suggested_can_be_typed_for_any_folder_and_variant() {
         "scenario.toml",
         "command = ['false']\nruns = 2\n[[variant]]\nname = '-q'\n[[variant]]\nname = 'a b'\n",
     );
-    let said = sandbox.provoke(&["scenario", "scenario.toml", "-q"]);
+    let said = sandbox.provoke(&["scenario", "scenario.toml", "--progress=none"]);
     assert!(said.stdout.contains(" --of=-q"), "{said}");
     assert_typed(&sandbox, &said, "confirm", " -q -- true");
 }

@@ -181,7 +181,7 @@ impl Sandbox {
 
     /// Asks a question of the program; returns the report.
     pub(super) fn ask(&self, question: &str, args: &[&str]) -> (Value, Said) {
-        let all = [question, "-q", "--export-json", "report.json"];
+        let all = [question, "--progress=none", "--export-json", "report.json"];
         let said = self.provoke(&[&all, args].concat());
         let report = serde_json::from_str(&self.read("report.json"));
         (
@@ -243,8 +243,8 @@ impl Said {
     /// Returns the answer, without where its evidence lies, and without the counts that it rests on:
     /// what is made beside the trials may be ready sooner or later, and other trials run then.
     pub(super) fn answer(&self) -> String {
-        let counts = Regex::new(r"\d+/\d+").unwrap();
-        let (answer, _) = self.stdout.split_once("  evidence: ").expect("evidence");
+        let counts = Regex::new(r"\d+ of \d+").unwrap();
+        let (answer, _) = self.stdout.rsplit_once("\n\n").expect("commands");
         counts.replace_all(answer, "K/N").into_owned()
     }
 }

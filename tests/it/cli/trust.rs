@@ -17,7 +17,7 @@ fn with_a_run() -> Sandbox {
         "run",
         "-n",
         "2",
-        "-q",
+        "--progress=none",
         "--",
         "sh",
         "-c",
@@ -121,7 +121,7 @@ fn a_folder_that_somebody_planted_is_not_used_to_replay() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--",
         "sh",
         "-c",
@@ -166,7 +166,7 @@ fn trials_run_as_the_user_that_is_named() {
         "2",
         "-j",
         "2",
-        "-q",
+        "--progress=none",
         "--user",
         "nobody",
         "--keep",
@@ -257,7 +257,7 @@ fn a_link_in_the_place_of_output_is_not_written_through() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--",
         "sh",
         "-c",
@@ -277,7 +277,7 @@ fn a_link_in_the_place_of_output_is_not_written_through() {
     let planted = sandbox.path("planted");
     fs::remove_file(&ignore).unwrap();
     symlink(&planted, &ignore).unwrap();
-    sandbox.provoke(&["run", "-n", "1", "-q", "--", "true"]);
+    sandbox.provoke(&["run", "-n", "1", "--progress=none", "--", "true"]);
     assert!(!planted.exists());
 }
 
@@ -289,7 +289,7 @@ fn a_pipe_in_the_place_of_a_core_is_not_opened() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--capture",
         "on",
         "--",
@@ -311,7 +311,7 @@ fn the_user_of_a_trial_gets_no_secret_of_root() {
         "run",
         "-n",
         "1",
-        "-q",
+        "--progress=none",
         "--user",
         "nobody",
         "-e",

@@ -107,7 +107,7 @@ fn no_message_passes_it_on() {
 #[test]
 fn a_listing_shows_a_folder_of_any_name() {
     let sandbox = Sandbox::new();
-    sandbox.provoke(&["run", "-n", "1", "-q", "--", "true"]);
+    sandbox.provoke(&["run", "-n", "1", "--progress=none", "--", "true"]);
     let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
     fs::rename(run, sandbox.path("provoke-out").join(HOSTILE)).unwrap();
     let broken = sandbox

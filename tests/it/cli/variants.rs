@@ -6,7 +6,13 @@ use serde_json::{Value, json};
 /// Runs a scenario and returns what it reports of each variant, by name.
 fn scenario(sandbox: &Sandbox, text: &str, flags: &[&str]) -> (Value, Vec<(String, Value)>) {
     sandbox.write("s.toml", text);
-    let args = ["scenario", "s.toml", "-q", "--export-json", "report.json"];
+    let args = [
+        "scenario",
+        "s.toml",
+        "--progress=none",
+        "--export-json",
+        "report.json",
+    ];
     let said = sandbox.provoke(&[&args[..], flags].concat());
     let text = sandbox.read("report.json");
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{said}"));

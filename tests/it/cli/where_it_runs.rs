@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Repeats a command twice into a folder of this name.
 fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> Said {
     let args = [
-        &["run", "-q", "-n", "2", "-o", name],
+        &["run", "--progress=none", "-n", "2", "-o", name],
         flags,
         &["--"],
         command,

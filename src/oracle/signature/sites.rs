@@ -1,0 +1,87 @@
+//! The lines of source code that a failure points at.
+
+use super::super::hang::diagnose;
+use super::frames::Step;
+use super::{crash, culprit};
+use crate::model::{Crash, Frame, HungThread, Kind, Observation, Site, VariantPlan};
+use crate::tells::bare_name;
+
+/// Directories of code that a user did not write.
+const NOT_OURS: [&str; 6] = [
+    "/rustc/",
+    "/usr/include/",
+    "/usr/lib/",
+    "/usr/src/",
+    "./",
+    "../",
+];
+
+/// Returns the lines of source code that a failure of this kind points at.
+pub(in crate::oracle) fn sites(
+    kind: &Kind,
+    variant: &VariantPlan,
+    seen: &Observation,
+) -> Vec<Site> {
+    let main = culprit(kind, variant, seen);
+    if let Kind::Hang { .. } = kind {
+        return of_hang(seen, main.map(|main| main.pid));
+    }
+    let of_core = crash(kind, main, seen).and_then(of_crash);
+    let written = || main.and_then(|main| main.site.clone());
+    of_core.or_else(written).into_iter().collect()
+}
+
+fn of_crash(crash: &Crash) -> Option<Site> {
+    let python = crash.python.as_deref().and_then(python_call);
+    of_frames(&crash.frames).or(python)
+}
+
+/// Reads `loss (job.py:4)`.
+fn python_call(text: &str) -> Option<Site> {
+    let (function, place) = text.strip_suffix(')')?.split_once(" (")?;
+    let (file, line) = place.rsplit_once(':')?;
+    Some(Site {
+        file: file.to_owned(),
+        line: line.parse().ok()?,
+        function: Some(function.to_owned()),
+        caller: None,
+    })
+}
+
+/// Returns the lines of the threads that wait for each other, or of the thread that the others wait for.
+fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
+    let Some(hang) = &seen.hang else {
+        return Vec::new();
+    };
+    let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
+    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
+    let mut sites: Vec<Site> = in_cycle.filter_map(of_thread).collect();
+    if hang.cycle.is_empty() {
+        let culprit = diagnose(hang, main).map(|found| found.culprit);
+        sites.extend(culprit.and_then(of_thread));
+    }
+    // Which thread the cycle was found from is chance.
+    sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
+    sites
+}
+
+/// Returns the innermost call in code of the user, with the line that called it.
+fn of_frames(frames: &[Frame]) -> Option<Site> {
+    let mut calls = frames.iter().filter_map(own_call);
+    let innermost = calls.next()?;
+    Some(Site {
+        caller: calls.next().map(Box::new),
+        ..innermost
+    })
+}
+
+fn own_call(frame: &Frame) -> Option<Site> {
+    let (file, line) = frame.line.clone()?;
+    let is_ours = !NOT_OURS.iter().any(|start| file.starts_with(start));
+    (is_ours && !Step::new(frame).is_glue()).then(|| Site {
+        file,
+        line,
+        function: frame.function.as_deref().map(bare_name),
+        caller: None,
+    })
+}

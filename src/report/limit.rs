@@ -1,0 +1,121 @@
+//! Is the failure rate at most the one that is allowed (`--max-rate`)?
+
+use super::words;
+use crate::model::{Expect, VariantId};
+use crate::policy::{self, StopRule, Verdict, rate_bounds};
+use crate::state::{State, Tally};
+use provoke_stats as stats;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// More trials than this are not suggested.
+const MOST_MISSING: u64 = 10_000_000;
+
+/// The failure rate compared with the one that is allowed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct MaxRate {
+    /// The comparison in one sentence.
+    pub sentence: String,
+    /// The rate that is allowed.
+    pub allowed: f64,
+    /// The rate is at least this, with all of the confidence on one side; of the variant that failed most.
+    pub at_least: f64,
+    /// The rate is at most this, with all of the confidence on one side; of the variant that failed most.
+    pub at_most: f64,
+    /// The number of trials that would decide it if no more of them fail; null if it is decided, or if no number would.
+    pub trials_to_pass: Option<u64>,
+}
+
+impl MaxRate {
+    /// Compares the rates of all variants; nothing if no maximum was given.
+    pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
+        let Expect::MaxRate(millionths) = state.plan.expect else {
+            return None;
+        };
+        let alpha = state.plan.alpha.value();
+        let bounds = |(id, tally): (VariantId, &Tally)| {
+            let rule = policy::of(&state.plan).stop_rule(state, id);
+            rate_bounds(rule, tally, alpha)
+        };
+        let (id, tally) = state
+            .tallies()
+            .max_by(|a, b| bounds(*a).hi.total_cmp(&bounds(*b).hi))?;
+        let ends = bounds((id, tally));
+        let allowed = f64::from(millionths) / 1e6;
+        let mut new = Self {
+            sentence: String::new(),
+            allowed,
+            at_least: ends.lo,
+            at_most: ends.hi,
+            trials_to_pass: (verdict == Verdict::Undecided)
+                .then(|| trials_to_pass(tally, allowed, alpha))
+                .flatten(),
+        };
+        let is_planned = policy::of(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
+        new.sentence = new.say(state, verdict, (id, tally), is_planned);
+        Some(new)
+    }
+
+    fn say(
+        &self,
+        state: &State,
+        verdict: Verdict,
+        (id, tally): (VariantId, &Tally),
+        is_planned: bool,
+    ) -> String {
+        let allowed = words::percent(self.allowed);
+        let confidence = state.plan.alpha.confidence();
+        let name = match state.plan.variant(id).label() {
+            name if name.is_empty() => String::new(),
+            name => format!("{}: ", words::sanitize(&name)),
+        };
+        let trials = words::plural(tally.trials(), "trial");
+        let seen = format!("{name}{} of {trials} failed", tally.failures);
+        match verdict {
+            Verdict::BelowMaxRate => format!(
+                "PASS: {seen}, so the rate is at most {} % ({confidence} %); {allowed} % is allowed",
+                words::percent_bound(self.at_most)
+            ),
+            Verdict::AboveMaxRate => format!(
+                "FAIL: {seen}, so the rate is at least {} % ({confidence} %); {allowed} % is allowed",
+                words::percent(self.at_least)
+            ),
+            Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+            _ => {
+                let more = match self.trials_to_pass {
+                    Some(needed) if is_planned => {
+                        format!("; -n {needed} decides if no more trials fail")
+                    }
+                    _ => String::new(),
+                };
+                format!(
+                    "UNDECIDED: {seen}, so the rate is at most {} % ({confidence} %); {allowed} % is allowed{more}",
+                    words::percent_bound(self.at_most)
+                )
+            }
+        }
+    }
+}
+
+/// Returns the smallest number of trials with which as many failures are few enough.
+fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
+    let k = tally.failures;
+    let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;
+    let mut most = tally.trials().max(1);
+    while !is_enough(most) {
+        most *= 2;
+        if most > MOST_MISSING {
+            return None;
+        }
+    }
+    let mut least = k;
+    while least + 1 < most {
+        let middle = u64::midpoint(least, most);
+        if is_enough(middle) {
+            most = middle;
+        } else {
+            least = middle;
+        }
+    }
+    Some(most)
+}

@@ -1,0 +1,191 @@
+//! Text for a terminal: lines that fit its width, and commands that are never broken.
+
+use console::{Term, measure_text_width, style};
+
+/// Columns of the narrowest screen that lines are broken for.
+const NARROWEST: usize = 40;
+/// Longer lines are hard to read, however wide the terminal is.
+const WIDEST: usize = 100;
+
+/// Returns the columns that text on standard output may take; nothing if it does not go to a terminal.
+pub(super) fn width() -> Option<usize> {
+    let (_, columns) = Term::stdout().size_checked()?;
+    Some(usize::from(columns).max(NARROWEST))
+}
+
+/// A command to type next.
+pub struct Command {
+    /// What it is for.
+    purpose: String,
+    line: String,
+    /// What it costs, or what to replace in it.
+    remark: String,
+}
+
+impl Command {
+    /// A command for a purpose.
+    pub fn new(purpose: &str, line: impl Into<String>) -> Self {
+        Self {
+            purpose: purpose.to_owned(),
+            line: line.into(),
+            remark: String::new(),
+        }
+    }
+
+    /// Adds a remark in parentheses.
+    #[must_use]
+    pub fn with(mut self, remark: impl Into<String>) -> Self {
+        self.remark = remark.into();
+        self
+    }
+}
+
+/// Lines of a screen.
+pub(super) struct Screen {
+    /// Nothing where lines are not broken.
+    width: Option<usize>,
+    text: String,
+}
+
+impl Screen {
+    pub(super) fn new(width: Option<usize>) -> Self {
+        Self {
+            width,
+            text: String::new(),
+        }
+    }
+
+    /// Adds a line as it is: a row of a table, or what a program wrote.
+    pub(super) fn row(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Separates two parts, unless nothing was written yet.
+    pub(super) fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds text with an indentation, broken where it does not fit.
+    pub(super) fn text(&mut self, indent: usize, text: &str) {
+        self.hanging(indent, indent + 2, text);
+    }
+
+    /// Adds text whose first line has one indentation, and whose other lines have another.
+    pub(super) fn hanging(&mut self, indent: usize, hang: usize, text: &str) {
+        let room = self.width.map(|width| width.min(WIDEST));
+        let mut line = " ".repeat(indent);
+        let mut is_empty = true;
+        for word in text.split(' ') {
+            let length =
+                measure_text_width(&line) + measure_text_width(word) + usize::from(!is_empty);
+            if !is_empty && !word.is_empty() && room.is_some_and(|room| length > room) {
+                self.row(&line);
+                line = " ".repeat(hang);
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_empty = false;
+        }
+        self.row(&line);
+    }
+
+    /// Adds commands in a column beside what they are for; one that does not fit stands on a line of its own.
+    pub(super) fn commands(&mut self, commands: &[Command]) {
+        let purposes = commands.iter().map(|one| one.purpose.len());
+        let column = purposes.max().unwrap_or(0) + 3;
+        let fits = |command: &Command| {
+            let length = column + measure_text_width(&command.line);
+            self.width.is_none_or(|width| length <= width)
+        };
+        let in_columns = commands.iter().all(fits);
+        for Command {
+            purpose,
+            line,
+            remark,
+        } in commands
+        {
+            let shown = style(line).bold().to_string();
+            let mut row = if in_columns {
+                format!("{purpose:column$}{shown}")
+            } else {
+                self.row(&format!("{purpose}:"));
+                format!("  {shown}")
+            };
+            if !remark.is_empty() {
+                let remark = style(format!("({remark})")).dim().to_string();
+                let length = measure_text_width(&row) + 3 + measure_text_width(&remark);
+                if self.width.is_none_or(|width| length <= width) {
+                    row = format!("{row}   {remark}");
+                } else {
+                    self.row(&row);
+                    row = format!(
+                        "{}{remark}",
+                        " ".repeat(if in_columns { column } else { 2 })
+                    );
+                }
+            }
+            self.row(&row);
+        }
+    }
+
+    /// Returns all of it.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_the_width_with_a_hanging_indentation() {
+        let mut screen = Screen::new(Some(24));
+        screen.text(2, "one two three four five six seven");
+        screen.text(0, "averyveryverylongwordthatdoesnotfit at all");
+        insta::assert_snapshot!(screen.finish(), @"
+          one two three four
+            five six seven
+        averyveryverylongwordthatdoesnotfit
+          at all
+        ");
+        let mut unbroken = Screen::new(None);
+        unbroken.text(2, &"word ".repeat(60));
+        assert_eq!(unbroken.finish().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_command_is_never_broken() {
+        let commands = [
+            Command::new("is it fixed?", "provoke confirm -- CMD").with("70 passing trials, 0.4 s"),
+            Command::new("saved in", "provoke-out/20261122-035210-ecbc"),
+        ];
+        let shown = |width| {
+            let mut screen = Screen::new(Some(width));
+            screen.commands(&commands);
+            console::strip_ansi_codes(&screen.finish()).into_owned()
+        };
+        insta::assert_snapshot!(shown(80), @"
+        is it fixed?   provoke confirm -- CMD   (70 passing trials, 0.4 s)
+        saved in       provoke-out/20261122-035210-ecbc
+        ");
+        insta::assert_snapshot!(shown(50), @"
+        is it fixed?   provoke confirm -- CMD
+                       (70 passing trials, 0.4 s)
+        saved in       provoke-out/20261122-035210-ecbc
+        ");
+        insta::assert_snapshot!(shown(40), @"
+        is it fixed?:
+          provoke confirm -- CMD
+          (70 passing trials, 0.4 s)
+        saved in:
+          provoke-out/20261122-035210-ecbc
+        ");
+    }
+}
