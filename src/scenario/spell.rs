@@ -99,7 +99,7 @@ pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
     same(&plain).or_else(|| others.into_iter().find_map(|(_, ours)| same(ours)))
 }
 
-/// Returns the name that was probably meant: besides [`known`], a name that the word abbreviates or
+/// Returns the name that was probably meant: besides `known`, a name that the word abbreviates or
 /// misspells.
 pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
