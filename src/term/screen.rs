@@ -118,7 +118,7 @@ impl Screen {
                 format!("  {shown}")
             };
             if !remark.is_empty() {
-                let remark = style(format!("({remark})")).dim().to_string();
+                let remark = style(format!("# {remark}")).dim().to_string();
                 let length = measure_text_width(&row) + 3 + measure_text_width(&remark);
                 if self.width.is_none_or(|width| length <= width) {
                     row = format!("{row}   {remark}");
@@ -172,18 +172,18 @@ mod tests {
             console::strip_ansi_codes(&screen.finish()).into_owned()
         };
         insta::assert_snapshot!(shown(80), @"
-        is it fixed?   provoke confirm -- CMD   (70 passing trials, 0.4 s)
+        is it fixed?   provoke confirm -- CMD   # 70 passing trials, 0.4 s
         saved in       provoke-out/20261122-035210-ecbc
         ");
         insta::assert_snapshot!(shown(50), @"
         is it fixed?   provoke confirm -- CMD
-                       (70 passing trials, 0.4 s)
+                       # 70 passing trials, 0.4 s
         saved in       provoke-out/20261122-035210-ecbc
         ");
         insta::assert_snapshot!(shown(40), @"
         is it fixed?:
           provoke confirm -- CMD
-          (70 passing trials, 0.4 s)
+          # 70 passing trials, 0.4 s
         saved in:
           provoke-out/20261122-035210-ecbc
         ");

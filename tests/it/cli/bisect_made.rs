@@ -387,7 +387,7 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
     let fixed = ["--fixed", "--git", "start..mends"];
     let all = repository.bisect(&fixed);
     assert_eq!(told(&all), found(&["adds f1"]), "{}", all.1);
-    let wanted = r#""adds f2" the first that does not"#;
+    let wanted = r#""adds f2" the first good one"#;
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     repository.0.write(
         "stop.toml",

@@ -242,7 +242,7 @@ fn what_the_processors_lack_on_which_it_fails_is_named() {
     );
     assert!(answer["chance"].as_f64() < Some(0.17), "{answer}");
     let line = "failing only where processor: abm avx2 bmi1 bmi2 fma movbe ";
-    let odds = "2 of 4 variants failed; chance alone gives a fact that 2 variants have to just those in 16.7 % of cases";
+    let odds = "2 of 4 variants failed; a fact that exactly these 2 variants have occurs by chance in 17 % of cases";
     for wanted in [line, odds] {
         assert!(said.stdout.contains(wanted), "{said}");
     }

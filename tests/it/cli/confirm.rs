@@ -820,11 +820,11 @@ fn failures_in_one_clump_are_worth_one_failure() {
 
       10x   exit 1: the program reported failure
             trials 121-130
-      time: pass TIME, failure TIME (at most TIME)
+      time: pass TIME, failure TIME
 
       note: 10 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
 
-    is it fixed?       provoke confirm --baseline before   (3800 passing trials, about TIME)
+    is it fixed?       provoke confirm --baseline before   # 3800 passing trials, about TIME
     repeat one trial   provoke replay before#121
     saved in           before
     ------- stderr -------
@@ -860,7 +860,7 @@ fn three_failures_shortly_before_the_end_are_worth_one_failure() {
 
       note: 3 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
 
-    is it fixed?       provoke confirm --baseline before   (3420 passing trials, about TIME)
+    is it fixed?       provoke confirm --baseline before   # 3420 passing trials, about TIME
     repeat one trial   provoke replay before#178
     saved in           before
     ------- stderr -------
@@ -889,7 +889,7 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
 
       note: failures came earlier than expected at a constant rate (p = 0.0043; a warm-up?): the rate is an average, and `confirm` compares a fix with the half that failed less often
 
-    is it fixed?       provoke confirm --baseline before   (346 passing trials, about TIME)
+    is it fixed?       provoke confirm --baseline before   # 346 passing trials, about TIME
     repeat one trial   provoke replay before#1
     saved in           before
     ------- stderr -------

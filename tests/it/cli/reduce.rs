@@ -234,7 +234,7 @@ fn the_report_says_what_was_seen_of_it() {
         "error_rate": 0.05,
         "raised": null,
         "earlier_runs": null,
-        "assumptions": ["no other set causes the failure; a search finds only one"],
+        "assumptions": ["no other set causes the failure (the search finds one)"],
     });
     assert_eq!(report["answer"]["reduce"], wanted, "{said}");
 }

@@ -93,7 +93,7 @@ fn the_whole_first_screen() {
             trials 3, 7
       time: pass TIME, failure TIME
 
-    is it fixed?       provoke confirm --baseline last   (33 passing trials, about TIME)
+    is it fixed?       provoke confirm --baseline last   # 33 passing trials, about TIME
     repeat one trial   provoke replay last#3
     saved in           provoke-out/RUN
     ------- stderr -------
@@ -130,11 +130,11 @@ fn ticks_and_crosses_come_in_order() {
 
       2x    SIGSEGV (read from exit 139; seen): segmentation fault: touched memory it may not touch
             trials 2, 3
-      time: pass TIME (at most TIME), failure TIME (at most TIME)
+      time: pass TIME, failure TIME
 
       note: no core was captured in extra trials: --capture on dumps cores in every trial
 
-    is it fixed?       provoke confirm --baseline last   (12 passing trials, about TIME)
+    is it fixed?       provoke confirm --baseline last   # 12 passing trials, about TIME
     repeat one trial   provoke replay last#2
     saved in           provoke-out/RUN
     ------- stderr -------
@@ -148,7 +148,7 @@ fn every_trial_is_shown_on_request() {
     insta::assert_snapshot!(said, @"
     0 of 2 trials failed: rate below 85 % (95 %)
 
-    detect a rate of 1 %   provoke run -n 299 -- true   (about TIME)
+    detect a rate of 1 %   repeat this with -n 299   # about TIME
     saved in               provoke-out/RUN
     ------- stderr -------
       #1     ok  TIME

@@ -221,7 +221,7 @@ impl fmt::Display for Said {
         let filters = [
             (r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN"),
             (r"\d+(\.\d+)? m?s\b", "TIME"),
-            (r"[\d,.]+ an hour \([^)]*\)", "N an hour (INTERVAL)"),
+            (r" \(at most TIME\)", ""),
             (r"pid \d+", "pid PID"),
             (r"\d+ KiB", "N KiB"),
             (r"/\S*/provoke victim", "provoke victim"),

@@ -220,7 +220,7 @@ fn of_many_runs_it_is_said_what_parts_those_that_failed() {
         "it failed only where\n    variables: MODE is on; elsewhere no or off\n",
         "2/2  100 %",
         "0/2    0 %",
-        "in 16.7 % of cases",
+        "in 17 % of cases",
     ] {
         assert!(said.stdout.contains(words), "{words}: {said}");
     }
