@@ -352,7 +352,7 @@ fn apt_lists_versions_and_unpacks_one() {
     assert_eq!(why, "E: Version '7' for 'provoke-hello' was not found");
     assert_eq!(
         refused(&apt("provoke-hallo")).hint(),
-        "is it `provoke-hello`?"
+        "did you mean `provoke-hello`?"
     );
     assert!(
         refused(&apt("provoke-hello==1.0.."))
@@ -439,6 +439,6 @@ fn npm_lists_versions_and_installs_one() {
     assert_eq!(made.run(command), "2.0.0-rc.1\n2.0.0-rc.1");
     assert_eq!(
         refused(&npm("provoke-hallo")).hint(),
-        "is it `provoke-hello`?"
+        "did you mean `provoke-hello`?"
     );
 }

@@ -97,7 +97,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     let state = run(levels_of_load(&LEVELS, false), from(10));
     assert_eq!(verdict(&state), Verdict::Found);
     let seen = answer(&state);
-    insta::assert_snapshot!(seen.sentence, @"threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not");
+    insta::assert_snapshot!(seen.sentence, @"It dies at 10 clients, not at 9: there, a death in 9.9 % or more of the trials is excluded (95 %)");
     assert_eq!((seen.clean_to, seen.fails_from), (Some(9), Some(10)));
     assert_eq!((seen.missing, seen.not_monotone), (None, None));
     let nine = &seen.levels[5];
@@ -105,19 +105,22 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     let summary =
         provoke::term::summary(&Report::new(&state, true), "x".as_ref(), "last", Vec::new());
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
-    clients  lives  crashed                95 %  served before death
-          1      1        0       0 .. 95 % (*)
-          2      1        0       0 .. 95 % (*)
-          4      1        0       0 .. 95 % (*)
-          8      1        0       0 .. 95 % (*)
-          9     29        0      0 .. 9.9 % (*)
-         10     14        7  15.4 .. 84.6 %        700 / 1300 / 1900  SIGSEGV, in parse
-         16      1        1    2.5 .. 100 %          700 / 700 / 700  SIGSEGV, in parse
-    (*) at most: no life failed. Served: least / median / most
-    threshold: between 9 and 10. At 9, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not
-      assumes: where a level does not fail, none below it does
-    evidence: x/trials/
-    to go on: provoke resume test
+    It dies at 10 clients, not at 9: there, a death in 9.9 % or more of the trials is excluded (95 %)
+
+      clients  trials  died              95 %      served before
+            1       1     0     0 to 95 % (*)
+            2       1     0     0 to 95 % (*)
+            4       1     0     0 to 95 % (*)
+            8       1     0     0 to 95 % (*)
+            9      29     0    0 to 9.9 % (*)
+           10      14     7    15 to 85 %      700 / 1300 / 1900  SIGSEGV, in parse
+           16       1     1  2.5 to 100 %        700 / 700 / 700  SIGSEGV, in parse
+      (*) upper bound: no trial failed. Served before the death: min / median / max
+
+      assumes: a level below one that passes passes, too
+
+    continue   provoke resume last
+    saved in   x
     ");
 }
 
@@ -126,7 +129,7 @@ fn where_nothing_fails_it_is_said_how_often_it_may() {
     let state = run(levels_of_load(&LEVELS, false), |_, _| None);
     assert_eq!(verdict(&state), Verdict::NotThere);
     let seen = answer(&state);
-    insta::assert_snapshot!(seen.sentence, @"no level up to 16 fails in 10 % or more of its lives, at 95 %: at 16, 9.9 % or more is excluded, a smaller rate is not");
+    insta::assert_snapshot!(seen.sentence, @"It does not die in 10 % or more of the trials at any level up to 16 clients (95 %): at 16, 9.9 % or more is excluded");
     assert_eq!((seen.clean_to, seen.fails_from), (Some(16), None));
 }
 
@@ -134,7 +137,7 @@ fn where_nothing_fails_it_is_said_how_often_it_may() {
 fn where_the_lowest_level_fails_nothing_is_below() {
     let state = run(levels_of_load(&LEVELS, false), from(1));
     assert_eq!(verdict(&state), Verdict::Found);
-    insta::assert_snapshot!(answer(&state).sentence, @"it crashes at 1 already, the lowest level that could be tried (3 of 5 lives)");
+    insta::assert_snapshot!(answer(&state).sentence, @"It dies at 1 clients already, the lowest level that could be tried (3 of 5 trials)");
 }
 
 #[test]
@@ -151,12 +154,12 @@ fn too_few_lives_say_how_many_are_missing() {
         ));
     }
     insta::assert_snapshot!(said.join("\n"), @"
-    CouldNotTest: not tested: not one life says anything
-    Undecided: not known yet: up to 2 nothing crashed so far
-    Undecided: not known yet: 16 crashes (1 of 1 life), 9 did not in 1 life; between them it is open
-    Undecided: not known yet: 10 crashed in 1 of 1 service run, 9 in 0 of 6; the two are not separated yet; 23 more clean service runs of 9 would settle it
-    Undecided: not known yet: 10 crashed in 3 of 6 service runs, 9 in 0 of 13; the two are not separated yet; 16 more clean service runs of 9 would settle it
-    Undecided: not known yet: 10 crashed in 5 of 10 service runs, 9 in 0 of 21; 8 more clean service runs of 9 would exclude a rate of 10 % there
+    CouldNotTest: NOT TESTED: no trial was conclusive
+    Undecided: NOT KNOWN YET: no death up to 2 clients so far
+    Undecided: NOT KNOWN YET: 16 clients kill it (1 of 1 trial), 9 did not in 1 trial; the levels between are not known
+    Undecided: NOT KNOWN YET: at 10 clients 1 of 1 trial died, at 9 0 of 6; the two do not differ significantly yet; 23 more passing trials at 9 would settle it
+    Undecided: NOT KNOWN YET: at 10 clients 3 of 6 trials died, at 9 0 of 13; the two do not differ significantly yet; 16 more passing trials at 9 would settle it
+    Undecided: NOT KNOWN YET: at 10 clients 5 of 10 trials died, at 9 0 of 21; 8 more passing trials at 9 would exclude a rate of 10 % there
     ");
 }
 
@@ -181,7 +184,7 @@ fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
         let said = answer(&state);
         if let Some(missing) = said
             .missing
-            .filter(|_| said.sentence.contains("more clean"))
+            .filter(|_| said.sentence.contains("more passing"))
         {
             promised.push(missing + at(&state));
         }
@@ -207,7 +210,7 @@ fn levels_that_are_told_apart_are_not_said_to_be_one() {
     let state = run(plan, |clients, turn| {
         (clients >= 9 && turn != 3).then_some(1)
     });
-    insta::assert_snapshot!(answer(&state).sentence, @"NOT KNOWN YET: 9 crashed in 7 of 8 service runs, 8 in 0 of 16; 13 more clean service runs of 8 would exclude a rate of 10 % there");
+    insta::assert_snapshot!(answer(&state).sentence, @"NOT KNOWN YET: at 9 clients 7 of 8 trials died, at 8 0 of 16; 13 more passing trials at 8 would exclude a rate of 10 % there");
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn a_level_that_fails_less_often_than_a_lower_one_is_named() {
     let state = run(levels_of_load(&[1, 2, 4, 8], true), |clients, turn| {
         (clients == 2 || clients == 4 && turn > 20).then_some(1)
     });
-    insta::assert_snapshot!(answer(&state).sentence, @"threshold: between 1 and 2. At 1, a crash rate of 9.9 % or more a life is excluded at 95 %; a smaller one is not; but 4 crashed less often (1/22) than 2 (14/14): more load does not simply fail more often");
+    insta::assert_snapshot!(answer(&state).sentence, @"It dies at 2 clients, not at 1: there, a death in 9.9 % or more of the trials is excluded (95 %); but 4 clients kill it less often (1 of 22) than 2 (14 of 14): the failure rate does not rise with the load");
 }
 
 #[test]
