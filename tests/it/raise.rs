@@ -241,7 +241,8 @@ fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
     assert_eq!(chosen(&state), Some(COPIES));
     let report = Report::new(&state, true);
     let sentence = report.answer.unwrap().sentence().to_owned();
-    let wanted = "0, the good end, fails as 16 does with --copies 4; search again without --raise-rate";
+    let wanted =
+        "0, the good end, fails as 16 does with --copies 4; search again without --raise-rate";
     assert_eq!(sentence, wanted);
 }
 

@@ -137,7 +137,7 @@ fn where_nothing_fails_it_is_said_how_often_it_may() {
 fn where_the_lowest_level_fails_nothing_is_below() {
     let state = run(levels_of_load(&LEVELS, false), from(1));
     assert_eq!(verdict(&state), Verdict::Found);
-    insta::assert_snapshot!(answer(&state).sentence, @"It dies at 1 clients already, the lowest level that could be tried (3 of 5 trials)");
+    insta::assert_snapshot!(answer(&state).sentence, @"It dies with 1 client already, the lowest level that could be tried (3 of 5 trials)");
 }
 
 #[test]

@@ -159,7 +159,8 @@ impl Threshold {
             (Verdict::Found, Some(fails), None) => {
                 let at = self.level(fails);
                 format!(
-                    "It dies at {fails} clients already, the lowest level that could be tried ({} of {})",
+                    "It dies with {} already, the lowest level that could be tried ({} of {})",
+                    words::plural(fails, "client"),
                     at.map_or(0, |at| at.failures),
                     words::plural(at.map_or(0, |at| at.lives), "trial"),
                 )

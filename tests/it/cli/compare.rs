@@ -256,7 +256,7 @@ fn what_the_processors_lack_on_which_it_fails_is_named() {
         "{page}"
     );
     assert!(
-        page.contains("It failed only where processor: abm avx2"),
+        page.contains("Failing only where processor: abm avx2"),
         "{page}"
     );
 }
