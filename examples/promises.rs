@@ -138,7 +138,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
                 baseline: Baseline::Measured(Box::new(measured)),
                 accept_conditions: false,
                 earlier_attempts: 0,
-                exclude_half: false,
+                exclude_half: Some(false),
                 independent: false,
                 doubts: Vec::new(),
             }),

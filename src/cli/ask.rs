@@ -340,9 +340,9 @@ pub(super) struct ConfirmFlags {
     /// Assume this failure rate instead of measuring it
     #[arg(long, value_name = "P", help_heading = BASELINE, hide_short_help = true)]
     assume_rate: Option<Rate>,
-    /// Run enough trials to also rule out a fix that merely halves the failure rate
-    #[arg(long, help_heading = BASELINE)]
-    exclude_half: bool,
+    /// Also rule out a fix that merely halves the failure rate [default: if it takes less than a minute]
+    #[arg(long, help_heading = BASELINE, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    exclude_half: Option<bool>,
     /// Confirm although conditions such as -j differ from the baseline
     #[arg(long, help_heading = BASELINE, hide_short_help = true)]
     accept_different_conditions: bool,
@@ -542,7 +542,7 @@ impl ConfirmFlags {
     fn overlay(self, scenario: &mut Scenario) {
         baseline(scenario, self.baseline, self.of);
         scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
-        scenario.exclude_half = self.exclude_half.then_some(true).or(scenario.exclude_half);
+        scenario.exclude_half = self.exclude_half.or(scenario.exclude_half);
         scenario.independent = self.independent.then_some(true).or(scenario.independent);
         accept_different_conditions(scenario, self.accept_different_conditions);
         scenario.any_failure = self.any_failure.then_some(true).or(scenario.any_failure);

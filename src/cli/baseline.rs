@@ -280,7 +280,10 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
     }
     let base = earlier::add_to(alone, state, VariantId(0), folder, &LookedFor::AsThere);
     let ((failures, trials), alpha) = (base.counts(), state.plan.alpha.value());
-    let clean = stats::clean_runs_needed_effective(failures, trials, base.effect(), alpha)?;
+    let effect = base.effect();
+    let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
+    let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
+    let clean = policy::needed_by_default(least, half, state.plan.jobs, base.seconds());
     (base.runs.len() > 1).then(|| {
         format!(
             "together with {} of the same program ({failures} of {trials} failed), a fix needs {}",

@@ -27,17 +27,14 @@ impl Exit {
         match verdict {
             Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
             Verdict::Failing if expect == Expect::Fail => Self::Hoped,
-            Verdict::Clean
-            | Verdict::BelowMaxRate
-            | Verdict::Fixed
-            | Verdict::NoDifference
-            | Verdict::Found => Self::Hoped,
+            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => Self::Hoped,
             Verdict::Failing
             | Verdict::AboveMaxRate
             | Verdict::NotFixed
             | Verdict::Different
             | Verdict::NotThere => Self::OtherWay,
-            Verdict::Undecided => Self::Undecided,
+            // Too few trials may be the reason.
+            Verdict::Undecided | Verdict::NoDifference => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,
         }
     }

@@ -7,7 +7,8 @@ use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::tools::{self, Tool};
 use crate::autopsy::{Error, Examiner, Settings};
 use crate::exec::STORY;
-use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId};
+use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId, VariantId, Void};
+use crate::oracle;
 use crate::policy;
 use crate::report::Report;
 use crate::report::story::{Told, story, trial_story};
@@ -118,7 +119,13 @@ impl Explain {
         let folder = Folder::find(run, &default_root())?;
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
+        let mut variant = VariantId(0);
         let take = |event: &Event, _: &_| {
+            if let Event::TrialStarted(trial) = event
+                && trial.id == id
+            {
+                variant = trial.variant;
+            }
             let Event::TrialFinished {
                 trial,
                 seen,
@@ -149,9 +156,14 @@ impl Explain {
             same.map(|(trial, _)| *trial)
         });
         let stories = self.stories(&folder, id, &seen)?;
+        let was_stopped = outcome == Outcome::Void(Void::Interrupted);
+        let seeming_hang = was_stopped
+            .then(|| oracle::seeming_hang(state.plan.variant(variant), &seen))
+            .flatten();
         let told = Told {
             trial: id,
             outcome: &outcome,
+            seeming_hang: seeming_hang.as_ref(),
             seen: &seen,
             limits: &state.plan.limits,
             load: state.plan.load.as_ref(),

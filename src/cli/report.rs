@@ -110,7 +110,13 @@ impl Make {
             }
             if none {
                 let reference = folder.shortest_reference(&default_root());
-                let summary = term::summary(&report, folder.path(), &reference, Vec::new());
+                let summary = term::summary(
+                    &report,
+                    folder.path(),
+                    &reference,
+                    Vec::new(),
+                    term::width(),
+                );
                 term::tell(&summary).map_err(CliError::could_not)?;
             }
         }

@@ -6,9 +6,11 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
 use super::search::searched;
-use crate::model::{Event, Plan};
-use crate::policy;
-use crate::scenario::{Actor, Ask, Refusal, Scenario, Surroundings};
+use crate::model::{Event, Limits, Plan, Question};
+use crate::policy::{self, Step};
+use crate::report::words;
+use crate::scenario::{Actor, Ask, Refusal, Scenario, Span, Surroundings};
+use crate::state::State;
 use crate::store::{self, Folder, Journal, default_root};
 use clap::Args;
 use std::ffi::OsString;
@@ -77,6 +79,15 @@ Examples:
 pub(super) struct Resume {
     /// The run: its directory, its name, the start or end of the name, or `last`
     run: String,
+    /// Go on until each variant has this many trials in all
+    #[arg(short = 'n', long, value_name = "N", help_heading = LIMITS)]
+    runs: Option<u64>,
+    /// Go on until the run has taken this long in all
+    #[arg(short, long, value_name = "TIME", help_heading = LIMITS)]
+    duration: Option<Span>,
+    /// Go on until a fix that merely halves the failure rate is ruled out
+    #[arg(long, help_heading = LIMITS)]
+    exclude_half: bool,
     /// Resume a run that belongs to another user or was copied
     #[arg(long)]
     trust: bool,
@@ -84,12 +95,16 @@ pub(super) struct Resume {
     output: Output,
 }
 
+const LIMITS: &str = "New limits, instead of those of the run";
+
 const RESUME_EXAMPLES: &str = "\
 Examples:
   Resume the last run:
     provoke resume last
   Resume a run by the end of its name:
-    provoke resume ab12";
+    provoke resume ab12
+  Continue a finished run until it has 500 trials:
+    provoke resume last -n 500";
 
 impl Run {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -202,6 +217,12 @@ impl Resume {
         let folder = Folder::find(&self.run, &default_root())?.trusted(self.trust)?;
         let mut journal = Journal::open(&folder.journal())?;
         let mut state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+        if let Some(limits) = self.limits(&state)? {
+            let changed = Event::LimitsChanged(limits);
+            state.apply(&changed, |_| false);
+            self.check_open(&state)?;
+            journal.add(&changed)?;
+        }
         if state.finished {
             crate::term::say(&format!("the run {} is finished; its result:", state.run));
             let experiment = Experiment {
@@ -224,6 +245,44 @@ impl Resume {
             output: &self.output,
         }
         .run()
+    }
+
+    /// Returns the limits that the flags set, if they set any.
+    fn limits(&self, state: &State) -> Result<Option<Limits>, CliError> {
+        let limits = Limits {
+            trials: self.runs,
+            duration_us: self.duration.map(Span::micros),
+            exclude_half: self.exclude_half,
+            answered_by: state.decided.then_some(state.last_counted),
+        };
+        let asks = limits.trials.is_some() || limits.duration_us.is_some() || limits.exclude_half;
+        if !asks {
+            return Ok(None);
+        }
+        if self.exclude_half && !matches!(state.plan.question, Question::Confirm(_)) {
+            let error = anyhow::anyhow!("--exclude-half is for runs of `provoke confirm`");
+            return Err(CliError::usage(error));
+        }
+        Ok(Some(limits))
+    }
+
+    /// Refuses limits under which no trial is left to run.
+    fn check_open(&self, state: &State) -> Result<(), CliError> {
+        let time_is_up = state
+            .plan
+            .stop
+            .duration()
+            .is_some_and(|limit| limit <= state.worked);
+        if !time_is_up && policy::of(&state.plan).next(state) != Step::Done {
+            return Ok(());
+        }
+        let error = anyhow::anyhow!("under these limits, the run {} is complete", state.run);
+        Err(CliError::usage(error).hinted(format!(
+            "it has {} in {}, and -n and -d are totals; `provoke report {}` shows the result",
+            words::plural(state.last_counted.0, "trial"),
+            words::seconds(state.worked.as_secs_f64()),
+            self.run,
+        )))
     }
 }
 

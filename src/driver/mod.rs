@@ -5,6 +5,7 @@
 //! could reach the screen.
 
 mod alike;
+mod pace;
 
 use crate::exec::{Answer, Executor, Halt, KeptCores, Made, STORY, remove_cores};
 use crate::model::{
@@ -13,7 +14,8 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::policy::{Collect, Policy, Step};
-use crate::state::{Sink, State, Times};
+use crate::state::{Sink, State};
+use pace::Pace;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,18 +36,6 @@ const STARTS_OF_A_SERVICE: u64 = 3;
 const SKIPS_IN_VAIN: u64 = 100;
 /// ... but in a search means that this cannot be tried, as it does to `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
-/// An automatic timeout before enough trials have passed ...
-const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
-/// ... which are this many.
-const PASSES_NEEDED: u64 = 5;
-/// After that, a trial is hung if it takes this many times longer than the slowest one that passed ...
-const HANGS: u32 = 20;
-/// ... and at least this long.
-const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
-/// A trial that takes this many times longer than the median is reported as slow ...
-const SLOW: u32 = 5;
-/// ... and at least this long.
-const LEAST_SLOW: Duration = Duration::from_secs(1);
 /// How often the time is looked at, and the screen redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -75,7 +65,9 @@ struct Run<'a, 'b> {
     tasks: JoinSet<Ended>,
     /// Variants that are being made, and since when.
     making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
-    halt: watch::Sender<Halt>,
+    /// How far trials were told to end.
+    halt: Halt,
+    pace: Pace,
     /// The same for what makes variants: nobody waits for that when nothing more is launched.
     halt_making: watch::Sender<Halt>,
     /// The machine could not make a variant.
@@ -108,6 +100,19 @@ struct UnderWay {
     since: Instant,
     /// It has been said that it takes long.
     called_slow: bool,
+    /// Tells it to end.
+    halt: watch::Sender<Halt>,
+}
+
+impl UnderWay {
+    /// Tells the trial to end, unless it was told so as clearly before.
+    fn raise(&self, level: Halt) {
+        self.halt.send_if_modified(|halt| {
+            let more = *halt < level;
+            *halt = level.max(*halt);
+            more
+        });
+    }
 }
 
 /// Runs trials until the question is answered or the run is broken off.
@@ -121,7 +126,8 @@ pub async fn drive(driver: &mut Driver<'_>) {
         under_way: BTreeMap::new(),
         tasks: JoinSet::new(),
         making: BTreeMap::new(),
-        halt: watch::Sender::new(Halt::No),
+        halt: Halt::No,
+        pace: Pace::default(),
         halt_making: watch::Sender::new(Halt::No),
         cannot_make: false,
         wave: 0,
@@ -149,7 +155,7 @@ impl Run<'_, '_> {
             if broken_off.is_none() && Collect::is_wanted(self.driver.state) {
                 let at = self.worked();
                 self.emit(&Event::CaptureBegun { at });
-                self.halt = watch::Sender::new(Halt::No);
+                self.halt = Halt::No;
                 self.halt_making = watch::Sender::new(Halt::No);
             }
         }
@@ -188,10 +194,13 @@ impl Run<'_, '_> {
                     self.launch();
                 }
             }
+            if let Some(StopCause::Signal(_)) = broken_off {
+                self.inspect_late_trials();
+            }
             if self.driver.state.decided || broken_off.is_some() || self.stops_service_runs() {
                 self.raise(Halt::Gently);
             }
-            if self.driver.state.budget_spent || *self.halt.borrow() != Halt::No {
+            if self.driver.state.budget_spent || self.halt != Halt::No {
                 self.halt_making.send_replace(Halt::Now);
             }
             self.settle();
@@ -276,12 +285,25 @@ impl Run<'_, '_> {
         }
     }
 
-    fn raise(&self, level: Halt) {
-        self.halt.send_if_modified(|halt| {
-            let more = *halt < level;
-            *halt = level.max(*halt);
-            more
-        });
+    fn raise(&mut self, level: Halt) {
+        self.halt = level.max(self.halt);
+        for one in self.under_way.values() {
+            one.raise(level);
+        }
+    }
+
+    /// Ends the trials that run unusually long, when the user stops the run: they may hang, and
+    /// their stacks show where.
+    fn inspect_late_trials(&mut self) {
+        if self.halt != Halt::No {
+            return;
+        }
+        let late = self.pace.late_after(self.driver.state);
+        for one in self.under_way.values() {
+            if one.since.elapsed() > late {
+                one.raise(Halt::Inspect);
+            }
+        }
     }
 
     /// Fills the free lanes, and makes ahead what is likely to be tried next.
@@ -299,11 +321,9 @@ impl Run<'_, '_> {
             self.free.retain(|lane| *lane != trial.lane);
             self.emit(&Event::TrialStarted(trial.clone()));
             let delay = self.driver.state.plan.delay;
-            let running = self
-                .driver
-                .executor
-                .run(trial.clone(), self.halt.subscribe());
-            let attempt = after(delay, self.halt.subscribe(), running);
+            let halt = watch::Sender::new(self.halt);
+            let running = self.driver.executor.run(trial.clone(), halt.subscribe());
+            let attempt = after(delay, halt.subscribe(), running);
             let task = self
                 .tasks
                 .spawn(async { Ended::Trial(Box::new(attempt.await)) });
@@ -312,6 +332,7 @@ impl Run<'_, '_> {
                 task: task.id(),
                 since,
                 called_slow: false,
+                halt,
                 trial,
             };
             self.under_way.insert(under_way.trial.id, under_way);
@@ -350,7 +371,7 @@ impl Run<'_, '_> {
         let lane = *self.free.iter().min()?;
         loop {
             let state = &*self.driver.state;
-            let timeout = timeout(state);
+            let timeout = self.pace.timeout(state);
             if let Some(trial) = state.to_repeat()
                 && !self.stops_service_runs()
             {
@@ -474,7 +495,7 @@ impl Run<'_, '_> {
             outcome = Outcome::Other(failure.clone());
         }
         let folder = self.driver.evidence.join(trial.id.0.to_string());
-        if self.worth_keeping(&trial, &outcome) {
+        if self.worth_keeping(&trial, &seen, &outcome) {
             self.limit_cores(&outcome, &mut seen);
             self.driver.executor.keep(trial.lane, folder).await;
         } else {
@@ -491,6 +512,9 @@ impl Run<'_, '_> {
             self.first_words.insert(trial.id, words);
         }
         self.cannot_start |= cannot_start(&seen);
+        if outcome == Outcome::Pass {
+            self.pace.add_pass(trial.variant, seen.elapsed);
+        }
         if let Outcome::Void(void) = outcome {
             self.last_void.insert(trial.variant, why(void, &seen));
         }
@@ -532,11 +556,11 @@ impl Run<'_, '_> {
         }
     }
 
-    fn worth_keeping(&self, trial: &Trial, outcome: &Outcome) -> bool {
+    fn worth_keeping(&self, trial: &Trial, seen: &Observation, outcome: &Outcome) -> bool {
         use crate::model::Keep;
         let state = &*self.driver.state;
         if matches!(outcome, Outcome::Void(Void::Interrupted | Void::Lost)) {
-            return false;
+            return seen.hang.is_some() && state.plan.keep != Keep::None;
         }
         match (state.plan.keep, outcome) {
             (Keep::All, _) => true,
@@ -618,11 +642,26 @@ impl Run<'_, '_> {
         });
     }
 
+    /// Ends the trials that hang by a timeout that was not known when they were launched.
+    fn end_hung_trials(&self) {
+        let state = &*self.driver.state;
+        if state.plan.timeout != Timeout::Auto || state.plan.load.is_some() {
+            return;
+        }
+        let timeout = self.pace.timeout(state);
+        for one in self.under_way.values() {
+            if one.since.elapsed() > timeout {
+                one.raise(Halt::TimedOut);
+            }
+        }
+    }
+
     /// Says which trials run unusually long, once each.
     fn tick(&mut self) {
+        self.end_hung_trials();
         let state = &*self.driver.state;
-        if let Some(usual) = usual_time(state) {
-            let long = (usual * SLOW).max(LEAST_SLOW);
+        if let Some(long) = self.pace.known_to_be_late_after(state) {
+            let timeout = self.pace.timeout(state);
             let mut slow = Vec::new();
             for UnderWay {
                 trial,
@@ -633,11 +672,10 @@ impl Run<'_, '_> {
             {
                 if !*called_slow && since.elapsed() > long {
                     *called_slow = true;
-                    let seconds = usual.as_secs_f64();
                     slow.push(format!(
-                        "{} takes longer than usual ({seconds:.2} s); it counts as hung after {:.0} s (-t)",
+                        "{} takes longer than usual; it counts as hung after {:.0} s (-t)",
                         trial.id,
-                        trial.timeout.as_secs_f64(),
+                        trial.timeout.min(timeout).as_secs_f64(),
                     ));
                 }
             }
@@ -727,32 +765,5 @@ async fn sleep_until(end: Option<Instant>) {
     match end {
         Some(end) => tokio::time::sleep_until(end).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Returns the median time of the trials that passed, once that is known.
-fn usual_time(state: &State) -> Option<Duration> {
-    enough_passes(state)
-        .filter_map(|times| times.quantile(0.5))
-        .max()
-}
-
-/// Returns the longest time of the trials that passed, once that is known.
-fn slowest_pass(state: &State) -> Option<Duration> {
-    enough_passes(state).filter_map(Times::max).max()
-}
-
-/// Returns the times of the variants that passed often enough.
-fn enough_passes(state: &State) -> impl Iterator<Item = &Times> {
-    let times = state.tallies().map(|(_, tally)| &tally.pass_times);
-    times.filter(|times| times.count() >= PASSES_NEEDED)
-}
-
-fn timeout(state: &State) -> Duration {
-    match state.plan.timeout {
-        Timeout::After(time) => time,
-        Timeout::Auto => slowest_pass(state).map_or(FIRST_TIMEOUT, |slowest| {
-            (slowest * HANGS).max(LEAST_TIMEOUT)
-        }),
     }
 }

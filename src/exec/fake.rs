@@ -1,7 +1,7 @@
 //! An executor without processes: outcomes from a function, time that only seems to pass.
 
 use super::{Answer, Executor, Halt};
-use crate::model::{Lane, Observation, Trial};
+use crate::model::{Ending, Lane, Observation, Trial};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +28,25 @@ impl Executor for Fake {
             if time.is_zero() {
                 return seen;
             }
-            tokio::select! {
-                () = tokio::time::sleep(time) => {}
-                _ = halt.wait_for(|halt| *halt != Halt::No) => seen.interrupted = true,
+            if seen.elapsed.is_zero() {
+                seen.elapsed = time;
+            }
+            let begun = tokio::time::Instant::now();
+            let halted = tokio::select! {
+                () = tokio::time::sleep(time) => return seen,
+                halted = halt.wait_for(|halt| *halt != Halt::No) => halted.map(|halt| *halt),
+            };
+            match halted {
+                Ok(Halt::TimedOut) => {
+                    seen.elapsed = begun.elapsed();
+                    for actor in &mut seen.actors {
+                        actor.ending = Ending::TimedOut {
+                            state: 'S',
+                            killed: false,
+                        };
+                    }
+                }
+                _ => seen.interrupted = true,
             }
             seen
         })

@@ -100,7 +100,7 @@ impl Slot {
                 },
                 level = raised(halt, told) => {
                     told = level;
-                    self.order(&Order::Stop { now: level == Halt::Now }).await?;
+                    self.order(&stop(level)).await?;
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Slot {
                 },
                 level = raised(halt, told) => {
                     told = level;
-                    self.order(&Order::Stop { now: level == Halt::Now }).await?;
+                    self.order(&stop(level)).await?;
                 }
             }
         }
@@ -212,6 +212,17 @@ impl Slot {
                 reply => return Ok(reply),
             }
         }
+    }
+}
+
+/// Returns the order that ends the trial of a slot.
+pub(super) fn stop(level: Halt) -> Order {
+    match level {
+        Halt::TimedOut => Order::Over { hung: true },
+        _ => Order::Stop {
+            now: level == Halt::Now,
+            inspect: level == Halt::Inspect,
+        },
     }
 }
 

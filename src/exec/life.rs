@@ -2,7 +2,7 @@
 
 use super::Halt;
 use super::around::{pause_after, size_of};
-use super::lane::{Slot, raised};
+use super::lane::{Slot, raised, stop};
 use crate::load::{self, Life, Live};
 use crate::model::{Around, Choice, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
 use crate::slot::wire::{Order, Reply};
@@ -95,7 +95,7 @@ impl Lives {
                 level = raised(halt, told) => {
                     told = level;
                     tell(clients.as_ref(), Clients::stop);
-                    slot.order(&Order::Stop { now: level == Halt::Now }).await?;
+                    slot.order(&stop(level)).await?;
                 }
                 () = sizes.next(), if under_way => sizes.look(&self.live),
                 seen = of(clients.as_mut()), if under_way => {

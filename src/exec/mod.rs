@@ -70,8 +70,12 @@ pub enum Halt {
     /// They may.
     #[default]
     No,
+    /// They hang: their time is over.
+    TimedOut,
     /// They are asked to end, and killed after the grace.
     Gently,
+    /// The same, but the stacks of their threads are taken first.
+    Inspect,
     /// They are killed.
     Now,
 }

@@ -105,6 +105,8 @@ pub enum Event {
         #[serde(with = "micros")]
         at: Duration,
     },
+    /// The user resumes the run with other limits.
+    LimitsChanged(Limits),
     /// The run goes on. Trials that were under way are void and made up for.
     RunResumed {
         /// Seconds since 1970.
@@ -116,6 +118,24 @@ pub enum Event {
         #[serde(with = "micros")]
         at: Duration,
     },
+}
+
+/// Limits of a run that is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Trials of each variant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trials: Option<u64>,
+    /// Working time in microseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub duration_us: Option<u64>,
+    /// A fix that only halves the rate is to be excluded, too.
+    #[serde(skip_serializing_if = "is_default")]
+    pub exclude_half: bool,
+    /// The last trial that counted, if the question was answered; trials after it ended too late to count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub answered_by: Option<TrialId>,
 }
 
 /// How bad a note is.

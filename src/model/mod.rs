@@ -30,7 +30,7 @@ mod trial;
 
 pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerSeen};
-pub use event::{Event, FORMAT, Level, StopCause};
+pub use event::{Event, FORMAT, Level, Limits, StopCause};
 pub use evidence::{
     Autopsy, Casualty, CoreSeen, Crash, Depth, Family, Fault, Frame, KernelLine, Module, Phase,
     Signature, SignatureId, Thread,

@@ -1,6 +1,6 @@
 use super::{
-    Baseline, Choice, Confirm, Container, Factor, Load, Make, Only, Question, Rules, Setting,
-    Space, Text, is_default, micros,
+    Baseline, Choice, Confirm, Container, Factor, Limits, Load, Make, Only, Question, Rules,
+    Setting, Space, Text, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -308,12 +308,24 @@ pub struct Stop {
     /// When the first trials all fail with the same exit code and message.
     #[serde(skip_serializing_if = "is_default")]
     pub all_alike: bool,
+    /// These are not the limits that the run began with: the user chose them after a look at results.
+    #[serde(skip_serializing_if = "is_default")]
+    pub changed: bool,
 }
 
 impl Stop {
     /// Returns the time budget.
     pub fn duration(&self) -> Option<Duration> {
         self.duration_us.map(Duration::from_micros)
+    }
+
+    /// Replaces the number of trials and the time, unless neither is given.
+    pub fn change(&mut self, limits: &Limits) {
+        if limits.trials.is_some() || limits.duration_us.is_some() {
+            self.trials = limits.trials;
+            self.duration_us = limits.duration_us;
+            self.changed = true;
+        }
     }
 }
 

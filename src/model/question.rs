@@ -130,9 +130,10 @@ pub struct Confirm {
     /// Fixes that were tried against this baseline before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub earlier_attempts: u64,
-    /// A fix that only halves the rate must not pass either.
+    /// Whether a fix that only halves the rate must not pass either; nothing means that it must not if the additional
+    /// trials take little time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub exclude_half: bool,
+    pub exclude_half: Option<bool>,
     /// Trials do not influence each other, though what `setup` started lives through all of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub independent: bool,

@@ -29,15 +29,7 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let shown = failure(rules, variant, seen).into_iter();
     // Whatever else became of it, a trial may have written or left behind what is looked for.
     let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
-    let failures = kinds.map(|kind| {
-        let signature = signature(&kind, variant, seen);
-        let sites = signature::sites(&kind, variant, seen);
-        Box::new(Failure {
-            kind,
-            signature,
-            sites,
-        })
-    });
+    let failures = kinds.map(|kind| Box::new(failure_of(kind, variant, seen)));
     let mut failures: Vec<Box<Failure>> = failures.collect();
     let is_the_bug = |failure: &Failure| {
         rules.only.is_empty() || rules.only.iter().any(|only| only.covers(failure))
@@ -56,6 +48,22 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
         return Outcome::Void(Void::Untold);
     }
     Outcome::Other(failure)
+}
+
+/// Returns the hang that a trial seems to be in that was inspected before its timeout.
+pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure> {
+    seen.hang.as_ref()?;
+    Some(failure_of(Kind::Hang { stopped: false }, variant, seen))
+}
+
+fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure {
+    let signature = signature(&kind, variant, seen);
+    let sites = signature::sites(&kind, variant, seen);
+    Failure {
+        kind,
+        signature,
+        sites,
+    }
 }
 
 /// Returns the patterns to look for in the output: those of `fail_if_out`, then those of `ok_if_out`.

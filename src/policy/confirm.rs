@@ -5,8 +5,9 @@ use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId}
 use crate::state::{Group, State};
 use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
-    clean_runs_to_exclude_half, unchanged_p_value_effective,
+    clean_runs_to_exclude_half, real, unchanged_p_value_effective,
 };
+use std::time::Duration;
 
 /// The fixed side is the only variant.
 const FIXED_SIDE: VariantId = VariantId(0);
@@ -14,6 +15,8 @@ const FIXED_SIDE: VariantId = VariantId(0);
 const OTHERS: u64 = 2;
 /// And so many in any case.
 const FEW_OTHERS: u64 = 20;
+/// By default, a fix that only halves the rate is excluded if that takes at most this much longer.
+const LITTLE_TIME: Duration = Duration::from_secs(60);
 
 /// Runs the fixed side until it shows the bug, or has passed as often as the baseline asks for.
 pub struct Confirm;
@@ -25,6 +28,8 @@ pub struct Progress {
     pub clean: u64,
     /// Clean trials that are enough; nothing where no number is.
     pub needed: Option<u64>,
+    /// Whether these also exclude a fix that only halves the rate.
+    pub excludes_half: bool,
     /// Trials that showed the bug.
     pub failures: u64,
     /// The chance that an unchanged program does as well.
@@ -37,15 +42,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns how many clean trials would be enough to exclude a fix that only halves the rate.
-    pub fn to_exclude_half(asked: &Asked, alpha: f64) -> Option<u64> {
-        let half = Asked {
-            exclude_half: true,
-            ..asked.clone()
-        };
-        needed(&half, alpha)
-    }
-
     /// Returns how far it has come; nothing where another question was asked.
     pub fn of(state: &State) -> Option<Self> {
         let Question::Confirm(asked) = &state.plan.question else {
@@ -53,9 +49,11 @@ impl Progress {
         };
         let tally = state.tally(FIXED_SIDE);
         let clean = tally.passes;
+        let excludes_half = excludes_half(state, asked);
         Some(Self {
             clean,
-            needed: needed(asked, state.plan.alpha.value()),
+            needed: clean_needed(asked, excludes_half, state.plan.alpha.value()),
+            excludes_half,
             failures: tally.failures,
             one_life: state.shares_a_life() && !asked.independent,
             doubtful: doubtful(state, asked)
@@ -82,12 +80,56 @@ impl Progress {
     }
 }
 
-/// Returns how many clean trials are enough.
-fn needed(asked: &Asked, alpha: f64) -> Option<u64> {
+/// Returns whether a fix that only halves the rate is to be excluded: because the user wants it, or because it takes
+/// little more time. Once the run is over, only what was reached counts.
+fn excludes_half(state: &State, asked: &Asked) -> bool {
+    let alpha = state.plan.alpha.value();
+    let needed = |half| clean_needed(asked, half, alpha);
+    let decide = || {
+        let (least, half) = needed(false).zip(needed(true))?;
+        let passes = state.tally(FIXED_SIDE).passes;
+        let may_go_on = !(state.finished || state.budget_spent || state.stopped.is_some())
+            && state.plan.stop.trials.is_none_or(|all| all >= half);
+        let seconds = seconds_of_a_pass(state, asked)?;
+        let is_quick = takes_little_time(half - least, state.plan.jobs, seconds);
+        Some(passes >= half || may_go_on && is_quick)
+    };
+    asked
+        .exclude_half
+        .unwrap_or_else(|| decide().unwrap_or(false))
+}
+
+/// Returns how many clean trials a fix needs by default: `half` also exclude a fix that only halves the rate.
+pub fn needed_by_default(least: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
+    let is_quick = |seconds| takes_little_time(half - least, jobs, seconds);
+    if seconds_of_a_pass.is_some_and(is_quick) {
+        half
+    } else {
+        least
+    }
+}
+
+fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
+    let rounds = trials.div_ceil(u64::from(jobs));
+    real(rounds) * seconds <= LITTLE_TIME.as_secs_f64()
+}
+
+/// Returns how long a passing trial takes: here, or else in the baseline, if that is known.
+pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
+    let here = state.tally(FIXED_SIDE).pass_times.quantile(0.5);
+    let before = || match &asked.baseline {
+        Baseline::Measured(base) => base.seconds(),
+        Baseline::Assumed(_) => None,
+    };
+    here.map(|time| time.as_secs_f64()).or_else(before)
+}
+
+/// Returns how many clean trials are enough, or enough to exclude a fix that only halves the rate, too.
+pub fn clean_needed(asked: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
     match &asked.baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.counts();
-            let rule = if asked.exclude_half {
+            let rule = if excludes_half {
                 clean_runs_to_exclude_half
             } else {
                 clean_runs_needed_effective
@@ -95,7 +137,7 @@ fn needed(asked: &Asked, alpha: f64) -> Option<u64> {
             rule(failures, trials, base.effect(), alpha)
         }
         Baseline::Assumed(millionths) => {
-            let share = if asked.exclude_half { 2.0 } else { 1.0 };
+            let share = if excludes_half { 2.0 } else { 1.0 };
             clean_runs_at_known_rate(rate(*millionths) / share, alpha)
         }
     }
@@ -154,7 +196,7 @@ impl Policy for Confirm {
             Some(progress) if progress.failures > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
             Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
-            _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
+            _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
             _ => StopRule::from_outside(state),
         }
     }

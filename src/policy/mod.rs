@@ -31,7 +31,9 @@ mod shrink;
 
 pub use bisect::{Bisect, Search, search_trials};
 pub use capture::Collect;
-pub use confirm::{Confirm, Progress, doubtful};
+pub use confirm::{
+    Confirm, Progress, clean_needed, doubtful, needed_by_default, seconds_of_a_pass,
+};
 pub use race::{Race, Standing};
 pub use raise::Decision;
 pub use ramp::Ramp;
@@ -178,6 +180,15 @@ impl StopRule {
     /// True where the design was fixed beforehand, so that exact intervals for it hold.
     pub fn is_planned(self) -> bool {
         matches!(self, Self::PlannedN | Self::KthFailure)
+    }
+
+    /// Why trials end when as many as the plan allows have run.
+    fn at_the_limit(state: &State) -> Self {
+        if state.plan.stop.changed {
+            Self::Spent
+        } else {
+            Self::PlannedN
+        }
     }
 
     /// Why trials end that no rule of the question has ended.

@@ -277,7 +277,7 @@ impl Policy for Race {
         match Course::of(state).standing(variant) {
             Standing::Fails => StopRule::KthFailure,
             Standing::FailsLess | Standing::Clean => StopRule::PlannedN,
-            _ if all.is_some_and(|all| ran >= all) => StopRule::PlannedN,
+            _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
             _ => StopRule::from_outside(state),
         }
     }

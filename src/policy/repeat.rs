@@ -98,7 +98,7 @@ fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     } else if narrow(state, tally) || is_decided(state, tally) {
         StopRule::Decision
     } else if trials.is_some_and(|trials| tally.ran() >= trials) {
-        StopRule::PlannedN
+        StopRule::at_the_limit(state)
     } else {
         StopRule::from_outside(state)
     }

@@ -2,10 +2,11 @@
 
 use super::{
     Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,
-    KindSeen, LoadTotals, MaxRate, Mtbf, Rate, Report, SignatureSeen, Trend, Variant,
+    KindSeen, LateTrial, LoadTotals, MaxRate, Mtbf, Rate, Report, SignatureSeen, Trend, Variant,
     growth::growth, words,
 };
 use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
+use crate::oracle;
 use crate::policy::{self, Checks, Collect, StopRule};
 use crate::state::{Group, State, Tally, Times};
 use crate::untrusted::shell_word;
@@ -45,6 +46,7 @@ impl Report {
                 .unwrap_or_default()
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
+            seconds_left: seconds_left(state),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
             capture: state.plan.capture,
@@ -53,6 +55,7 @@ impl Report {
             variants,
             growth,
             repeated_attempts: state.repeated,
+            late_trials: late_trials(state),
             after_decision: state.after_decision,
             last_counted_trial: state.last_counted.0,
         }
@@ -90,6 +93,13 @@ impl Variant {
             .map(|trial| trial.0)
             .collect();
         failing_trials.sort_unstable();
+        let drifts = trend.is_some_and(|trend| trend.warns());
+        let (k, n) = if drifts {
+            tally.quieter_half()
+        } else {
+            (failures, trials)
+        };
+        let effect = clumping.design_effect();
         Self {
             name: plan.variant(id).label(),
             command: command_line(plan, id),
@@ -107,17 +117,10 @@ impl Variant {
             kinds: kinds(tally),
             signatures: signatures(stop_rule, alpha, tally, state.captured(id)),
             captured: captured(stop_rule, state, id),
-            rate: Rate::new(tally, stop_rule, clumping.design_effect(), alpha),
+            rate: Rate::new(tally, stop_rule, effect, alpha),
             failing_trials,
-            clean_runs_to_confirm: {
-                let drifts = trend.is_some_and(|trend| trend.warns());
-                let (k, n) = if drifts {
-                    tally.quieter_half()
-                } else {
-                    (failures, trials)
-                };
-                stats::clean_runs_needed_effective(k, n, clumping.design_effect(), alpha)
-            },
+            clean_runs_to_confirm: stats::clean_runs_needed_effective(k, n, effect, alpha),
+            clean_runs_to_exclude_half: stats::clean_runs_to_exclude_half(k, n, effect, alpha),
             durations: [("pass", &tally.pass_times), ("fail", &tally.fail_times)]
                 .into_iter()
                 .filter_map(|(name, times)| Some((name, Durations::new(times)?)))
@@ -272,6 +275,25 @@ fn captured(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Capture
         other: tally.other,
         signatures: signatures(stop_rule, state.plan.alpha.value(), tally, tally),
     })
+}
+
+/// Returns how much of the time that the user gave is left.
+fn seconds_left(state: &State) -> Option<f64> {
+    let limit = state.plan.stop.duration().filter(|_| !state.finished)?;
+    Some(limit.saturating_sub(state.worked).as_secs_f64())
+}
+
+fn late_trials(state: &State) -> Vec<LateTrial> {
+    let late = state.late.iter().filter_map(|(trial, seen)| {
+        let hang = oracle::seeming_hang(state.plan.variant(trial.variant), seen)?;
+        Some(LateTrial {
+            trial: trial.id.0,
+            seconds: seen.elapsed.as_secs_f64(),
+            title: hang.signature.title,
+            sites: hang.sites,
+        })
+    });
+    late.collect()
 }
 
 fn notes(

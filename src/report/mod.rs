@@ -76,6 +76,8 @@ pub struct Report {
     pub begun: String,
     /// Working time in seconds.
     pub seconds: f64,
+    /// Working time that is left in seconds; null without `-d`, and once the run is finished.
+    pub seconds_left: Option<f64>,
     /// Trials side by side: neighbours change timing.
     pub jobs: u32,
     /// What all seeds of trials derive from.
@@ -91,6 +93,8 @@ pub struct Report {
     pub growth: Vec<Growth>,
     /// Attempts that were interrupted or lost, and made up for under the same number.
     pub repeated_attempts: u64,
+    /// Trials that ran unusually long when the run was stopped, and what they were doing; they are not counted.
+    pub late_trials: Vec<LateTrial>,
     /// Trials that ended after the question was answered, and are not counted.
     pub after_decision: u64,
     /// The number of the last trial that was looked at for all of this, and 0 when there is none.
@@ -98,6 +102,19 @@ pub struct Report {
     pub last_counted_trial: u64,
     /// What a person should know.
     pub notes: Vec<String>,
+}
+
+/// A trial that ran unusually long when the run was stopped.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LateTrial {
+    /// Its number.
+    pub trial: u64,
+    /// How long it had run, in seconds.
+    pub seconds: f64,
+    /// What its threads were doing.
+    pub title: String,
+    /// The lines of source code where they were; empty if they are not known.
+    pub sites: Vec<Site>,
 }
 
 /// What is known of one variant.
@@ -134,6 +151,8 @@ pub struct Variant {
     pub failing_trials: Vec<u64>,
     /// Clean trials that would confirm a fix at this confidence; null without a failure.
     pub clean_runs_to_confirm: Option<u64>,
+    /// The same, if a fix that only halves the rate must be excluded, too.
+    pub clean_runs_to_exclude_half: Option<u64>,
     /// How long trials took, by `pass` and `fail`.
     pub durations: BTreeMap<&'static str, Durations>,
     /// The failure rate on the axis of time.

@@ -10,6 +10,7 @@ use super::row::{decisive, judged};
 use super::{Class, ExportError, Report, Row};
 use crate::model::{
     ActorSeen, Ending, Event, Kind, LoadSeen, Observation, Outcome, Plan, Role, Signal, Trial,
+    TrialId,
 };
 use crate::oracle;
 use crate::policy::Verdict;
@@ -117,6 +118,7 @@ impl Reader {
                     self.open.insert(trial.0, open);
                 }
             }
+            Event::LimitsChanged(limits) => self.close(limits.answered_by),
             Event::RunResumed { at } => self.since = (at, self.worked),
             Event::BudgetSpent { at }
             | Event::CaptureBegun { at }
@@ -135,6 +137,16 @@ impl Reader {
                 }
             }
             Event::SettingChosen(_) | Event::MakingBegun(_) | Event::Note { .. } => {}
+        }
+    }
+
+    /// Marks the trials that ended after the question was answered for the first time.
+    fn close(&mut self, answered_by: Option<TrialId>) {
+        let Some(last) = answered_by else { return };
+        for (_, open) in self.open.range_mut(last.0 + 1..) {
+            if let Some(row) = open.row.as_mut().filter(|_| !open.again) {
+                row.class = Class::AfterDecision;
+            }
         }
     }
 

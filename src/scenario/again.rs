@@ -86,7 +86,7 @@ impl Scenario {
             ..Self::default()
         };
         if let Question::Confirm(asked) = &plan.question {
-            said.exclude_half = asked.exclude_half.then_some(true);
+            said.exclude_half = asked.exclude_half;
             said.independent = asked.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;

@@ -63,7 +63,7 @@ pub struct Scenario {
     pub of: Option<String>,
     /// Assume this failure rate instead of a baseline.
     pub assume_rate: Option<Rate>,
-    /// Run enough trials to also rule out a fix that merely halves the failure rate.
+    /// Also rule out a fix that merely halves the failure rate; if this is not set, only if that takes less than a minute.
     pub exclude_half: Option<bool>,
     /// To confirm or search: count every failure, not only the failures seen in the baseline or at the bad end.
     pub any_failure: Option<bool>,

@@ -2,7 +2,7 @@
 
 use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};
-use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Variant};
+use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Span, Variant};
 use crate::model::{
     ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
     Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
@@ -297,13 +297,14 @@ impl Scenario {
                 Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
             },
         };
-        let duration = self.duration.map(|span| span.0);
-        let duration = duration.or(time.filter(|_| !bounded));
+        let default = time.filter(|_| !bounded).map(Span);
+        let duration = self.duration.or(default);
         Ok(Stop {
             trials: self.runs.or(runs.filter(|_| !bounded)),
             failures,
             width: self.width.map(|rate| rate.0),
-            duration_us: duration.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            duration_us: duration.map(Span::micros),
+            changed: false,
             all_alike: false,
         })
     }

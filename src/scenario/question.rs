@@ -235,7 +235,7 @@ impl Scenario {
         Ok(Confirm {
             baseline,
             doubts,
-            exclude_half: self.exclude_half.unwrap_or(false),
+            exclude_half: self.exclude_half,
             independent: self.independent.unwrap_or(false),
             accept_conditions: self.accept_different_conditions.unwrap_or(false),
             earlier_attempts: 0,

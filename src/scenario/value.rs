@@ -79,6 +79,13 @@ pub struct Amount(pub Option<u64>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue(pub Option<String>);
 
+impl Span {
+    /// Returns the time in microseconds.
+    pub fn micros(self) -> u64 {
+        u64::try_from(self.0.as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
 impl FromStr for Span {
     type Err = String;
 

@@ -51,8 +51,13 @@ pub(super) enum Settled {
 /// What provoke wants of a trial that is under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// It is to end, at once if true.
-    Stop(bool),
+    /// It is to end.
+    Stop {
+        /// At once, without a polite signal.
+        now: bool,
+        /// After its stacks were taken.
+        inspect: bool,
+    },
     /// The load on its service is over; if true, it hangs.
     Over(bool),
 }
@@ -128,10 +133,7 @@ impl Slot {
                     phase = Phase::Asked(now + grace);
                 }
                 Phase::Running if now >= deadline => {
-                    let contained = processes.iter_mut();
-                    for one in contained.filter_map(|one| one.container.as_mut()) {
-                        one.look();
-                    }
+                    look_into_containers(processes);
                     let tracer = &self.tracer;
                     sentence(processes, |one| timed_out(one, tracer));
                     self.witness.rest(&pids(processes));
@@ -165,18 +167,25 @@ impl Slot {
             if let Some(Told::Over(hung)) = heard {
                 over = !hung;
                 asked_to_stop = over;
-                if hung {
+                // The order may come while a hook runs, which has its own limit.
+                if hung && terms.inquest.is_some() {
                     deadline = Instant::now();
                 }
             }
-            if let Some(Told::Stop(at_once)) = heard {
+            if let Some(Told::Stop { now, inspect }) = heard {
                 self.witness.rest(&pids(processes));
+                if inspect && phase == Phase::Running && !over {
+                    look_into_containers(processes);
+                    how.hang = terms
+                        .inquest
+                        .map(|snapshots| self.inspect(processes, patterns, snapshots));
+                }
                 if !how.interrupted {
                     sentence(processes, |_| Ending::Stopped);
                     ask();
                     phase = Phase::Asked(Instant::now() + grace);
                 }
-                if at_once && !matches!(phase, Phase::Killed(_)) {
+                if now && !matches!(phase, Phase::Killed(_)) {
                     kill(processes);
                     phase = Phase::Killed(Instant::now() + tree::PATIENCE);
                 }
@@ -196,7 +205,7 @@ impl Slot {
     ) -> Settled {
         let until = Instant::now() + grace;
         while self.anything_lives() {
-            if let Some(Told::Stop(_)) = self.wait(processes, patterns, until) {
+            if let Some(Told::Stop { .. }) = self.wait(processes, patterns, until) {
                 return Settled::Interrupted;
             }
             if Instant::now() >= until {
@@ -213,7 +222,7 @@ impl Slot {
     /// Lets so much time pass, unless it is told to stop; then false.
     pub(super) fn rests(&mut self, time: Duration) -> bool {
         let told = self.wait(&mut [], &RegexSet::empty(), Instant::now() + time);
-        !matches!(told, Some(Told::Stop(_)))
+        !matches!(told, Some(Told::Stop { .. }))
     }
 
     /// Reaps what has ended of the tree; true when something of it is left.
@@ -248,8 +257,12 @@ impl Slot {
         if self.watch(processes, patterns, until) {
             loop {
                 match self.control.poll() {
-                    Heard::Order(Order::Stop { now }) => {
-                        told = Some(Told::Stop(now || told == Some(Told::Stop(true))));
+                    Heard::Order(Order::Stop { now, inspect }) => {
+                        let killed = matches!(told, Some(Told::Stop { now: true, .. }));
+                        told = Some(Told::Stop {
+                            now: now || killed,
+                            inspect: inspect && !killed,
+                        });
                     }
                     Heard::Order(Order::Over { hung }) => {
                         told = told.or(Some(Told::Over(hung)));
@@ -261,7 +274,10 @@ impl Slot {
         }
         // Nobody waits for the answer any more; `serve` will find the line closed too.
         if self.control.is_closed() {
-            Some(Told::Stop(true))
+            Some(Told::Stop {
+                now: true,
+                inspect: false,
+            })
         } else {
             told
         }
@@ -344,6 +360,14 @@ impl Slot {
 pub(super) fn pids(processes: &[Process]) -> Vec<i32> {
     let pids = processes.iter().map(|one| one.seen.pid);
     pids.filter(|pid| *pid > 0).collect()
+}
+
+/// Finds the processes of containers, so that they can be inspected.
+fn look_into_containers(processes: &mut [Process]) {
+    let containers = processes.iter_mut();
+    for container in containers.filter_map(|one| one.container.as_mut()) {
+        container.look();
+    }
 }
 
 /// Decides the ending of every process that still runs.

@@ -29,6 +29,8 @@ pub enum Order {
     Stop {
         /// Kill without asking first.
         now: bool,
+        /// Take the stacks of its threads first.
+        inspect: bool,
     },
 }
 

@@ -26,8 +26,8 @@ pub use series::Series;
 pub use tally::{Group, Tally, Times};
 
 use crate::model::{
-    Around, Choice, Event, Host, Kind, Level, LoadSeen, Observation, Outcome, Plan, SignatureId,
-    StopCause, Survey, Trial, TrialId, VariantId, VariantPlan, Void,
+    Around, Choice, Event, Host, Kind, Level, Limits, LoadSeen, Observation, Outcome, Plan,
+    Question, SignatureId, StopCause, Survey, Trial, TrialId, VariantId, VariantPlan, Void,
 };
 use provoke_stats::ramp::Ramp;
 use provoke_stats::search::{Bisection, Reduction, Screen};
@@ -114,6 +114,8 @@ pub struct State {
     pub last_void: Option<String>,
     /// Attempts that were interrupted or lost, and are made up for.
     pub repeated: u64,
+    /// Trials that ran unusually long when the run was stopped. They do not count.
+    pub late: Vec<(Trial, Box<Observation>)>,
     /// How large what `setup` left running was, since it last ran: a resumption runs it again.
     pub around: Series,
     /// Variants that cannot be tried, and why.
@@ -279,6 +281,7 @@ impl State {
             lost_streak: 0,
             last_void: None,
             repeated: 0,
+            late: Vec::new(),
             around: Series::default(),
             untestable: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -359,8 +362,10 @@ impl State {
                 self.worked = *at;
                 self.stopped = Some(*why);
             }
+            Event::LimitsChanged(limits) => self.change_limits(limits),
             Event::RunResumed { .. } => {
                 self.stopped = None;
+                self.late.clear();
                 self.void_streak = 0;
                 self.lost_streak = 0;
                 self.making.clear();
@@ -396,6 +401,20 @@ impl State {
                 self.finished = true;
             }
         }
+    }
+
+    /// Reopens the question under other limits.
+    fn change_limits(&mut self, limits: &Limits) {
+        self.plan.stop.change(limits);
+        if let Question::Confirm(asked) = &mut self.plan.question
+            && limits.exclude_half
+        {
+            asked.exclude_half = Some(true);
+        }
+        self.finished = false;
+        self.budget_spent = false;
+        self.decided = false;
+        self.capturing = false;
     }
 
     /// Adds a variant of the plan's space. One that is not in it, or is there, comes from a
@@ -489,6 +508,9 @@ impl State {
             return;
         };
         let (trial, attempts) = (trial.clone(), *attempts);
+        if outcome == Outcome::Void(Void::Interrupted) && seen.hang.is_some() {
+            self.late.push((trial.clone(), Box::new(seen.clone())));
+        }
         if self.decided {
             self.after_decision += 1;
             self.open.remove(&id);

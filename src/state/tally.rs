@@ -87,7 +87,8 @@ pub struct Group {
 pub struct Times(Option<Histogram<u64>>);
 
 impl Times {
-    fn add(&mut self, time: Duration) {
+    /// Adds one more.
+    pub fn add(&mut self, time: Duration) {
         let new = || Histogram::new(2).expect("two digits are within bounds");
         // It grows as needed; only a time beyond half a million years is refused.
         let _ = self

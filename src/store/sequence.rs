@@ -33,6 +33,12 @@ impl Sequence {
                     self.to_repeat.insert(*trial);
                 }
             }
+            Event::LimitsChanged(_) => {
+                if !self.over {
+                    return Err(Damage::AfterTheEnd);
+                }
+                self.finished = false;
+            }
             Event::RunResumed { .. } => {
                 if self.finished {
                     return Err(Damage::AfterTheEnd);

@@ -1,6 +1,6 @@
 //! The live line, and a line for each failure as it happens.
 
-use super::{safe, say};
+use super::{safe, say, screen};
 use crate::model::{
     Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
@@ -103,7 +103,7 @@ impl Live {
         if load_forecast(state, None).is_none()
             && let Some(text) = load_forecast(state, Some(speed))
         {
-            self.line(&format!("  {text}"));
+            self.text(2, &text);
         }
     }
 
@@ -122,6 +122,13 @@ impl Live {
                 bar.println(&*safe(&truncate_str(text, width, "…")));
             }
             None => say(text),
+        }
+    }
+
+    /// Writes text, broken where it does not fit.
+    fn text(&self, indent: usize, text: &str) {
+        for line in screen::broken(indent, text).lines() {
+            self.line(line);
         }
     }
 
@@ -204,7 +211,7 @@ impl Live {
         }
         self.hinted = true;
         if let Some(text) = answer::raise_hint(state) {
-            self.line(&format!("  {text}"));
+            self.text(2, &text);
         }
     }
 
@@ -331,7 +338,7 @@ impl Sink for Live {
             }
             Event::SettingChosen(_) => {
                 if let Some(text) = answer::raised(state) {
-                    self.line(&format!("  {text}"));
+                    self.text(2, &text);
                 }
             }
             // The summary tells how often it came.
@@ -345,8 +352,10 @@ impl Sink for Live {
             Event::Note { level, text } => {
                 let text = words::sanitize(text);
                 match level {
-                    Level::Info => self.line(&format!("  {text}")),
-                    Level::Warning => self.line(&format!("{} {text}", style("warning:").yellow())),
+                    Level::Info => self.text(2, &text),
+                    Level::Warning => {
+                        self.text(0, &format!("{} {text}", style("warning:").yellow()))
+                    }
                 }
             }
             _ => {}

@@ -17,7 +17,7 @@ pub use checkup::checkup;
 pub use differences::differences;
 pub use live::Live;
 pub use partings::partings;
-pub use screen::Command;
+pub use screen::{Command, width};
 pub use summary::{near, summary, verdict};
 pub use ticks::Ticks;
 
@@ -27,6 +27,13 @@ use std::io::{self, Write as _};
 /// Says a line on standard error.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", safe(line));
+}
+
+/// Says text on standard error, broken where it does not fit.
+pub fn say_text(indent: usize, text: &str) {
+    for line in screen::broken(indent, text).lines() {
+        say(line);
+    }
 }
 
 /// Returns what may be written to standard error.

@@ -8,9 +8,17 @@ const NARROWEST: usize = 40;
 const WIDEST: usize = 100;
 
 /// Returns the columns that text on standard output may take; nothing if it does not go to a terminal.
-pub(super) fn width() -> Option<usize> {
+pub fn width() -> Option<usize> {
     let (_, columns) = Term::stdout().size_checked()?;
     Some(usize::from(columns).max(NARROWEST))
+}
+
+/// Returns text for standard error with an indentation, broken where it does not fit.
+pub(super) fn broken(indent: usize, text: &str) -> String {
+    let columns = Term::stderr().size_checked().map(|(_, columns)| columns);
+    let mut screen = Screen::new(columns.map(|columns| usize::from(columns).max(NARROWEST)));
+    screen.text(indent, text);
+    screen.finish()
 }
 
 /// A command to type next.
@@ -78,7 +86,7 @@ impl Screen {
         let room = self.width.map(|width| width.min(WIDEST));
         let mut line = " ".repeat(indent);
         let mut is_empty = true;
-        for word in text.split(' ') {
+        for word in words(text) {
             let length =
                 measure_text_width(&line) + measure_text_width(word) + usize::from(!is_empty);
             if !is_empty && !word.is_empty() && room.is_some_and(|room| length > room) {
@@ -114,7 +122,8 @@ impl Screen {
             let mut row = if in_columns {
                 format!("{purpose:column$}{shown}")
             } else {
-                self.row(&format!("{purpose}:"));
+                let mark = if purpose.ends_with('?') { "" } else { ":" };
+                self.row(&format!("{purpose}{mark}"));
                 format!("  {shown}")
             };
             if !remark.is_empty() {
@@ -140,6 +149,18 @@ impl Screen {
     }
 }
 
+/// Splits text where a line may be broken: not between a number and the per cent sign.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut spaces = text.match_indices(' ').map(|(at, _)| at);
+        let end = spaces.find(|at| !text[at + 1..].starts_with('%'));
+        rest = end.map(|at| &text[at + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +175,12 @@ mod tests {
             five six seven
         averyveryverylongwordthatdoesnotfit
           at all
+        ");
+        let mut number = Screen::new(Some(40));
+        number.text(0, "the rate of this program is now at most 3.1 % in all");
+        insta::assert_snapshot!(number.finish(), @"
+        the rate of this program is now at most
+          3.1 % in all
         ");
         let mut unbroken = Screen::new(None);
         unbroken.text(2, &"word ".repeat(60));
@@ -181,7 +208,7 @@ mod tests {
         saved in       provoke-out/20261122-035210-ecbc
         ");
         insta::assert_snapshot!(shown(40), @"
-        is it fixed?:
+        is it fixed?
           provoke confirm -- CMD
           # 70 passing trials, 0.4 s
         saved in:

@@ -1,13 +1,14 @@
 //! The first screen of a result: the answer first, then what it rests on, then what to type next.
 
-use super::screen::{Command, Screen, width};
+use super::screen::{Command, Screen};
 use super::source::source_line;
 use super::table;
 use crate::model::{Depth, Site};
-use crate::policy::Verdict;
-use crate::report::{Answer, LoadTotals, Report, SignatureSeen, Variant, bars, words};
+use crate::policy::{Verdict, needed_by_default};
+use crate::report::{Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, words};
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,11 +16,6 @@ use std::path::Path;
 const LISTED: usize = 12;
 /// A rate is shown in time as well where one failure takes longer than this, in seconds.
 const LONG: f64 = 10.0;
-
-/// Returns the first screen of a run. Commands name it by this reference.
-pub fn summary(report: &Report, evidence: &Path, reference: &str, more: Vec<Command>) -> String {
-    screen(report, evidence, reference, more, width())
-}
 
 /// Returns the answer in one line, and why there is none.
 pub fn verdict(report: &Report) -> String {
@@ -40,7 +36,8 @@ pub fn verdict(report: &Report) -> String {
     text
 }
 
-fn screen(
+/// Returns the first screen of a run, broken at this width. Commands name the run by this reference.
+pub fn summary(
     report: &Report,
     evidence: &Path,
     reference: &str,
@@ -68,6 +65,7 @@ fn screen(
         screen.gap();
         details(&mut screen, report, variant);
     }
+    late_trials(&mut screen, report);
     screen.gap();
     for assumption in report.answer.iter().flat_map(Answer::assumptions) {
         let text = style(format!("assumes: {}", words::sanitize(assumption)));
@@ -249,6 +247,38 @@ fn site_of(screen: &mut Screen, site: &Site, with_text: bool) {
     }
 }
 
+/// Writes what those trials were doing that ran unusually long when the run was stopped.
+fn late_trials(screen: &mut Screen, report: &Report) {
+    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    for late in &report.late_trials {
+        if !shown.insert(&late.title) {
+            continue;
+        }
+        let same = report.late_trials.iter();
+        let same: Vec<&LateTrial> = same.filter(|one| one.title == late.title).collect();
+        let trials: Vec<u64> = same.iter().map(|one| one.trial).collect();
+        let longest = same.iter().map(|one| one.seconds).fold(0.0, f64::max);
+        screen.gap();
+        let text = format!(
+            "{} {} still running after {} when you stopped the run:",
+            if trials.len() == 1 { "trial" } else { "trials" },
+            words::trial_list(&trials, LISTED),
+            words::seconds(longest)
+        );
+        screen.text(2, &text);
+        let title = style(words::sanitize(&late.title)).yellow();
+        screen.text(8, &title.to_string());
+        for (at, site) in late.sites.iter().enumerate() {
+            site_of(screen, site, at == 0);
+        }
+    }
+    let first = report.late_trials.iter().map(|late| late.trial).min();
+    if let Some(first) = first {
+        let text = format!("not counted: trial {first}, and the trials that started after it");
+        screen.text(8, &style(text).dim().to_string());
+    }
+}
+
 /// Names what was captured after a comparison, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
     let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
@@ -396,9 +426,17 @@ fn next(report: &Report, reference: &str) -> Vec<Command> {
     if report.finished {
         commands.extend(after_the_end(report, &run));
     } else {
-        commands.push(Command::new("continue", format!("provoke resume {run}")));
+        let resume = Command::new("continue", format!("provoke resume {run}"));
+        commands.push(match report.seconds_left {
+            Some(left) => resume.with(format!("{} left", words::seconds(left))),
+            None => resume,
+        });
         let explained = report.known_best().filter(|_| report.answer.is_none());
         commands.extend(explained.map(|_| explain(&run)));
+        commands.extend(report.late_trials.first().map(|late| {
+            let line = format!("provoke explain {run}#{}", late.trial);
+            Command::new("where it was stuck", line)
+        }));
     }
     commands
 }
@@ -476,7 +514,11 @@ fn rarer(report: &Report) -> Option<Command> {
 
 /// Returns how a fix of this variant is confirmed.
 fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command> {
-    let needed = variant.clean_runs_to_confirm?;
+    let (needed, half) = variant
+        .clean_runs_to_confirm
+        .zip(variant.clean_runs_to_exclude_half)?;
+    let pass = variant.durations.get("pass").map(|pass| pass.p50);
+    let needed = needed_by_default(needed, half, report.jobs, pass);
     let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
         let between = if variant.name.starts_with('-') {
@@ -487,9 +529,9 @@ fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command
         let name = shell_word(variant.name.as_ref());
         let _ = write!(line, " --of{between}{name}");
     }
-    let time = variant.durations.get("pass").map_or(String::new(), |pass| {
+    let time = pass.map_or(String::new(), |pass| {
         let rounds = needed.div_ceil(u64::from(report.jobs));
-        let time = pass.p50 * provoke_stats::real(rounds);
+        let time = pass * provoke_stats::real(rounds);
         format!(", about {}", words::seconds(time))
     });
     let trials = words::plural(needed, "passing trial");

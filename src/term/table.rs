@@ -10,9 +10,13 @@ use provoke_stats as stats;
 use std::fmt::Write as _;
 
 /// So much is said of a failure, however narrow the terminal is.
-const TITLE: usize = 24;
+const TITLE: usize = 16;
+/// So many variants that passed are shown in one row.
+const MANY: usize = 4;
 /// Cells of a row before what its failures are.
 const CELLS: usize = 8;
+/// Columns that a narrow terminal does without, the first of these first: times, the interval, the rate.
+const DISPENSABLE: [usize; 4] = [6, 7, 5, 4];
 
 /// Returns a table of the variants.
 pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
@@ -31,11 +35,7 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
         heads.map(|head| style(head).dim().to_string()),
         String::new(),
     );
-    let rows = report
-        .variants
-        .iter()
-        .map(|one| (row(report, one), what(one)));
-    let rows: Vec<([String; CELLS], String)> = rows.collect();
+    let rows = rows(report);
     let width = |column: usize| {
         let cells = rows
             .iter()
@@ -46,8 +46,19 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
             Some(widest) => widest.max(heads[column].len()),
         }
     };
-    let widths: [usize; CELLS] = std::array::from_fn(width);
-    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let mut widths: [usize; CELLS] = std::array::from_fn(width);
+    let used = |widths: &[usize]| -> usize {
+        let shown = widths.iter().filter(|width| **width > 0);
+        shown.map(|width| width + 2).sum()
+    };
+    let longest = rows.iter().map(|(_, what)| measure_text_width(what));
+    let least = longest.max().map_or(0, |longest| longest.min(TITLE));
+    for column in DISPENSABLE {
+        if terminal.is_some_and(|terminal| used(&widths) + 2 + least > terminal) {
+            widths[column] = 0;
+        }
+    }
+    let used = used(&widths);
     let room = terminal.map(|width| width.saturating_sub(used + 2).max(TITLE));
     let mut out = String::new();
     for (cells, what) in std::iter::once(&head).chain(&rows) {
@@ -221,6 +232,33 @@ pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
     out
 }
 
+/// Returns a row for each variant, but only one for those that passed, if they are many.
+fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
+    let passed = |variant: &&Variant| {
+        let known = standing_of(report, variant).is_some_and(|standing| standing.passed());
+        known && what(variant).is_empty()
+    };
+    let (passed, others): (Vec<&Variant>, Vec<&Variant>) = report.variants.iter().partition(passed);
+    let shown = |one: &Variant| (row(report, one), what(one));
+    if passed.len() < MANY {
+        return report.variants.iter().map(shown).collect();
+    }
+    let mut rows: Vec<_> = others.into_iter().map(shown).collect();
+    let trials = passed.iter().map(|one| one.trials);
+    let (least, most) = (trials.clone().min(), trials.max());
+    let trials = match (least, most) {
+        (Some(least), Some(most)) if least < most => format!("{least}-{most}"),
+        _ => least.unwrap_or(0).to_string(),
+    };
+    let mut summed: [String; CELLS] = Default::default();
+    summed[0] = style(format!("{} others", passed.len())).bold().to_string();
+    summed[1] = standing(report, passed[0]);
+    summed[2] = trials;
+    summed[3] = "0".to_owned();
+    rows.push((summed, "each".to_owned()));
+    rows
+}
+
 fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
     let rate = &variant.rate;
     let time = |of: &str| {
@@ -251,12 +289,19 @@ fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
     ]
 }
 
+fn standing_of(report: &Report, variant: &Variant) -> Option<Standing> {
+    let Some(Answer::Compare(answer)) = &report.answer else {
+        return None;
+    };
+    let known = answer.variants.iter().find(|one| one.name == variant.name);
+    known.map(|one| one.standing)
+}
+
 fn standing(report: &Report, variant: &Variant) -> String {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return String::new();
     };
-    let known = answer.variants.iter().find(|one| one.name == variant.name);
-    let Some(known) = known.map(|one| one.standing) else {
+    let Some(known) = standing_of(report, variant) else {
         return String::new();
     };
     let word = style(words::standing(known));

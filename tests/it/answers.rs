@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, Choice, Confirm, Cut, Depth, Event, Failure, Kind, Lane, Measured, Outcome, Plan,
-    Question, Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
+    Baseline, Choice, Confirm, Cut, Depth, Event, Failure, Kind, Lane, Measured, Observation,
+    Outcome, Plan, Question, Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
 };
 use provoke::policy::{
     self, Policy as _, Progress, Race, Rates, Search, Shrinking, Standing, Step, StopRule, Verdict,
@@ -31,14 +31,14 @@ const NEEDED: [u32; 2] = [1, 4];
 
 /// In which order trials that run side by side end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
+pub(crate) enum Order {
     Random,
     FailuresFirst,
     FailuresLast,
 }
 
 /// Trials side by side, and how they end. One at a time, there is one order.
-const SETTINGS: [(usize, Order); 4] = [
+pub(crate) const SETTINGS: [(usize, Order); 4] = [
     (1, Order::Random),
     (8, Order::Random),
     (8, Order::FailuresFirst),
@@ -47,7 +47,7 @@ const SETTINGS: [(usize, Order); 4] = [
 
 /// How trials end: each in a way that neither the time nor any other trial changes.
 #[derive(Clone, Debug)]
-struct World {
+pub(crate) struct World {
     seed: u64,
     /// How often each variant fails.
     rates: Vec<f64>,
@@ -56,10 +56,13 @@ struct World {
     void: Option<(Void, f64)>,
     lanes: usize,
     order: Order,
+    /// How trials fail, and how long each takes.
+    pub(crate) failure: Failure,
+    pub(crate) time: Duration,
 }
 
 impl World {
-    fn new(seed: u64, rates: &[f64], (lanes, order): (usize, Order)) -> Self {
+    pub(crate) fn new(seed: u64, rates: &[f64], (lanes, order): (usize, Order)) -> Self {
         Self {
             seed,
             rates: rates.to_vec(),
@@ -67,6 +70,8 @@ impl World {
             void: None,
             lanes,
             order,
+            failure: failure(1),
+            time: Duration::ZERO,
         }
     }
 
@@ -86,7 +91,7 @@ impl World {
         };
         let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
         match self.void {
-            _ if drawn < fails => Outcome::Fail(Box::new(failure(1))),
+            _ if drawn < fails => Outcome::Fail(Box::new(self.failure.clone())),
             _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
             Some((why, share)) if drawn < fails + self.other + share => Outcome::Void(why),
             _ => Outcome::Pass,
@@ -131,7 +136,10 @@ impl World {
             let event = Event::TrialFinished {
                 trial: ended,
                 at: Duration::ZERO,
-                seen: Box::default(),
+                seen: Box::new(Observation {
+                    elapsed: self.time,
+                    ..Observation::default()
+                }),
                 outcome,
             };
             happens(state, event);
@@ -139,7 +147,7 @@ impl World {
     }
 
     /// Answers a question from its beginning.
-    fn of(&self, plan: &Plan) -> State {
+    pub(crate) fn of(&self, plan: &Plan) -> State {
         let jobs = u32::try_from(self.lanes).unwrap();
         let (_, mut state) = begin(Plan {
             jobs,
@@ -200,7 +208,7 @@ fn third_failure(seed: u64, p: f64) -> u64 {
     failing.into_iter().nth(2).unwrap()
 }
 
-fn fixed_side(failures: u64, trials: u64) -> Plan {
+pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
     let baseline = Baseline::Measured(Box::new(Measured {
         failures,
         trials,
@@ -209,7 +217,7 @@ fn fixed_side(failures: u64, trials: u64) -> Plan {
     Plan {
         question: Question::Confirm(Confirm {
             baseline,
-            exclude_half: false,
+            exclude_half: Some(false),
             independent: false,
             accept_conditions: false,
             earlier_attempts: 0,
@@ -220,7 +228,7 @@ fn fixed_side(failures: u64, trials: u64) -> Plan {
 }
 
 /// A comparison of so many variants.
-fn compare(find: &str, variants: usize, more: &str) -> Plan {
+pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
     let names = (0..variants).map(|number| format!("[[variant]]\nname = '{number}'\n"));
     let names: String = names.collect();
     plan(&format!(
@@ -703,7 +711,7 @@ proptest! {
 }
 
 /// The last of so many places fails, and all from one of them on, at one rate.
-fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..=places).map(|place| if place < first { 0.0 } else { rate });
     (
         plan(&format!("ask = 'bisect'\nrange = '0..{places}'")),
@@ -712,13 +720,13 @@ fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
 }
 
 /// Lives at these levels fail from one of them on, at one rate.
-fn ramp(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn ramp(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..levels.len()).map(|level| if level < first { 0.0 } else { rate });
     (levels_of_load(levels, false), rates.collect())
 }
 
 /// Of so many things two are needed, and with them it fails at one rate.
-fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     let names: Vec<String> = (0..things).map(|thing| format!("'{thing}'")).collect();
     let set = names.join(", ");
     let text = format!("ask = 'reduce'\nset = [{set}]\nenv.SET = '{{set}}'");
@@ -736,7 +744,7 @@ fn kills(cut: &Cut) -> bool {
 }
 
 /// A load of five kinds by 64 clients, of which a part kills at this rate.
-fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
     let mut plan = plan(&format!("{load}{}", kinds.concat()));

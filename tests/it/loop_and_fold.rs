@@ -491,7 +491,7 @@ fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
         .collect();
     assert_eq!(
         notes,
-        ["#8 takes longer than usual (1.00 s); it counts as hung after 600 s (-t)"]
+        ["#8 takes longer than usual; it counts as hung after 600 s (-t)"]
     );
 }
 
@@ -513,6 +513,26 @@ fn an_automatic_timeout_follows_the_slowest_trial_that_passed() {
         timeouts[5..].iter().all(|timeout| *timeout == 20),
         "{timeouts:?}"
     );
+}
+
+#[test]
+fn a_trial_that_was_launched_before_the_automatic_timeout_was_known_is_ended_by_it() {
+    // While the second trial hangs, others pass; they are not counted before it has ended.
+    let script = |trial: &Trial| {
+        let seconds = if trial.id.0 == 2 { 3600 } else { 1 };
+        (Duration::from_secs(seconds), exited(0))
+    };
+    let (_, mut state) = begin(plan("runs = 40\njobs = 2\ntimeout = 'auto'"));
+    let events = run(&mut state, script, None);
+    let hung = events.iter().find_map(|event| match event {
+        Event::TrialFinished { seen, outcome, .. } if outcome.failure().is_some() => {
+            let kind = outcome.failure().map(|failure| failure.kind.to_string());
+            Some((kind.unwrap_or_default(), seen.elapsed.as_secs()))
+        }
+        _ => None,
+    });
+    assert_eq!(hung, Some(("hang".to_owned(), 20)));
+    assert_eq!(state.tally(VariantId(0)).failures, 1);
 }
 
 #[test]

@@ -19,5 +19,6 @@ mod packages;
 mod raise;
 mod ramp;
 mod scenarios;
+mod screens;
 mod slot;
 mod victim;

@@ -102,8 +102,13 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     assert_eq!((seen.missing, seen.not_monotone), (None, None));
     let nine = &seen.levels[5];
     assert_eq!((nine.lives, nine.one_sided), (29, true));
-    let summary =
-        provoke::term::summary(&Report::new(&state, true), "x".as_ref(), "last", Vec::new());
+    let summary = provoke::term::summary(
+        &Report::new(&state, true),
+        "x".as_ref(),
+        "last",
+        Vec::new(),
+        None,
+    );
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
     It dies at 10 clients, not at 9: there, a death in 9.9 % or more of the trials is excluded (95 %)
 
@@ -216,8 +221,13 @@ fn levels_that_are_told_apart_are_not_said_to_be_one() {
 #[test]
 fn the_table_of_levels_names_the_crashes() {
     let state = run(levels_of_load(&LEVELS, false), from(10));
-    let summary =
-        provoke::term::summary(&Report::new(&state, true), "x".as_ref(), "last", Vec::new());
+    let summary = provoke::term::summary(
+        &Report::new(&state, true),
+        "x".as_ref(),
+        "last",
+        Vec::new(),
+        None,
+    );
     let summary = console::strip_ansi_codes(&summary);
     let row = summary.lines().find(|line| line.trim().starts_with("10 "));
     assert!(row.unwrap().ends_with("  SIGSEGV, in parse"), "{summary}");

@@ -16,6 +16,8 @@ const POWER: f64 = 0.8;
 /// Lines about what parts variants, and names or values in each, that are read at a glance.
 const PARTINGS: usize = 2;
 const NAMED: usize = 8;
+/// So many variants that passed are not named one by one.
+const MANY: usize = 4;
 /// Rates of which it is said beforehand what could be told from them.
 const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
 /// The floor that is suggested, and how it is written on the command line.
@@ -255,6 +257,9 @@ impl Comparison {
         let (one, names) = match passed {
             [one] => (true, words::sanitize(one)),
             _ if self.fails_where.is_some() => (false, "the other variants".to_owned()),
+            _ if passed.len() >= MANY && self.is_all_known() => {
+                (false, format!("the other {} variants", passed.len()))
+            }
             _ => (false, list(passed)),
         };
         let all = (0..).map(VariantId).zip(&self.variants);
@@ -288,6 +293,11 @@ impl Comparison {
         )
     }
 
+    fn is_all_known(&self) -> bool {
+        let known = |standing: Standing| standing == Standing::Fails || standing.passed();
+        self.variants.iter().all(|one| known(one.standing))
+    }
+
     fn of_rates(&self, state: &State) -> String {
         let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
         if !known.is_empty() {
@@ -301,7 +311,7 @@ impl Comparison {
         }
         match Rates.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
-            Verdict::NoDifference => format!("NO DIFFERENCE FOUND{}", self.blind()),
+            Verdict::NoDifference => format!("NOT KNOWN: no difference found{}", self.blind()),
             _ if asks_for_a_fix(state) && state.finished => {
                 format!("NOT KNOWN whether the fix holds{}", self.blind())
             }
@@ -309,7 +319,7 @@ impl Comparison {
         }
     }
 
-    /// Says what would have been found.
+    /// Says which differences would have been found.
     fn blind(&self) -> String {
         let Some(seeable) = &self.could_see else {
             return String::new();
@@ -320,14 +330,30 @@ impl Comparison {
             .flatten()
             .map(|end| format!("{} %", words::percent(end)))
             .collect();
-        let pairs = words::plural(seeable.pairs, "pair");
+        let trials = words::plural(seeable.pairs, "trial");
         if ends.is_empty() {
-            return format!(": {pairs} are too few to tell {rate} % from any other rate");
+            return format!("; {trials} of each are too few to tell {rate} % from any other rate");
         }
         format!(
-            ": {pairs} detect {rate} % against {} with 80 % power",
+            "; {trials} of each detect {rate} % against {}, but no smaller difference (80 % power)",
             ends.join(" or ")
         )
+    }
+
+    /// Says how many trials would find that one fails half as often.
+    fn suggest_trials(&self) -> Option<String> {
+        let seeable = self.could_see?;
+        let known = self.contrasts.iter().any(|one| one.differs);
+        let enough = self.contrasts.first()?.enough;
+        let half = seeable.rate / 2.0;
+        let pairs = stats::pairs_to_tell(seeable.rate, half, 1.0 / enough, POWER)?;
+        (!known && pairs > seeable.pairs).then(|| {
+            format!(
+                "to detect {} % against {} %: -n {pairs}",
+                words::percent(seeable.rate),
+                words::percent(half),
+            )
+        })
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -347,6 +373,7 @@ impl Comparison {
         }
         lines.extend(self.parted());
         lines.extend(self.suggest_floor());
+        lines.extend(self.suggest_trials());
         lines
     }
 

@@ -102,7 +102,7 @@ impl Confirmation {
             Baseline::Measured(measured) => (Some(measured.as_ref()), None),
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
-        let half = Progress::to_exclude_half(asked, alpha);
+        let half = policy::clean_needed(asked, true, alpha);
         let differences = differences(state, baseline);
         let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
             || differences.iter().any(|one| one.can_change_rate);
@@ -117,11 +117,11 @@ impl Confirmation {
             error_rate: alpha,
             rate_below: (progress.failures == 0 && progress.clean > 0)
                 .then(|| bound(progress.clean, baseline, alpha)),
-            excludes_half: asked.exclude_half,
+            excludes_half: progress.excludes_half,
             half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
             clean_to_exclude_half: half,
             more_failures: baseline
-                .filter(|_| !asked.exclude_half)
+                .filter(|_| !progress.excludes_half)
                 .and_then(|base| weakness(base, alpha)),
             other_failures: tally.other,
             earlier_attempts: asked.earlier_attempts,
@@ -152,17 +152,13 @@ impl Confirmation {
                 words::percent_bound(bound)
             ));
         }
-        if let Some(passes) = self.half_fix_passes.filter(|_| self.rate_below.is_some()) {
+        let is_open = self.rate_below.is_some() && !self.excludes_half;
+        if let Some(passes) = self.half_fix_passes.filter(|_| is_open) {
             let passes = words::percent(passes);
-            let half = match self.clean_to_exclude_half {
-                Some(half) if !self.excludes_half => {
-                    format!(
-                        "; --exclude-half excludes that with {}",
-                        words::plural(half, "passing trial")
-                    )
-                }
-                _ => String::new(),
-            };
+            let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
+                let trials = words::plural(half, "passing trial");
+                format!("; --exclude-half excludes that with {trials}")
+            });
             lines.push(format!(
                 "a fix that only halves the failure rate passes as often in {passes} % of cases{half}"
             ));
@@ -200,14 +196,8 @@ fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
 /// Returns about how long so many clean trials take, where that is known: by those that passed
 /// so far, or by those of the baseline.
 fn time(state: &State, asked: &Confirm, trials: u64) -> String {
-    let passed = &state.tally(VariantId(0)).pass_times;
-    let here = passed.quantile(0.5).map(|time| time.as_secs_f64());
-    let before = match &asked.baseline {
-        Baseline::Measured(base) => base.seconds(),
-        Baseline::Assumed(_) => None,
-    };
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
-    here.or(before).map_or(String::new(), |seconds| {
+    policy::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
         let time = real(rounds) * seconds;
         format!(", about {}", words::seconds(time))
     })
@@ -261,15 +251,28 @@ fn in_turns(state: &State) -> String {
 /// Says before the start how many clean trials it takes, and how long these take.
 pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     let against = against(&asked.baseline);
-    let Some(needed) = Progress::of(state).and_then(|progress| progress.needed) else {
+    let alpha = state.plan.alpha.value();
+    let needed_for = |half| policy::clean_needed(asked, half, alpha);
+    let Some((least, half)) = needed_for(false).zip(needed_for(true)) else {
         return vec![format!(
             "no number of passing trials is enough against {against}"
         )];
     };
-    let time = time(state, asked, needed);
+    let takes = |needed| {
+        let trials = words::plural(needed, "passing trial");
+        format!("{trials}{}", time(state, asked, needed))
+    };
+    let excludes_half = Progress::of(state).is_some_and(|progress| progress.excludes_half);
+    let (needed, goal) = if excludes_half {
+        (half, format!("FIXED needs {}", takes(half)))
+    } else {
+        (
+            least,
+            format!("PROBABLY FIXED needs {}, FIXED {half}", takes(least)),
+        )
+    };
     let mut lines = vec![format!(
-        "before: {against} failed; FIXED needs {}{time}; the first failure means NOT FIXED",
-        words::plural(needed, "passing trial"),
+        "before: {against} failed; {goal}; the first failure means NOT FIXED",
     )];
     if asked.earlier_attempts > 0 {
         lines.push(attempts(asked.earlier_attempts, state.plan.alpha.value()));
@@ -377,7 +380,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     let clean = words::plural(progress.clean, "passing trial");
     match policy::Confirm.verdict(state) {
         Verdict::Fixed => {
-            let (fixed, program) = if asked.exclude_half {
+            let (fixed, program) = if progress.excludes_half {
                 ("FIXED", "a program that fails half as often")
             } else {
                 ("PROBABLY FIXED", "an unchanged program")

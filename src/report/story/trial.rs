@@ -1,12 +1,12 @@
 //! The story of one trial: everything that was seen of its failure.
 
 use super::super::load;
-use super::super::words::{left_behind, plural, sanitize};
+use super::super::words::{left_behind, plural, sanitize, seconds};
 use super::lines::Lines;
 use super::{hang_story, story};
 use crate::model::{
-    Autopsy, Depth, Ending, Limit, Load, ObjectSort, Observation, Outcome, Residue, Signature,
-    TrialId,
+    Autopsy, Depth, Ending, Failure, Limit, Load, ObjectSort, Observation, Outcome, Residue,
+    Signature, TrialId,
 };
 use crate::oracle;
 
@@ -16,6 +16,8 @@ pub struct Told<'a> {
     pub trial: TrialId,
     /// How it was judged.
     pub outcome: &'a Outcome,
+    /// The hang that it seemed to be in when the run was stopped.
+    pub seeming_hang: Option<&'a Failure>,
     /// What was seen of it.
     pub seen: &'a Observation,
     /// The limits that it ran under.
@@ -32,6 +34,12 @@ pub struct Told<'a> {
     pub verbose: bool,
 }
 
+fn sites(failure: &Failure, lines: &mut Lines) {
+    for site in &failure.sites {
+        lines.line(&format!("  {}", sanitize(&site.to_string())));
+    }
+}
+
 /// Returns the story of a trial.
 pub fn trial_story(told: &Told<'_>) -> String {
     let mut lines = Lines::default();
@@ -46,16 +54,23 @@ pub fn trial_story(told: &Told<'_>) -> String {
             return lines.finish();
         }
         Outcome::Void(void) => {
-            lines.line(&format!("{} is inconclusive: {void}.", told.trial));
-            lived(told, &mut lines);
-            return lines.finish();
+            let Some(hang) = told.seeming_hang else {
+                lines.line(&format!("{} is inconclusive: {void}.", told.trial));
+                lived(told, &mut lines);
+                return lines.finish();
+            };
+            let title = sanitize(&hang.signature.title);
+            lines.line(&format!("{}: {title}", told.trial));
+            sites(hang, &mut lines);
+            let ran = seconds(seen.elapsed.as_secs_f64());
+            lines.line(&format!(
+                "  still running after {ran} when the run was stopped, and not counted"
+            ));
         }
         Outcome::Fail(failure) | Outcome::Other(failure) => {
             let title = sanitize(&failure.signature.title);
             lines.line(&format!("{}: {title}", told.trial));
-            for site in &failure.sites {
-                lines.line(&format!("  {}", sanitize(&site.to_string())));
-            }
+            sites(failure, &mut lines);
             lines.line(&format!("  {}: {}", failure.kind, failure.kind.words()));
             lines.line(&format!("  {}", known_by(&failure.signature)));
         }
@@ -104,7 +119,11 @@ pub fn trial_story(told: &Told<'_>) -> String {
     };
     if let Some(hang) = &seen.hang {
         let mut actors = seen.actors.iter();
-        let hung = actors.find(|actor| matches!(actor.ending, Ending::TimedOut { .. }));
+        let is_over = told.seeming_hang.is_none();
+        let hung = actors.find(|actor| match actor.ending {
+            Ending::TimedOut { .. } => true,
+            _ => !is_over,
+        });
         add(&hang_story(hang, hung.map(|actor| actor.pid)));
     }
     // What a hung process was doing has been told, thread by thread.

@@ -151,6 +151,41 @@ fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
     }
 }
 
+#[test]
+fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
+    // The usual time is known after five passing trials.
+    let script = format!("echo >> ran; [ $(wc -l < ran) -le 5 ] || exec {program} self");
+    let child = sandbox.start(&["run", "-n", "9", "-t", "10m", "--", "sh", "-c", &script]);
+    child.wait_for("#6 takes longer than usual");
+    child.signal(rustix::process::Signal::INT);
+    let said = child.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    for words in [
+        "0 of 5 trials failed",
+        "trial 6 still running after",
+        "inner waits for itself",
+        "not counted: trial 6",
+        "provoke explain last#6",
+    ] {
+        assert!(said.stdout.contains(words), "{words}: {said}");
+    }
+    let story = sandbox.provoke(&["explain", "last#6"]).stdout;
+    let words = story.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("when the run was stopped, and not counted"),
+        "{story}"
+    );
+    assert!(
+        words.contains("waits for a lock that it holds itself"),
+        "{story}"
+    );
+    let said = sandbox.provoke(&["report", "last", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(report["late_trials"][0]["trial"], 6);
+}
+
 const PYTHON: &str = "
 import os, queue, sys, threading, time
 def bank():

@@ -93,7 +93,7 @@ fn the_whole_first_screen() {
             trials 3, 7
       time: pass TIME, failure TIME
 
-    is it fixed?       provoke confirm --baseline last   # 33 passing trials, about TIME
+    is it fixed?       provoke confirm --baseline last   # 70 passing trials, about TIME
     repeat one trial   provoke replay last#3
     saved in           provoke-out/RUN
     ------- stderr -------
@@ -134,7 +134,7 @@ fn ticks_and_crosses_come_in_order() {
 
       note: no core was captured in extra trials: --capture on dumps cores in every trial
 
-    is it fixed?       provoke confirm --baseline last   # 12 passing trials, about TIME
+    is it fixed?       provoke confirm --baseline last   # 28 passing trials, about TIME
     repeat one trial   provoke replay last#2
     saved in           provoke-out/RUN
     ------- stderr -------
@@ -259,4 +259,79 @@ fn only_a_plain_run_stops_when_all_trials_fail_alike() {
     assert_eq!(ran(messages, &["run"]), (100, Some(1)));
     let once = "test $PROVOKE_TRIAL = 3 && exit 0; echo 'error: no data' >&2; exit 2\n";
     assert_eq!(ran(once, &["run"]), (100, Some(1)));
+}
+
+#[test]
+fn a_finished_run_continues_with_other_limits_and_a_wider_interval() {
+    let sandbox = Sandbox::new();
+    let (planned, _) = sandbox.report(&["-n", "40", "--", "true"]);
+    let said = sandbox.provoke(&["resume", "last", "-n", "30"]);
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(said.stderr.contains("-n and -d are totals"), "{said}");
+    let said = sandbox.provoke(&["resume", "last", "-n", "60", "--progress=none"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let said = sandbox.provoke(&["report", "last", "--json"]);
+    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    let variant = &report["variants"][0];
+    assert_eq!(variant["trials"], 60);
+    assert_eq!(variant["stop_rule"], "spent");
+    assert_eq!(variant["rate"]["basis"], "cs");
+    assert_eq!(planned["variants"][0]["rate"]["basis"], "cp");
+}
+
+#[test]
+fn a_probable_fix_continues_until_a_half_fix_is_excluded() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "confirm",
+        "--baseline",
+        "10/100",
+        "--exclude-half=false",
+        "--",
+        "true",
+    ];
+    let said = sandbox.provoke(&args);
+    assert!(said.stdout.starts_with("PROBABLY FIXED"), "{said}");
+    let said = sandbox.provoke(&["resume", "last", "--exclude-half"]);
+    assert!(
+        said.stdout.starts_with("FIXED (95 %): 70 passing trials"),
+        "{said}"
+    );
+    let said = sandbox.provoke(&["run", "-n", "1", "--", "true"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let said = sandbox.provoke(&["resume", "last", "--exclude-half"]);
+    assert!(
+        said.stderr.contains("is for runs of `provoke confirm`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn extra_trials_stay_apart_when_a_run_continues() {
+    let sandbox = Sandbox::new();
+    let crash = [PROVOKE, "victim", "segv", "--rate", "1"];
+    let run = |args: &[&str]| sandbox.provoke(args);
+    run(&[
+        &["run", "--progress=none", "-n", "4", "--keep-going", "--"][..],
+        &crash,
+    ]
+    .concat());
+    let said = run(&["resume", "last", "-n", "8", "--progress=none"]);
+    assert!(
+        said.stdout.starts_with("SIGSEGV in 8 of 8 trials"),
+        "{said}"
+    );
+    let said = sandbox.provoke(&["report", "last", "--jsonl"]);
+    let classes: Vec<Value> = said
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["class"].clone())
+        .collect();
+    let count = |class: &str| classes.iter().filter(|known| *known == class).count();
+    assert_eq!(count("fail"), 8, "{classes:?}");
+    assert_eq!(
+        count("fail") + count("capture"),
+        classes.len(),
+        "{classes:?}"
+    );
 }

@@ -44,7 +44,7 @@ fn natural_command_lines_are_accepted() {
         ("run --parallel 2 -n 4 true", 4),
         ("run --workers 2 -n 4 true", 4),
         ("run -n 2 ./prog -- --after", 2),
-        ("confirm --baseline 3/3 ./prog", 3),
+        ("confirm --baseline 3/3 ./prog", 9),
     ] {
         let words = words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

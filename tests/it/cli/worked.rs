@@ -88,7 +88,7 @@ fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
     assert!(
         confirm
             .stdout
-            .contains("FIXED (95 %): 57 passing trials; before, 3 of 34 failed"),
+            .contains("FIXED (95 %): 117 passing trials; before, 3 of 34 failed"),
         "{confirm}"
     );
 }

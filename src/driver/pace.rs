@@ -1,0 +1,65 @@
+//! How long trials take, and when one of them is late or hung.
+
+use crate::model::{Timeout, VariantId};
+use crate::state::{State, Times};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An automatic timeout before enough trials have passed ...
+const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
+/// ... which are this many.
+const PASSES_NEEDED: u64 = 5;
+/// After that, a trial is hung if it takes this many times longer than the slowest one that passed ...
+const HANGS: u32 = 20;
+/// ... and at least this long.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
+/// A trial that takes this many times longer than the median is late ...
+const LATE: u32 = 5;
+/// ... and at least this long.
+const LEAST_LATE: Duration = Duration::from_secs(1);
+/// A trial is late after this time while the median is not known.
+const LATE_AT_FIRST: Duration = LEAST_TIMEOUT;
+
+/// The times of passing trials in the order in which they end. The tallies of the state wait for trials that were
+/// launched earlier, and one of those may hang.
+#[derive(Default)]
+pub(super) struct Pace {
+    passes: BTreeMap<VariantId, Times>,
+}
+
+impl Pace {
+    pub(super) fn add_pass(&mut self, variant: VariantId, time: Duration) {
+        self.passes.entry(variant).or_default().add(time);
+    }
+
+    /// Returns after which time a trial is late, if that is known from trials that passed.
+    pub(super) fn known_to_be_late_after(&self, state: &State) -> Option<Duration> {
+        let medians = self.known(state).filter_map(|times| times.quantile(0.5));
+        Some((medians.max()? * LATE).max(LEAST_LATE))
+    }
+
+    /// Returns after which time a trial is late.
+    pub(super) fn late_after(&self, state: &State) -> Duration {
+        self.known_to_be_late_after(state).unwrap_or(LATE_AT_FIRST)
+    }
+
+    /// Returns after which time a trial is hung.
+    pub(super) fn timeout(&self, state: &State) -> Duration {
+        match state.plan.timeout {
+            Timeout::After(time) => time,
+            Timeout::Auto => {
+                let slowest = self.known(state).filter_map(Times::max).max();
+                slowest.map_or(FIRST_TIMEOUT, |slowest| {
+                    (slowest * HANGS).max(LEAST_TIMEOUT)
+                })
+            }
+        }
+    }
+
+    /// Returns the times of the variants that passed often enough. A resumed run has passes that only the state knows.
+    fn known<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
+        let counted = state.tallies().map(|(_, tally)| &tally.pass_times);
+        let times = self.passes.values().chain(counted);
+        times.filter(|times| times.count() >= PASSES_NEEDED)
+    }
+}

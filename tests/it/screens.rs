@@ -1,0 +1,139 @@
+//! The first screens of the answers, as a person sees them at several widths.
+
+use console::{measure_text_width, strip_ansi_codes};
+use provoke::model::{
+    Depth, Event, Failure, Kind, Plan, Question, Signal, Signature, Site, Witness,
+};
+use provoke::policy;
+use provoke::report::Report;
+use provoke::state::State;
+use provoke::term;
+use std::time::Duration;
+
+use crate::answers::{SETTINGS, World, compare, failure, fixed_side, reduction, search, shrinking};
+use crate::loop_and_fold::plan;
+
+const WIDTHS: [usize; 3] = [60, 80, 120];
+
+/// A crash whose stack and source line are known.
+fn crash() -> Failure {
+    let site = |line, function: &str, caller| Site {
+        file: "/src/crash.c".to_owned(),
+        line,
+        function: Some(function.to_owned()),
+        caller,
+    };
+    let main = Box::new(site(30, "main", None));
+    Failure {
+        kind: Kind::Signal {
+            signal: Signal::SEGV,
+            witness: Witness::Seen { core: true },
+        },
+        signature: Signature {
+            title: "SIGSEGV, null pointer + 0x18, in sum < main".to_owned(),
+            depth: Depth::Stack,
+            ..failure(1).signature
+        },
+        sites: vec![site(20, "sum", Some(main))],
+    }
+}
+
+/// Answers a question with trials that fail at these rates.
+fn answered(plan: &Plan, rates: &[f64]) -> State {
+    let mut world = World::new(7, rates, SETTINGS[0]);
+    world.failure = crash();
+    world.time = Duration::from_millis(6);
+    let mut state = world.of(plan);
+    let at = Duration::from_secs(2);
+    state.apply(&Event::RunFinished { at }, policy::is_done);
+    state
+}
+
+/// Compares a screen with its snapshots. Colours only add to it, and only commands may be longer than a line.
+fn assert_screens(name: &str, state: &State) {
+    let report = Report::new(state, true);
+    let folder = "provoke-out/20261122-035210-ecbc".as_ref();
+    for width in WIDTHS {
+        let shown = |colours: bool| {
+            console::set_colors_enabled(colours);
+            term::summary(&report, folder, "last", Vec::new(), Some(width))
+        };
+        let (plain, coloured) = (shown(false), shown(true));
+        let stripped = strip_ansi_codes(&coloured);
+        let stripped: Vec<&str> = stripped.lines().map(str::trim_end).collect();
+        assert_eq!(stripped, plain.lines().collect::<Vec<_>>(), "{name}");
+        assert!(coloured.contains('\u{1b}'), "{name}");
+        assert!(!plain.contains('\u{1b}'), "{name}");
+        let is_command = |line: &str| line.starts_with("  provoke");
+        for line in plain.lines().filter(|line| !is_command(line)) {
+            assert!(measure_text_width(line) <= width, "{name}: {line}");
+        }
+        insta::assert_snapshot!(format!("{name}_{width}"), plain);
+    }
+}
+
+fn confirmation(exclude_half: Option<bool>) -> Plan {
+    let mut plan = fixed_side(10, 100);
+    if let Question::Confirm(asked) = &mut plan.question {
+        asked.exclude_half = exclude_half;
+    }
+    plan
+}
+
+// One test: whether there are colours is a matter of the whole process.
+#[test]
+fn every_answer_fits_the_terminal() {
+    let screens = [
+        ("run", plan("runs = 100"), vec![0.03]),
+        ("run_clean", plan("runs = 100"), vec![0.0]),
+        ("run_always", plan("runs = 10"), vec![1.0]),
+        (
+            "max_rate_pass",
+            plan("runs = 200\nmax-rate = 0.02"),
+            vec![0.0],
+        ),
+        (
+            "max_rate_fail",
+            plan("runs = 200\nmax-rate = 0.02"),
+            vec![0.2],
+        ),
+        (
+            "max_rate_undecided",
+            plan("runs = 100\nmax-rate = 0.02"),
+            vec![0.0],
+        ),
+        ("confirm_fixed", confirmation(None), vec![0.0]),
+        ("confirm_probably", confirmation(Some(false)), vec![0.0]),
+        ("confirm_not_fixed", confirmation(None), vec![0.1]),
+        (
+            "compare",
+            compare("failing", 4, ""),
+            vec![0.0, 0.3, 0.3, 0.0],
+        ),
+        (
+            "compare_many",
+            compare("failing", 12, ""),
+            [[0.0; 10].as_slice(), &[0.3, 0.3]].concat(),
+        ),
+        (
+            "compare_rates",
+            compare("different", 2, "runs = 60"),
+            vec![0.3, 0.0],
+        ),
+        (
+            "compare_not_known",
+            compare("different", 2, "runs = 20"),
+            vec![0.3, 0.2],
+        ),
+    ];
+    for (name, plan, rates) in &screens {
+        assert_screens(name, &answered(plan, rates));
+    }
+    for (name, (plan, rates)) in [
+        ("bisect", search(29, 18, 0.2)),
+        ("reduce", reduction(6, 0.6)),
+        ("shrink", shrinking(0.9)),
+    ] {
+        assert_screens(name, &answered(&plan, &rates));
+    }
+}
