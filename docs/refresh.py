@@ -33,6 +33,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 
 COLUMNS = 80
 REPO = pathlib.Path(__file__).resolve().parent.parent
@@ -169,7 +170,7 @@ def renewed(page, base):
         while line.startswith("<!-- ") and not line.endswith("-->"):
             result.append(next(lines))
             line += "\n" + result[-1]
-        if found := re.fullmatch(r"<!-- (in|run|needs|show): (.*?)\s*-->", line, re.DOTALL):
+        if found := re.fullmatch(r"<!-- (in|run|needs|show):\s(.*?)\s*-->", line, re.DOTALL):
             kind, value = found.groups()
             if kind == "in":
                 folder = base / value
@@ -198,9 +199,10 @@ def renewed(page, base):
                 continue
             for command in commands(block):
                 text = "\n".join(command)[2:]
-                print(f"{page}: {text}", flush=True)
+                began = time.monotonic()
                 screen = Screen(COLUMNS)
                 screen.write(output_in_terminal(text, folder))
+                print(f"{page}: {time.monotonic() - began:.0f} s: {text}", flush=True)
                 result += command + shown(screen.lines(), rule)
             result.append("```")
             rule = ""
