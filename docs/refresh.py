@@ -82,9 +82,13 @@ class Screen:
             self.go_to(self.row + 1)
             self.continued[self.row] = True
         line = self.rows[self.row]
-        line += [" "] * (self.column + 1 - len(line))
-        line[self.column] = letter
+        line += [self.cell(" ")] * (self.column + 1 - len(line))
+        line[self.column] = self.cell(letter)
         self.column += 1
+
+    def cell(self, letter):
+        """Returns what a line holds for a letter. Pictures add the style."""
+        return letter
 
     def go_to(self, row):
         self.row, self.column = max(row, 0), 0
