@@ -17,8 +17,8 @@ A page is read from top to bottom:
   <!-- needs: COMMAND -->
       The page is skipped if this command fails.
   <!-- show: from "TEXT", 12 lines -->
-      Of the next block, shows the part that begins with the first line that contains TEXT, at most
-      so many lines. Both parts are optional. `...` stands for the lines that are left out.
+      Of each output in the next block, shows the part that begins with the first line that contains
+      TEXT, and at most 12 lines. Both parts are optional. `...` stands for the lines left out.
 
 `provoke` is taken from PATH, so put the build that you want to quote first. A command that ends
 with exit code 2 (wrong usage, or a failed build) ends the script, and the page stays as it was.
