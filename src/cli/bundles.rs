@@ -98,8 +98,8 @@ fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
     let mut order: Vec<(String, String, Option<String>, u32)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     // What was in flight comes first, and of what came before, the latest.
-    let before = lines(&folder.join("window.jsonl")).into_iter().rev();
-    for line in lines(&folder.join("in-flight.jsonl"))
+    let before = json_lines(&folder.join("window.jsonl")).into_iter().rev();
+    for line in json_lines(&folder.join("in-flight.jsonl"))
         .into_iter()
         .chain(before)
     {
@@ -140,7 +140,8 @@ fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
     plans.collect()
 }
 
-fn lines(file: &Path) -> Vec<Value> {
+/// Returns the JSON values of a file with one on each line; none if the file cannot be read.
+pub(super) fn json_lines(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines();
     lines

@@ -1,5 +1,6 @@
 //! `explain`: the story of a core, or of a trial.
 
+use super::bundles::json_lines;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
@@ -11,7 +12,7 @@ use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId, Var
 use crate::oracle;
 use crate::policy;
 use crate::report::Report;
-use crate::report::story::{Told, story, trial_story};
+use crate::report::story::{InFlight, Told, story, trial_story};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
@@ -19,6 +20,7 @@ use crate::untrusted::safe_json;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Explain a failing trial or a core file
@@ -167,6 +169,7 @@ impl Explain {
             seen: &seen,
             limits: &state.plan.limits,
             load: state.plan.load.as_ref(),
+            in_flight: &in_flight(&folder, id),
             stories: &stories,
             output: &last_output(&folder, id),
             better,
@@ -219,6 +222,35 @@ impl Explain {
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
+}
+
+/// The longest first line of a request that is read.
+const REQUEST_LINE: u64 = 8192;
+
+/// Returns the requests that were in flight when the service of a trial died.
+fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
+    let place = folder.trials().join(id.0.to_string());
+    let first_line = |line: &serde_json::Value| {
+        let file = Path::new(line["request"].as_str()?).file_name()?;
+        let file = fs::File::open(place.join("requests").join(file)).ok()?;
+        let mut text = Vec::new();
+        file.take(REQUEST_LINE).read_to_end(&mut text).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().next()?;
+        let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
+        Some(line.to_owned())
+    };
+    let request = |line: serde_json::Value| InFlight {
+        request: first_line(&line)
+            .or_else(|| line["kind"].as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        client: line["client"].as_u64().unwrap_or(0),
+        age: line["age_ms"].as_f64().unwrap_or(0.0) / 1e3,
+        part: line["part"].as_str().unwrap_or_default().to_owned(),
+        received: line["bytes"].as_u64().unwrap_or(0),
+    };
+    let lines = json_lines(&place.join("in-flight.jsonl"));
+    lines.into_iter().map(request).collect()
 }
 
 /// Lines of output that are shown.

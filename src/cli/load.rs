@@ -103,7 +103,7 @@ struct LoadFlags {
     /// Number of concurrent clients, or levels such as 1..64 or 8,9,10 [default: 10]
     ///
     /// Each client sends its next request when the previous one is answered. With several levels, provoke
-    /// searches for the lowest level that crashes the service.
+    /// searches for the lowest level that crashes the service, and tests the level right below it.
     #[arg(short, long, value_name = "N|A..B", help_heading = LOAD)]
     clients: Option<Clients>,
     /// Send requests at a fixed rate, such as 50/s, instead of with a fixed number of clients
@@ -141,8 +141,8 @@ struct LoadFlags {
     /// Failure rate at which a load level counts as failing [default: 10%]
     #[arg(long, value_name = "P", help_heading = LOAD, hide_short_help = true)]
     detect: Option<Rate>,
-    /// Try every load level, not only some of them
-    #[arg(long, help_heading = LOAD, hide_short_help = true)]
+    /// Accepted without effect: every load level is a candidate
+    #[arg(long, hide = true)]
     exact: bool,
 
     /// HTTP version [default: 1.1]
@@ -204,6 +204,11 @@ impl Load {
             return Err(CliError::usage(error).hinted(hint));
         }
         rest.file = rest.file.or(file);
+        if about.exact {
+            crate::term::say(
+                "hint: leave out --exact: every load level of the range is a candidate",
+            );
+        }
         for command in [&about.serve, &about.fixed].into_iter().flatten() {
             words(command)?;
         }
@@ -343,7 +348,6 @@ impl LoadFlags {
         set(&mut load.think, self.think);
         set(&mut load.spread, self.spread);
         set(&mut load.detect, self.detect);
-        set(&mut load.exact, self.exact.then_some(true));
         set(&mut load.http, self.http);
         set(&mut load.unix, self.unix);
         set(

@@ -360,12 +360,17 @@ fn end(
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
         }
+        let ages = in_flight
+            .iter()
+            .map(|event| died.saturating_sub(event.sent) / 1000);
+        let ages = ages.clone().min().zip(ages.max());
         seen.death = Some(Death {
             hung: ran.hung,
             stopped: ran.hung && life.pids.iter().any(|pid| is_stopped(*pid)),
             in_flight: in_flight.len() as u64,
             answering: in_flight.iter().filter(|event| event.bytes > 0).count() as u64,
             kinds: by_kind,
+            ages_us: ages.map(|(latest, first)| [latest, first]),
             answered_after,
         });
         let bundle = bundle::Bundle {

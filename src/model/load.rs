@@ -397,6 +397,9 @@ pub struct Death {
     pub answering: u64,
     /// In flight by kind of request, in the order of the plan.
     pub kinds: Vec<u64>,
+    /// How long before it the requests in flight were sent, in microseconds: the latest and the first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ages_us: Option<[u64; 2]>,
     /// Answers that came after it, of a process in the place of the dead one, before anybody knew.
     #[serde(default, skip_serializing_if = "is_default")]
     pub answered_after: u64,

@@ -36,7 +36,7 @@ impl Report {
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
             verdict,
-            answer: Answer::new(state),
+            answer: Answer::new(state, &variants),
             max_rate: MaxRate::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,

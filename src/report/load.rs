@@ -57,6 +57,9 @@ pub struct LoadTotals {
     pub served_before_death: Vec<u64>,
     /// Requests in flight at each death.
     pub in_flight_at_death: Vec<u64>,
+    /// How many seconds before a death the requests in flight were sent, at least and at most; null
+    /// without any.
+    pub in_flight_age: Option<[f64; 2]>,
     /// Lives that were long enough to tell whether they grow.
     pub watched_lives: u64,
     /// What grew in how many of them, and by how much a second in the middle one.
@@ -87,6 +90,8 @@ pub struct RequestSeen {
     pub sent: u64,
     /// Deaths with one in flight.
     pub at_deaths: u64,
+    /// How many were in flight at all deaths together.
+    pub in_flight_at_deaths: u64,
     /// Lives without a death that had one in flight at a random instant.
     pub at_random: u64,
     /// The chance of so large a difference if the kind had nothing to do with it; null with one kind.
@@ -152,6 +157,7 @@ impl LoadTotals {
                 .iter()
                 .map(|(_, death)| death.in_flight)
                 .collect(),
+            in_flight_age: ages(lives),
             watched_lives: lives.grown.len() as u64,
             grew: grew(lives),
             kinds: kinds(load, lives),
@@ -263,7 +269,7 @@ impl LoadTotals {
     }
 
     /// Says what was under way when it died, the number that one looks for by hand.
-    fn deaths(&self) -> Vec<String> {
+    pub fn deaths(&self) -> Vec<String> {
         let mut all = Vec::new();
         let middle = |of: &[u64]| {
             let mut sorted = of.to_vec();
@@ -283,11 +289,20 @@ impl LoadTotals {
         }
         if let Some(in_flight) = middle(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
+                _ if in_flight.2 == 0 => String::new(),
                 [only] => format!(", all {}", only.name),
-                _ => String::new(),
+                several => in_all(several),
             };
+            let sent = self.in_flight_age.map_or(String::new(), |[latest, first]| {
+                let [latest, first] = [latest, first].map(words::seconds);
+                if latest == first {
+                    format!(", sent {first} before")
+                } else {
+                    format!(", sent {latest} to {first} before")
+                }
+            });
             all.push(format!(
-                "in flight at the death: {}{kinds}",
+                "requests in flight at the death: {}{kinds}{sent}",
                 three(in_flight)
             ));
         }
@@ -343,6 +358,28 @@ fn grew(lives: &Lives) -> Vec<GrewSeen> {
     all.into_iter().enumerate().filter_map(one).collect()
 }
 
+/// Returns how long before a death the requests in flight were sent, in seconds.
+fn ages(lives: &Lives) -> Option<[f64; 2]> {
+    let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
+    let latest = ages.clone().map(|[latest, _]| latest).min()?;
+    let first = ages.map(|[_, first]| first).max()?;
+    Some([latest, first].map(|micros| real(micros) / 1e6))
+}
+
+/// Says how many requests of each kind were in flight, the most frequent first.
+fn in_all(kinds: &[RequestSeen]) -> String {
+    let mut kinds: Vec<&RequestSeen> = kinds
+        .iter()
+        .filter(|kind| kind.in_flight_at_deaths > 0)
+        .collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.in_flight_at_deaths));
+    let kinds = kinds
+        .iter()
+        .map(|kind| format!("{} {}", kind.in_flight_at_deaths, kind.name));
+    let kinds: Vec<String> = kinds.collect();
+    format!(", in all {}", kinds.join(" and "))
+}
+
 fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
     let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
     let several = load.requests.len() > 1;
@@ -351,6 +388,10 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
         let at_deaths = lives.deaths.iter();
         let at_deaths = at_deaths.filter(|(_, death)| in_flight(&death.kinds, kind));
         let at_random = lives.at_random.iter().filter(|seen| in_flight(seen, kind));
+        let counts = lives
+            .deaths
+            .iter()
+            .filter_map(|(_, death)| death.kinds.get(kind));
         let (at_deaths, at_random) = (at_deaths.count() as u64, at_random.count() as u64);
         let table = (several && deaths > 0 && healthy > 0)
             .then(|| stats::fisher(at_deaths, deaths, at_random, healthy));
@@ -358,6 +399,7 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
             name: request.name.clone(),
             sent: lives.kinds.get(kind).copied().unwrap_or(0),
             at_deaths,
+            in_flight_at_deaths: counts.sum(),
             at_random,
             p_value: table.map(|table| table.greater),
         }

@@ -95,7 +95,7 @@ pub struct Load {
     pub log_requests: Option<bool>,
     /// Failure rate at which a load level counts as failing.
     pub detect: Option<super::Rate>,
-    /// Try every load level between the first and the last, not only some of them.
+    /// Without effect: every load level is a candidate.
     pub exact: Option<bool>,
 }
 
@@ -296,10 +296,9 @@ impl Scenario {
             return Err(refuse(what, &["load", "rate"], "give one of the two"));
         }
         let clients = said.and_then(|load| load.clients.clone());
-        let exact = said.and_then(|load| load.exact).unwrap_or(false);
         let levels = clients
             .unwrap_or(Clients::Between(LEVELS.0, LEVELS.1))
-            .levels(exact);
+            .levels();
         let level = |clients: u32| VariantPlan {
             name: clients.to_string(),
             clients: Some(clients),
@@ -486,13 +485,20 @@ mod tests {
         let plan = planned(&format!("{SERVICE}clients = '1..64'")).unwrap();
         assert!(matches!(plan.question, Question::Ramp(_)));
         let levels: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
-        let expected = "1 2 3 4 6 8 10 12 16 20 24 32 40 48 64";
-        assert_eq!(levels.join(" "), expected);
-        let exact = planned(&format!("{SERVICE}clients = '7..11'\nexact = true")).unwrap();
-        assert_eq!(exact.variants.len(), 5);
-        let ends = planned(&format!("{SERVICE}clients = '7..11'")).unwrap();
-        let levels: Vec<Option<u32>> = ends.variants.iter().map(|one| one.clients).collect();
-        assert_eq!(levels, [Some(7), Some(8), Some(10), Some(11)]);
+        let expected: Vec<String> = (1..=64).map(|level| level.to_string()).collect();
+        assert_eq!(levels, expected);
+    }
+
+    #[test]
+    fn a_range_of_too_many_levels_is_searched_in_steps() {
+        let levels = |range: &str| {
+            let plan = planned(&format!("{SERVICE}clients = '{range}'")).unwrap();
+            let levels = plan.variants.iter().filter_map(|one| one.clients);
+            levels.collect::<Vec<u32>>()
+        };
+        assert_eq!(levels("1..1024").len(), 1024);
+        let wide = levels("1..1025");
+        assert_eq!(wide[wide.len() - 4..], [640, 768, 1024, 1025]);
     }
 
     #[test]

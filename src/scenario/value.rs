@@ -287,25 +287,27 @@ impl FromStr for Numbers {
     }
 }
 
+/// Every level of a range is a candidate, unless the range has more levels than this.
+const MOST_LEVELS: u64 = 1024;
+
 impl Clients {
     /// True when the first of several levels is searched that fails.
     pub fn are_levels(&self) -> bool {
         !matches!(self, Self::Of(_))
     }
 
-    /// Returns the levels upwards: of a range, unless each is wanted, a few between every
-    /// doubling.
-    pub fn levels(&self, exact: bool) -> Vec<u32> {
+    /// Returns the levels upwards: of a range every one, or a few between every doubling if the range is too wide.
+    pub fn levels(&self) -> Vec<u32> {
         match self {
             Self::Of(clients) => vec![clients.get()],
             Self::Levels(levels) => levels.clone(),
             Self::Between(first, last) => {
-                // 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32 ...
+                let each = last - first < MOST_LEVELS;
+                // 1024, 1280, 1536, 2048, 2560, 3072, 4096 ...
                 let coarse = |level: &u64| {
                     let power = 1 << level.ilog2();
-                    let pieces = if power < 8 { 2 } else { 4 };
-                    let whole = (level * pieces).is_multiple_of(power) && level * 2 <= power * 3;
-                    exact || whole || level == first || level == last
+                    let whole = (level * 4).is_multiple_of(power) && level * 2 <= power * 3;
+                    each || whole || level == first || level == last
                 };
                 let all = (*first..=*last).filter(coarse);
                 all.filter_map(|level| u32::try_from(level).ok()).collect()

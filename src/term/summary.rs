@@ -5,7 +5,10 @@ use super::source::source_line;
 use super::table;
 use crate::model::{Depth, Site};
 use crate::policy::{Verdict, needed_by_default};
-use crate::report::{Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, words};
+use crate::report::answer::Threshold;
+use crate::report::{
+    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, groups, words,
+};
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;
 use std::collections::BTreeSet;
@@ -58,7 +61,10 @@ pub fn summary(
             captured_by_variant(&mut screen, report);
         }
         Some(Answer::Bisect(answer)) => table(&mut screen, &table::points(answer, width)),
-        Some(Answer::Ramp(answer)) => table(&mut screen, &table::levels(report, answer)),
+        Some(Answer::Ramp(answer)) => {
+            table(&mut screen, &table::levels(report, answer, width));
+            lowest_failing_level(&mut screen, report, answer);
+        }
         _ => {}
     }
     for variant in one_by_one(report) {
@@ -93,6 +99,19 @@ fn table(screen: &mut Screen, rows: &str) {
 fn one_by_one(report: &Report) -> impl Iterator<Item = &Variant> {
     let shows = matches!(report.answer, None | Some(Answer::Confirm(_)));
     report.variants.iter().filter(move |_| shows)
+}
+
+/// Writes which crash it is at the lowest level that fails, and what was in flight then.
+fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold) {
+    let level = answer.lowest_failing();
+    let Some(variant) = level.and_then(|level| report.variants.get(level)) else {
+        return;
+    };
+    screen.gap();
+    groups_of(screen, variant);
+    for line in variant.load.iter().flat_map(LoadTotals::deaths) {
+        screen.text(2, &words::sanitize(&line));
+    }
 }
 
 /// Writes the answer, or the rate of each variant where only that was asked for.
@@ -204,7 +223,7 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
             site_of(screen, site, at == 0);
         }
         screen.text(8, &format!("trials {}", words::trial_list(&trials, LISTED)));
-        for text in group.known() {
+        for text in group.known(LISTED) {
             screen.text(8, &style(text).dim().to_string());
         }
     }
@@ -350,75 +369,6 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     }
 }
 
-/// Measured failures that are one, as far as is known.
-pub(super) struct Group<'a> {
-    /// What they are: as captured trials showed it, where those leave no doubt.
-    pub(super) is: &'a SignatureSeen,
-    /// Failures with this signature, or at the same instruction.
-    measured: Vec<&'a SignatureSeen>,
-    /// Failures of which less is known, and nothing else was seen that they could be.
-    probable: Vec<&'a SignatureSeen>,
-}
-
-/// Returns the measured failures of a variant, the most frequent first.
-pub(super) fn groups(variant: &Variant) -> Vec<Group<'_>> {
-    let captured = variant.captured_signatures();
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for seen in &variant.signatures {
-        let better = |ids: &[String]| match ids {
-            [id] => captured.iter().find(|one| one.id == *id),
-            _ => None,
-        };
-        let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
-        let is = better(&seen.same_as).or(probable).unwrap_or(seen);
-        let at = groups.iter().position(|group| group.is.id == is.id);
-        let at = at.unwrap_or_else(|| {
-            groups.push(Group {
-                is,
-                measured: Vec::new(),
-                probable: Vec::new(),
-            });
-            groups.len() - 1
-        });
-        if probable.is_some() {
-            groups[at].probable.push(seen);
-        } else {
-            groups[at].measured.push(seen);
-        }
-    }
-    groups
-}
-
-impl Group<'_> {
-    fn trials(&self) -> impl Iterator<Item = u64> {
-        let all = self.measured.iter().chain(&self.probable);
-        all.flat_map(|seen| seen.trials.iter().copied())
-    }
-
-    /// Says how it is known what they are, where they do not say it themselves.
-    fn known(&self) -> Vec<String> {
-        let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
-        let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();
-        let mut known = Vec::new();
-        if !self.measured.iter().any(|seen| is_itself(&seen)) {
-            let caught = words::trial_list(&self.is.trials, LISTED);
-            known.push(format!("stack from extra trials {caught}"));
-            if !self.measured.is_empty() {
-                let count = count(&self.measured);
-                known.push(format!("{count} at the same instruction (kernel log)"));
-            }
-        }
-        if !self.probable.is_empty() {
-            let count = words::plural(count(&self.probable), "failure");
-            let outcome = &self.probable[0].outcome;
-            known.push(format!(
-                "of {count} only {outcome} is known; probably the same"
-            ));
-        }
-        known
-    }
-}
-
 /// Returns what to type next.
 fn next(report: &Report, reference: &str) -> Vec<Command> {
     let run = shell_word(reference.as_ref());
@@ -432,7 +382,7 @@ fn next(report: &Report, reference: &str) -> Vec<Command> {
             None => resume,
         });
         let explained = report.known_best().filter(|_| report.answer.is_none());
-        commands.extend(explained.map(|_| explain(&run)));
+        commands.extend(explained.map(|_| explain(report, &run)));
         commands.extend(report.late_trials.first().map(|late| {
             let line = format!("provoke explain {run}#{}", late.trial);
             Command::new("where it was stuck", line)
@@ -452,8 +402,18 @@ pub fn near(path: &Path) -> &Path {
     near.unwrap_or(path)
 }
 
-fn explain(run: &SafeText) -> Command {
-    Command::new("details of the crash", format!("provoke explain {run}"))
+fn explain(report: &Report, run: &SafeText) -> Command {
+    let loads = report
+        .variants
+        .iter()
+        .filter_map(|variant| variant.load.as_ref());
+    let in_flight = loads.flat_map(|load| &load.in_flight_at_death);
+    let what = if in_flight.sum::<u64>() > 0 {
+        "the crash, and the requests in flight"
+    } else {
+        "details of the crash"
+    };
+    Command::new(what, format!("provoke explain {run}"))
 }
 
 fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
@@ -466,15 +426,24 @@ fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
     };
     let mut commands: Vec<Command> = Vec::new();
     if report.known_best().is_some() {
-        commands.push(explain(run));
+        commands.push(explain(report, run));
     }
     match &report.answer {
         Some(Answer::Confirm(_)) => commands.push(Command::new(
             "try the next fix",
             format!("provoke confirm --baseline {run}"),
         )),
+        Some(Answer::Ramp(answer)) => {
+            commands.extend(settled(report));
+            commands.extend(answer.gap().map(|(clean, fails)| {
+                Command::new(
+                    "try the levels between",
+                    format!("repeat this with -c {clean}..{fails}"),
+                )
+            }));
+        }
         // How often each was tried was chosen by how often it failed.
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_) | Answer::Shrink(_)) => {}
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
         _ => commands.extend(confirm(report, variant, run)),
     }
     commands.push(Command::new(
@@ -482,6 +451,18 @@ fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
         format!("provoke replay {run}#{trial}"),
     ));
     commands
+}
+
+/// Returns the search for a load level that would settle what this one left open.
+fn settled(report: &Report) -> Option<Command> {
+    let Some(Answer::Ramp(answer)) = &report.answer else {
+        return None;
+    };
+    let needed = answer.trials_needed?;
+    Some(Command::new(
+        "settle it",
+        format!("repeat this with -n {needed}"),
+    ))
 }
 
 /// Failure rates that a longer run can rule out.

@@ -1,10 +1,9 @@
 //! Tables of variants, candidates and load levels: one line each.
 
-use super::summary::groups;
 use crate::model::Find;
 use crate::policy::Standing;
 use crate::report::answer::{Bisection, LevelOfLoad, PointSeen, Threshold};
-use crate::report::{Answer, Report, Variant, words};
+use crate::report::{Answer, Report, Variant, groups, words};
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
@@ -180,7 +179,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
 }
 
 /// Returns what is known of the levels of load that were tried, and how the service crashed there.
-pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
+pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
     let interval = format!("{} %", report.confidence);
     let heads = ["clients", "trials", "died", &interval, "served before"];
     let row = |level: &LevelOfLoad| {
@@ -223,6 +222,9 @@ pub(super) fn levels(report: &Report, answer: &Threshold) -> String {
     let _ = writeln!(out, "  {}", style(line(heads)).dim());
     for (row, crashes) in &rows {
         let numbers = line(row.each_ref().map(String::as_str));
+        let used = measure_text_width(&numbers) + 4;
+        let room = terminal.map(|width| width.saturating_sub(used).max(TITLE));
+        let crashes = room.map_or_else(|| crashes.into(), |room| truncate_str(crashes, room, "…"));
         let _ = writeln!(out, "{}", format!("  {numbers}  {crashes}").trim_end());
     }
     if answer.levels.iter().any(|level| level.one_sided) {

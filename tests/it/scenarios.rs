@@ -66,7 +66,7 @@ const MODEL_API: &[Scene] = &[
         "model-api/scenario.toml",
         &[],
         0,
-        &[r"It dies at 1[0-2] clients, not at 9"],
+        &[r"It dies (at|from) 1[0-2] clients"],
     ),
     scene(
         "model-api/fixed.toml",
@@ -114,7 +114,7 @@ const IN_CONTAINERS: &[Scene] = &[
         "model-api/docker.toml",
         &[],
         0,
-        &[r"It dies at 1[0-2] clients, not at 9"],
+        &[r"It dies (at|from) 1[0-2] clients"],
     ),
     scene(
         "unused-import/docker.toml",

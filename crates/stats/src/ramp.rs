@@ -22,7 +22,7 @@
 use super::confirm::clean_runs_needed;
 use super::convert::real;
 use super::fisher::fisher;
-use super::interval::upper_one_sided;
+use super::interval::{clopper_pearson, upper_one_sided};
 use super::plan::clean_runs_at_known_rate;
 use std::ops::RangeInclusive;
 
@@ -42,6 +42,11 @@ const BLOCKS: usize = 8;
 const FAILURES: u64 = 3;
 /// So many lives of a guard to each of the level that fails.
 const MIXED: u64 = 2;
+/// The share of the error that the test of the level below may have where the failing level may fail at
+/// hardly more than the rate that is searched: such a search often tests several levels.
+const GUARD: f64 = 0.5;
+/// Hardly more: at less than this many times the rate.
+const HARDLY: f64 = 2.0;
 /// The share of the error that this comparison may have: a level was chosen because it had failed.
 const APART: f64 = 0.2;
 /// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
@@ -51,8 +56,12 @@ const RARE: f64 = 0.01;
 const PATIENCE: u64 = 10;
 /// Below this much in all, everything is computed anew from logarithms.
 const UNDERFLOW: f64 = 1e-200;
+/// Of more levels than this, not every one is considered for the next trial.
+const CANDIDATES: usize = 64;
 /// Gains that differ by less than this share are equal.
 const TIE: f64 = 1e-9;
+/// A hypothesis with less than this probability does not influence the choice.
+const NEGLIGIBLE: f64 = 1e-15;
 /// A gain below this is rounding.
 const NOTHING: f64 = 1e-13;
 
@@ -99,6 +108,11 @@ impl Forecast {
     /// Returns how many of one level.
     pub fn of(&self, level: usize) -> u64 {
         self.0[level]
+    }
+
+    /// Returns how many of all levels together.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
     }
 }
 
@@ -269,7 +283,8 @@ impl Ramp {
             let below = self.lowest_failing().is_some_and(|level| level < first);
             for cell in &self.cells {
                 let mut ln = (prior * cell.weight).ln();
-                for (level, lives) in self.lives.iter().enumerate().skip(first) {
+                let levels = self.lives.iter().enumerate().skip(first);
+                for (level, lives) in levels.filter(|(_, lives)| lives.runs > 0) {
                     let rate = cell.at(self.levels[level] / self.levels[first]);
                     ln += times_ln(lives.failures, rate.ln())
                         + times_ln(lives.runs - lives.failures, (-rate).ln_1p());
@@ -346,8 +361,11 @@ impl Ramp {
         let width = self.cells.len();
         let (mut fails, mut noise) = ([0.0; BLOCKS], [0.0; BLOCKS]);
         for first in 0..=level {
-            let times = self.levels[level] / self.levels[first];
             let row = &self.masses[first * width..(first + 1) * width];
+            if row.iter().all(|mass| *mass < NEGLIGIBLE) {
+                continue;
+            }
+            let times = self.levels[level] / self.levels[first];
             let (mut mass, mut clean) = (0.0, [0.0; BLOCKS]);
             for (value, cell) in row.iter().zip(&self.cells) {
                 mass += value;
@@ -366,10 +384,36 @@ impl Ramp {
         (gains, fails)
     }
 
+    /// Returns the levels to choose from: all, or of many levels the tried ones, and those at which the
+    /// probability that the first failing level is not higher has grown noticeably, each with the level below.
+    fn candidates(&self) -> Vec<usize> {
+        let open: Vec<usize> = self.open().collect();
+        if open.len() <= CANDIDATES {
+            return open;
+        }
+        let posterior = self.posterior();
+        let step = 1.0 / real(CANDIDATES as u64);
+        let (mut kept, mut below, mut from) = (Vec::new(), None, 0);
+        let mut gained = 0.0;
+        for level in open {
+            gained += posterior[from..=level].iter().sum::<f64>();
+            from = level + 1;
+            if gained >= step {
+                gained = 0.0;
+                kept.extend(below.filter(|below| kept.last() != Some(below)));
+                kept.push(level);
+            } else if self.lives[level].runs > 0 {
+                kept.push(level);
+            }
+            below = Some(level);
+        }
+        kept
+    }
+
     /// Returns the level whose lives tell most, each or as a block.
     pub fn choose(&self) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
-        for level in self.open() {
+        for level in self.candidates() {
             let (gains, _) = self.expected(level);
             let mut lives = 1.0;
             for gain in gains {
@@ -384,9 +428,20 @@ impl Ramp {
         best.map(|(_, level)| level)
     }
 
-    /// Returns how many clean lives exclude the rate that is searched for.
+    /// Returns how many clean lives exclude the rate that is searched for, at least.
     pub fn guard(&self, delta: f64) -> u64 {
         clean_runs_at_known_rate(self.detect, delta).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the error that the test of the level below one may have.
+    fn guard_error(&self, level: usize, delta: f64) -> f64 {
+        let Lives { failures, runs } = self.lives[level];
+        let least = clopper_pearson(failures, runs, 2.0 * RARE).lo;
+        if least < HARDLY * self.detect {
+            GUARD * delta
+        } else {
+            delta
+        }
     }
 
     /// Returns the level below one, of those that can be tried.
@@ -398,7 +453,8 @@ impl Ramp {
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
         let Lives { failures, runs } = self.lives[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
-        self.guard(delta).max(apart.unwrap_or(u64::MAX))
+        let guard = self.guard(self.guard_error(level, delta));
+        guard.max(apart.unwrap_or(u64::MAX))
     }
 
     /// True when a level is known to fail more often than the one below it, by their own lives.
@@ -432,7 +488,7 @@ impl Ramp {
     pub fn missing(&self, rule: &Rule) -> Option<u64> {
         self.guarded(rule)?;
         let forecast = self.forecast(rule)?;
-        Some(forecast.0.iter().sum())
+        Some(forecast.total())
     }
 
     /// Returns how many lives of each level the search still takes if all goes on as it has begun:
@@ -483,7 +539,8 @@ impl Ramp {
         let level = *group.levels.end();
         let lives = self.lives[level];
         if let Some(below) = self.below(level) {
-            let guard = self.guard(rule.delta);
+            let error = self.guard_error(level, rule.delta);
+            let guard = self.guard(error);
             let needed = self.needed_below(level, rule.delta);
             // Another failure is cheaper than the clean lives that so few ask for.
             if needed > guard && lives.failures < FAILURES {
@@ -491,7 +548,7 @@ impl Ramp {
             }
             let seen = self.lives[below];
             let clean_for_long = seen.failures == 0 && seen.runs >= needed;
-            if !self.is_excluded(below, rule.delta) || seen.failures == 0 && !clean_for_long {
+            if !self.is_excluded(below, error) || seen.failures == 0 && !clean_for_long {
                 return match seen.runs {
                     _ if lives.runs * MIXED < seen.runs => Next::Try(level),
                     // It fails no more, and is not told from the one below any more.

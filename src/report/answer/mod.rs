@@ -19,6 +19,7 @@ pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
 pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
 
+use super::Variant;
 use crate::model::{LeftOut, Measured, Plan, Question, RunCounts, VariantId};
 use crate::state::{EarlierUse, State};
 use schemars::JsonSchema;
@@ -107,13 +108,17 @@ impl BaselineSeen {
 
 impl Answer {
     /// Derives the answer from what is known; nothing where only a rate was asked for.
-    pub(super) fn new(state: &State) -> Option<Self> {
+    pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
         let confirm = Confirmation::new(state).map(Box::new).map(Self::Confirm);
         confirm
             .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
             .or_else(|| Bisection::new(state).map(Box::new).map(Self::Bisect))
             .or_else(|| Reduction::new(state).map(Box::new).map(Self::Reduce))
-            .or_else(|| Threshold::new(state).map(Box::new).map(Self::Ramp))
+            .or_else(|| {
+                Threshold::new(state, variants)
+                    .map(Box::new)
+                    .map(Self::Ramp)
+            })
             .or_else(|| Shrinking::new(state).map(Box::new).map(Self::Shrink))
     }
 

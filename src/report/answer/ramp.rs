@@ -1,6 +1,6 @@
 //! From how many clients on does it fail?
 
-use super::super::{bars, words};
+use super::super::{Variant, bars, groups, words};
 use super::{confidence, independence};
 use crate::model::{self, VariantId};
 use crate::policy::{self, Policy as _, Ramp, Verdict};
@@ -20,6 +20,9 @@ pub struct Threshold {
     /// The highest level below it that could be tried, or of all where none fails; null until that
     /// is known, or where the lowest level fails already.
     pub clean_to: Option<u64>,
+    /// The crash at the lowest level that fails: the most frequent one, by its signature's title; null
+    /// until that level is known.
+    pub crash: Option<String>,
     /// How likely it is that no other level is the first that fails.
     pub probability: f64,
     /// The rate of a life from which on a level was to be found.
@@ -32,12 +35,18 @@ pub struct Threshold {
     /// would settle it, if that one goes on failing as often as it did. Null where it is known, or no
     /// number of them would.
     pub missing: Option<u64>,
+    /// Where it is not known yet: how many trials the search takes in all, if every level goes on failing as
+    /// often as it did. Null where it is known, or no number of them would settle it.
+    pub trials_needed: Option<u64>,
     /// What speaks against that more load fails more often; null where nothing does.
     pub not_monotone: Option<String>,
     /// The chance that the answer is wrong.
     pub error_rate: f64,
     /// What this takes for granted.
     pub assumptions: Vec<String>,
+    /// The confidence as text.
+    #[serde(skip)]
+    confidence: String,
 }
 
 /// One level of load.
@@ -91,7 +100,7 @@ impl LevelOfLoad {
 }
 
 impl Threshold {
-    pub(super) fn new(state: &State) -> Option<Self> {
+    pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
         let known = state.ramp.as_ref()?;
         let alpha = state.plan.alpha.value();
         let (group, never) = known.likeliest();
@@ -103,11 +112,13 @@ impl Threshold {
             _ => None,
         };
         let level = |index: usize| clients(state, index);
+        let fails = (verdict == Verdict::Found && !never).then_some(last);
         let levels = state.tallies().zip(known.posterior());
         let mut new = Self {
             sentence: String::new(),
-            fails_from: (verdict == Verdict::Found && !never).then(|| level(last)),
+            fails_from: fails.map(level),
             clean_to: clean.map(level),
+            crash: fails.and_then(|index| crash(variants.get(index)?)),
             probability: group.mass,
             detect: detect(state),
             excluded: clean.map(|index| {
@@ -118,9 +129,11 @@ impl Threshold {
                 .map(|(tally, mass)| LevelOfLoad::new(state, known, tally, mass))
                 .collect(),
             missing: missing(state, known).filter(|_| verdict == Verdict::Undecided),
+            trials_needed: needed(state, known).filter(|_| verdict == Verdict::Undecided),
             not_monotone: not_monotone(state, known),
             error_rate: alpha,
             assumptions: assumptions(state),
+            confidence: confidence(&state.plan),
         };
         let sentence = new.say(state, known, verdict);
         new.sentence = match &new.not_monotone {
@@ -132,34 +145,59 @@ impl Threshold {
         Some(new)
     }
 
-    /// Says how to know more, where that is possible.
+    /// Says what is excluded at the level below the answer.
     pub fn lines(&self) -> Vec<String> {
-        let gap = self.clean_to.zip(self.fails_from);
-        let gap = gap.filter(|(clean, fails)| clean + 1 < *fails);
-        let hint = |(clean, fails)| {
+        let below = self.fails_from.and(self.clean_to).zip(self.excluded);
+        let line = |(clean, bound)| {
             format!(
-                "levels between {clean} and {fails} were not tried; to try each: -c {clean}..{fails} --exact"
+                "with {}, a death in {} % or more of the trials is excluded ({})",
+                words::plural(clean, "client"),
+                words::percent_bound(bound),
+                self.confidence,
             )
         };
-        gap.map(hint).into_iter().collect()
+        below.map(line).into_iter().collect()
+    }
+
+    /// Returns the levels between which others are not tried yet.
+    pub fn gap(&self) -> Option<(u64, u64)> {
+        let gap = self.clean_to.zip(self.fails_from);
+        gap.filter(|(clean, fails)| clean + 1 < *fails)
+    }
+
+    /// Returns the lowest level that fails.
+    pub fn lowest_failing(&self) -> Option<usize> {
+        let fails = self.fails_from?;
+        self.levels.iter().position(|level| level.clients == fails)
     }
 
     fn say(&self, state: &State, known: &Known, verdict: Verdict) -> String {
         let certain = confidence(&state.plan);
         let bound = self.excluded.map(words::percent_bound).unwrap_or_default();
+        let crash = self.crash.as_ref();
+        let crash = crash.map_or(String::new(), |crash| format!(": {crash}"));
         let some = self.clean_to.and_then(|clients| self.level(clients));
         let some = some.filter(|level| level.failures > 0);
         let some = some.map_or(String::new(), |level| {
             format!(" ({} of {} died)", level.failures, level.lives)
         });
         match (verdict, self.fails_from, self.clean_to) {
-            (Verdict::Found, Some(fails), Some(clean)) => format!(
-                "It dies at {fails} clients, not at {clean}: there, a death in {bound} % or more of the trials is excluded ({certain}){some}"
-            ),
+            (Verdict::Found, Some(fails), Some(clean)) => {
+                let below = self.level(clean);
+                let (died, trials) = below.map_or((0, 0), |level| (level.failures, level.lives));
+                let dies = match self.gap() {
+                    None => format!("from {} on", words::plural(fails, "client")),
+                    Some(_) => format!("at {}", words::plural(fails, "client")),
+                };
+                let survived = trials.saturating_sub(died);
+                format!(
+                    "It dies {dies}{crash} (with {clean} it survived {survived} of {trials} trials)"
+                )
+            }
             (Verdict::Found, Some(fails), None) => {
                 let at = self.level(fails);
                 format!(
-                    "It dies with {} already, the lowest level that could be tried ({} of {})",
+                    "It dies with {} already{crash} ({} of {}; no lower level could be tried)",
                     words::plural(fails, "client"),
                     at.map_or(0, |at| at.failures),
                     words::plural(at.map_or(0, |at| at.lives), "trial"),
@@ -249,6 +287,21 @@ impl Threshold {
     }
 }
 
+/// Names the most frequent crash of a level.
+fn crash(variant: &Variant) -> Option<String> {
+    let mut crashes = groups(variant);
+    crashes.retain(|group| group.is.is_the_bug);
+    let most = crashes.iter().max_by_key(|group| group.count())?;
+    Some(match crashes.len() as u64 - 1 {
+        0 => most.is.title.clone(),
+        others => format!(
+            "{}, and {}",
+            most.is.title,
+            words::plural(others, "other signature")
+        ),
+    })
+}
+
 fn clients(state: &State, level: usize) -> u64 {
     u64::from(state.plan.variants[level].clients.unwrap_or(0))
 }
@@ -271,6 +324,13 @@ fn missing(state: &State, known: &Known) -> Option<u64> {
     known
         .forecast(&Ramp::rule(state))
         .map(|forecast| forecast.of(below))
+}
+
+/// Returns how many trials the search takes in all.
+fn needed(state: &State, known: &Known) -> Option<u64> {
+    let left = known.forecast(&Ramp::rule(state))?.total();
+    let done = known.lives().iter().map(|lives| lives.runs);
+    Some(done.sum::<u64>() + left).filter(|_| left > 0)
 }
 
 /// Finds two levels of which the higher fails less often, so that it is no chance: of all pairs, that

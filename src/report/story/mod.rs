@@ -11,7 +11,7 @@ mod tests;
 mod trial;
 
 pub use hang::hang_story;
-pub use trial::{Told, trial_story};
+pub use trial::{InFlight, Told, trial_story};
 
 use super::words::{plural, plural_of, sanitize, sanitize_lines};
 use crate::model::{Autopsy, Crash, Frame, Phase, Thread};
@@ -44,6 +44,18 @@ pub fn story(autopsy: &Autopsy, verbose: bool) -> String {
     symbols(&mut lines, autopsy);
     gaps(&mut lines, &autopsy.gaps);
     lines.finish()
+}
+
+/// Returns the calls of the thread that crashed, a line each, with the names of source files without their folders.
+pub fn stack(autopsy: &Autopsy) -> Vec<String> {
+    let mut frames = autopsy.crash.frames.clone();
+    for (file, _) in frames.iter_mut().filter_map(|frame| frame.line.as_mut()) {
+        let name = file.rsplit('/').next().unwrap_or(file).to_owned();
+        *file = name;
+    }
+    let mut lines = Lines::default();
+    calls(&mut lines, &frames, CALLS);
+    lines.finish().lines().map(str::to_owned).collect()
 }
 
 fn answer(lines: &mut Lines, crash: &Crash) {

@@ -1,7 +1,7 @@
 //! The story of one trial: everything that was seen of its failure.
 
 use super::super::load;
-use super::super::words::{left_behind, plural, sanitize, seconds};
+use super::super::words::{bytes, left_behind, plural, sanitize, seconds};
 use super::lines::Lines;
 use super::{hang_story, story};
 use crate::model::{
@@ -24,6 +24,8 @@ pub struct Told<'a> {
     pub limits: &'a [Limit],
     /// What was asked of it, where it was a life of a service under load.
     pub load: Option<&'a Load>,
+    /// The requests that were in flight when the service died, oldest first.
+    pub in_flight: &'a [InFlight],
     /// What the cores of its processes say.
     pub stories: &'a [Autopsy],
     /// The last lines that it wrote to standard error, or else to standard output.
@@ -38,6 +40,20 @@ fn sites(failure: &Failure, lines: &mut Lines) {
     for site in &failure.sites {
         lines.line(&format!("  {}", sanitize(&site.to_string())));
     }
+}
+
+/// A request in flight when the service died.
+pub struct InFlight {
+    /// Its first line: method and target.
+    pub request: String,
+    /// The client that sent it.
+    pub client: u64,
+    /// How long before the death it was sent, in seconds.
+    pub age: f64,
+    /// What was pending: `connect`, `write`, `head` or `body`.
+    pub part: String,
+    /// How many bytes of the response had arrived.
+    pub received: u64,
 }
 
 /// Returns the story of a trial.
@@ -135,6 +151,9 @@ pub fn trial_story(told: &Told<'_>) -> String {
     {
         add(&story(autopsy, told.verbose));
     }
+    if !told.in_flight.is_empty() {
+        add(&in_flight(told));
+    }
     if seen.residue.is_leak() {
         add(&left(seen));
     }
@@ -173,6 +192,44 @@ fn lived(told: &Told<'_>, lines: &mut Lines) {
     for line in load::life(seen, load) {
         lines.prose("  ", &sanitize(&line));
     }
+}
+
+/// Requests in flight that are listed.
+const REQUESTS: usize = 16;
+
+/// Lists the requests in flight when the service died.
+fn in_flight(told: &Told<'_>) -> String {
+    let mut lines = Lines::default();
+    lines.line("Requests in flight, oldest first:");
+    let shown = match told.in_flight {
+        all if told.verbose => all,
+        all => &all[..all.len().min(REQUESTS)],
+    };
+    let ages: Vec<String> = shown.iter().map(|one| seconds(one.age)).collect();
+    let width = ages
+        .iter()
+        .map(|age| age.chars().count())
+        .max()
+        .unwrap_or(0);
+    for (one, age) in shown.iter().zip(ages) {
+        let pending = match one.part.as_str() {
+            "connect" => "not connected yet".to_owned(),
+            "write" => "not sent completely".to_owned(),
+            "head" => "sent, no response yet".to_owned(),
+            _ => format!("{} of the response received", bytes(one.received)),
+        };
+        lines.line(&format!(
+            "  {age:>width$} old  {}  client {}: {pending}",
+            sanitize(&one.request),
+            one.client
+        ));
+    }
+    let more = told.in_flight.len() - shown.len();
+    if more > 0 {
+        lines.line(&format!("  and {more} more: -v lists all"));
+    }
+    lines.line("Their bytes are in `requests/` of the trial, with a list in `in-flight.jsonl`.");
+    lines.finish()
 }
 
 fn known_by(signature: &Signature) -> String {

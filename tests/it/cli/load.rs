@@ -89,6 +89,11 @@ fn a_death_is_told_from_what_its_clients_see() {
     assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
     let death = format!("it died under load, after 499 answers, with {in_flight} request");
     assert!(told.contains(&death), "{told}");
+    let listed = told.matches("GET /classify  client ").count() as u64;
+    assert_eq!(listed, in_flight, "{told}");
+    assert!(said.stdout.contains(", all GET /classify, sent "), "{said}");
+    let ages = load["in_flight_age"].as_array().unwrap();
+    assert!(ages[0].as_f64() <= ages[1].as_f64(), "{load}");
 }
 
 #[test]
@@ -566,7 +571,7 @@ fn levels_are_searched_for_the_first_that_kills_it() {
         answer["sentence"]
             .as_str()
             .unwrap()
-            .starts_with("It dies at 24 clients, not at 9"),
+            .starts_with("It dies at 24 clients: "),
         "{said}"
     );
 }

@@ -3,7 +3,15 @@
 use super::chance::Chance;
 use provoke_stats::ramp::{Next, Ramp, Rule};
 
-const LEVELS: [u32; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64];
+const LEVELS: [u32; 64] = {
+    let mut levels = [0; 64];
+    let mut level = 0;
+    while level < 64 {
+        levels[level] = level as u32 + 1;
+        level += 1;
+    }
+    levels
+};
 const DELTA: f64 = 0.05;
 const RULE: Rule = Rule {
     delta: DELTA,
@@ -71,7 +79,7 @@ fn assert_cheap(lives: f64, cell: &Cell) {
 /// The top has failed five times before, and nothing guards the answer.
 #[test]
 fn the_level_is_narrowed_down_in_few_lives() {
-    for (p, rises, lives) in [(0.5, false, 22.0), (0.5, true, 20.0), (1.0, false, 12.0)] {
+    for (p, rises, lives) in [(0.5, false, 30.0), (0.5, true, 28.0), (1.0, false, 18.0)] {
         let cell = Cell {
             p,
             rises,
@@ -105,9 +113,9 @@ fn the_level_is_narrowed_down_in_few_lives() {
 #[test]
 fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
     for (p, rises, searches, lives) in [
-        (0.5, false, 60, 60.0),
-        (0.2, true, 60, 110.0),
-        (0.1, false, 100, 220.0),
+        (0.5, false, 60, 78.0),
+        (0.2, true, 60, 125.0),
+        (0.1, false, 100, 290.0),
     ] {
         let cell = Cell {
             p,

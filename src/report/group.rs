@@ -1,0 +1,78 @@
+//! Failures of one bug: what was measured, together with what captured trials showed of it.
+
+use super::{SignatureSeen, Variant, words};
+
+/// Measured failures that are one, as far as is known.
+pub struct Group<'a> {
+    /// What they are: as captured trials showed it, where those leave no doubt.
+    pub is: &'a SignatureSeen,
+    /// Failures with this signature, or at the same instruction.
+    measured: Vec<&'a SignatureSeen>,
+    /// Failures of which less is known, and nothing else was seen that they could be.
+    probable: Vec<&'a SignatureSeen>,
+}
+
+/// Returns the measured failures of a variant, the most frequent first.
+pub fn groups(variant: &Variant) -> Vec<Group<'_>> {
+    let captured = variant.captured_signatures();
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for seen in &variant.signatures {
+        let better = |ids: &[String]| match ids {
+            [id] => captured.iter().find(|one| one.id == *id),
+            _ => None,
+        };
+        let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
+        let is = better(&seen.same_as).or(probable).unwrap_or(seen);
+        let at = groups.iter().position(|group| group.is.id == is.id);
+        let at = at.unwrap_or_else(|| {
+            groups.push(Group {
+                is,
+                measured: Vec::new(),
+                probable: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        if probable.is_some() {
+            groups[at].probable.push(seen);
+        } else {
+            groups[at].measured.push(seen);
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    /// Returns the measured trials.
+    pub fn trials(&self) -> impl Iterator<Item = u64> {
+        let all = self.measured.iter().chain(&self.probable);
+        all.flat_map(|seen| seen.trials.iter().copied())
+    }
+
+    /// Returns how many trials failed so.
+    pub fn count(&self) -> u64 {
+        self.trials().count() as u64
+    }
+
+    /// Says how it is known what they are, where they do not say it themselves. Lists at most so many trials.
+    pub fn known(&self, most: usize) -> Vec<String> {
+        let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
+        let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();
+        let mut known = Vec::new();
+        if !self.measured.iter().any(|seen| is_itself(&seen)) {
+            let caught = words::trial_list(&self.is.trials, most);
+            known.push(format!("stack from extra trials {caught}"));
+            if !self.measured.is_empty() {
+                let count = count(&self.measured);
+                known.push(format!("{count} at the same instruction (kernel log)"));
+            }
+        }
+        if !self.probable.is_empty() {
+            let count = words::plural(count(&self.probable), "failure");
+            let outcome = &self.probable[0].outcome;
+            known.push(format!(
+                "of {count} only {outcome} is known; probably the same"
+            ));
+        }
+        known
+    }
+}
