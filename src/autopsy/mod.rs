@@ -43,6 +43,7 @@ pub use error::Error;
 
 use crate::model::{Autopsy, Signal};
 use dump::Dump;
+use modules::Modules;
 use notes::Notes;
 use shelf::Shelf;
 use std::collections::BTreeSet;
@@ -120,6 +121,29 @@ impl Examiner {
         let number = self.shelf.file(&self.settings, file)?;
         let book = self.shelf.book(number);
         book.symbols.function(book.layout.address_of(offset)?)
+    }
+
+    /// Returns the variable at each of these addresses in the process of a core, by the symbols of its files:
+    /// `audit`, `pool+0x28`.
+    pub fn variables(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
+        let none = vec![None; addresses.len()];
+        let Ok(dump) = Dump::open(core) else {
+            return none;
+        };
+        if dump.foreign.is_some() {
+            return none;
+        }
+        let notes = Notes::read(&dump.notes, dump.wide);
+        let (settings, shelf) = (&self.settings, &mut self.shelf);
+        let modules = Modules::find(&notes, &dump, shelf, settings, &mut Vec::new());
+        let name = |address: &u64| {
+            // Zeroed data lies behind what is mapped of the file.
+            let below = modules.list.iter().filter(|module| module.base <= *address);
+            let module = below.max_by_key(|module| module.base)?;
+            let symbols = &self.shelf.book(module.book?).symbols;
+            symbols.variable(module.offset(*address))
+        };
+        addresses.iter().map(name).collect()
     }
 
     /// Reads a core.

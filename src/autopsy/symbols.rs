@@ -74,6 +74,24 @@ impl Symbols {
         self.symbol(address).map(demangled)
     }
 
+    /// The variable that holds this link-time address, with the offset into it if that is not its start.
+    pub(super) fn variable(&self, address: u64) -> Option<String> {
+        let files = self.files.iter();
+        let symbols = files.flat_map(|file| file.symbols().chain(file.dynamic_symbols()));
+        let holding = symbols.filter(|symbol| {
+            let end = symbol.address().saturating_add(symbol.size());
+            symbol.kind() == SymbolKind::Data
+                && symbol.is_definition()
+                && (symbol.address()..end).contains(&address)
+        });
+        let smallest = holding.min_by_key(|symbol| (symbol.size(), symbol.name_bytes().ok()))?;
+        let name = demangled(smallest.name_bytes().ok()?);
+        Some(match address - smallest.address() {
+            0 => name,
+            offset => format!("{name}+0x{offset:x}"),
+        })
+    }
+
     /// The link-time address of something by its exact name.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {

@@ -8,7 +8,7 @@ use super::image::Images;
 use crate::autopsy::processor::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
 use crate::model::{
-    ActorSeen, Autopsy, CoreSeen, Ending, KernelLine, Observation, Trial, VariantPlan,
+    ActorSeen, Autopsy, CoreSeen, Ending, HungThread, KernelLine, Observation, Trial, VariantPlan,
 };
 use crate::oracle;
 use crate::sys::core_pattern::{self, Destination, Template};
@@ -191,7 +191,10 @@ impl Collector {
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
                 let around = around(core);
-                stories.extend(self.read(core, around));
+                if let Some(story) = self.read(core, around) {
+                    stories.push(story);
+                    self.name_locks(core, &mut hang.threads);
+                }
             }
             for thread in &mut hang.threads {
                 let known = stories.iter().flat_map(|story| &story.threads);
@@ -213,6 +216,23 @@ impl Collector {
             // What the journal holds is enough to go on with.
             let story = self.trials.join(trial.to_string()).join(STORY);
             let _ = files::create_private(&story).and_then(|mut file| file.write_all(&text));
+        }
+    }
+
+    /// Names the locks that the threads of the process of a core wait for, right after the core was read.
+    fn name_locks(&self, core: &CoreSeen, threads: &mut [HungThread]) {
+        let mut waiting: Vec<&mut HungThread> = threads
+            .iter_mut()
+            .filter(|thread| thread.pid == core.pid && thread.lock_at.is_some())
+            .collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let addresses: Vec<u64> = waiting.iter().filter_map(|thread| thread.lock_at).collect();
+        let mut examiner = self.examiner.lock().expect("no panic");
+        let names = examiner.variables(Path::new(core.file.as_os_str()), &addresses);
+        for (thread, name) in waiting.iter_mut().zip(names) {
+            thread.lock = name;
         }
     }
 

@@ -75,6 +75,12 @@ pub struct HungThread {
     /// joined, the child. A thread that waits for a lock that it holds waits for itself.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_for: Option<i32>,
+    /// The address of the lock that it waits for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lock_at: Option<u64>,
+    /// The variable that is the lock or contains it, if it has a symbol: `audit`, `pool+0x28`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lock: Option<String>,
     /// The owner of the lock, if it is not a thread of this process.
     #[serde(skip_serializing_if = "is_default")]
     pub absent_owner: Option<AbsentOwner>,

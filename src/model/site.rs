@@ -18,6 +18,12 @@ pub struct Site {
     /// The line that called this function, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caller: Option<Box<Self>>,
+    /// The lock that the thread waits for there, if it has a name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lock: Option<String>,
+    /// Where the thread is that holds that lock, if it is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub holder: Option<Box<Self>>,
 }
 
 impl Site {
@@ -25,21 +31,39 @@ impl Site {
     pub fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
+
+    /// `transfer (dead.c:7)`
+    fn function_and_line(&self) -> String {
+        let line = format!("{}:{}", self.file_name(), self.line);
+        match &self.function {
+            Some(function) => format!("{function} ({line})"),
+            None => line,
+        }
+    }
 }
 
-/// `crash.c:20 in sum, called by main (crash.c:30)`
+/// `crash.c:20 in sum, called by main (crash.c:30)`, or for a thread that waits for a lock
+/// `summary (dead.c:16) waits for audit, held by transfer (dead.c:7)`.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(lock) = &self.lock {
+            write!(f, "{} waits for {lock}", self.function_and_line())?;
+            return match &self.holder {
+                Some(holder) => write!(f, ", held by {}", holder.function_and_line()),
+                None => Ok(()),
+            };
+        }
         write!(f, "{}:{}", self.file_name(), self.line)?;
         if let Some(function) = &self.function {
             write!(f, " in {function}")?;
         }
         if let Some(caller) = &self.caller {
-            let (file, line) = (caller.file_name(), caller.line);
-            match &caller.function {
-                Some(function) => write!(f, ", called by {function} ({file}:{line})")?,
-                None => write!(f, ", called from {file}:{line}")?,
-            }
+            let by = if caller.function.is_some() {
+                "by"
+            } else {
+                "from"
+            };
+            write!(f, ", called {by} {}", caller.function_and_line())?;
         }
         Ok(())
     }

@@ -165,6 +165,10 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
         thread.never_slept = is_ready && !slept;
         if let Some(wait) = now.waits.filter(|wait| before.waits == Some(*wait)) {
             (thread.waits_on, thread.waits_for) = waits_of(wait);
+            thread.lock_at = match wait {
+                Wait::Mutex { at, .. } | Wait::RwLock { at, .. } => Some(at),
+                _ => None,
+            };
         }
         thread
     };
@@ -174,9 +178,11 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
 /// Returns what a thread waits for, and which thread or process must act first.
 fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
     let (on, target) = match wait {
-        Wait::Mutex { owner, shared } if shared => (WaitsOn::SharedMutex, Some(owner)),
+        Wait::Mutex { owner, shared, .. } if shared => (WaitsOn::SharedMutex, Some(owner)),
         Wait::Mutex { owner, .. } => (WaitsOn::Mutex, Some(owner)),
-        Wait::RwLock { writer, readers } => (WaitsOn::RwLock { readers }, writer),
+        Wait::RwLock {
+            writer, readers, ..
+        } => (WaitsOn::RwLock { readers }, writer),
         Wait::Join(other) => (WaitsOn::Join, Some(other)),
         Wait::Child(child) => (WaitsOn::Child, child),
         Wait::Vfork(child) => (WaitsOn::Vfork, child),

@@ -45,6 +45,8 @@ pub enum Wait {
         owner: i32,
         /// Processes share it, so that the owner may be of another one.
         shared: bool,
+        /// Its address.
+        at: u64,
     },
     /// A read-write lock.
     RwLock {
@@ -52,6 +54,8 @@ pub enum Wait {
         writer: Option<i32>,
         /// How many readers hold it.
         readers: u32,
+        /// Its address.
+        at: u64,
     },
     /// The end of a thread.
     Join(i32),
@@ -243,16 +247,21 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
         let is_mutex = || memory.halves::<5>(at).is_ok_and(looks_like_mutex);
         if is_of_another || is_mutex() {
             let owner = outside(owner);
-            return Some(Wait::Mutex { owner, shared });
+            return Some(Wait::Mutex { owner, shared, at });
         }
     }
     if operation == libc::FUTEX_WAIT_BITSET {
         for field in [RWLOCK_PHASE, RWLOCK_WRITERS] {
-            let lock = memory.halves::<8>(at.wrapping_sub(4 * field as u64)).ok();
+            let start = at.wrapping_sub(4 * field as u64);
+            let lock = memory.halves::<8>(start).ok();
             let held = lock.and_then(|lock| rwlock(lock, field, expected));
             if let Some((writer, readers)) = held {
                 let writer = writer.map(outside);
-                return Some(Wait::RwLock { writer, readers });
+                return Some(Wait::RwLock {
+                    writer,
+                    readers,
+                    at: start,
+                });
             }
         }
     }
@@ -265,6 +274,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
         Some(Wait::Mutex {
             owner: living,
             shared,
+            at,
         })
     }
 }

@@ -44,7 +44,7 @@ fn python_call(text: &str) -> Option<Site> {
         file: file.to_owned(),
         line: line.parse().ok()?,
         function: Some(function.to_owned()),
-        caller: None,
+        ..Site::default()
     })
 }
 
@@ -55,7 +55,16 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
     };
     let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
     let in_cycle = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
-    let mut sites: Vec<Site> = in_cycle.filter_map(of_thread).collect();
+    let waiting = |thread: &HungThread| {
+        let holder = thread.lock.as_ref().and(thread.waits_for);
+        let holder = holder.and_then(|tid| hang.thread(tid)).and_then(of_thread);
+        Some(Site {
+            lock: thread.lock.clone(),
+            holder: holder.map(Box::new),
+            ..of_thread(thread)?
+        })
+    };
+    let mut sites: Vec<Site> = in_cycle.filter_map(waiting).collect();
     if hang.cycle.is_empty() {
         let culprit = diagnose(hang, main).map(|found| found.culprit);
         sites.extend(culprit.and_then(of_thread));
@@ -82,6 +91,6 @@ fn own_call(frame: &Frame) -> Option<Site> {
         file,
         line,
         function: frame.function.as_deref().map(bare_name),
-        caller: None,
+        ..Site::default()
     })
 }

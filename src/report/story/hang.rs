@@ -117,13 +117,23 @@ fn waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
 fn deadlock(hang: &Hang, first: i32) -> String {
     let name = named(hang, first);
     if hang.cycle.len() == 1 {
-        return format!("Deadlock: {name} waits for a lock that it holds itself.");
+        let thread = hang.thread(first);
+        let lock = thread.map_or_else(|| "a lock".to_owned(), |thread| lock(thread, "a lock"));
+        return format!("Deadlock: {name} waits for {lock} that it holds itself.");
     }
     let threads = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
     let waits: Vec<String> = threads
         .filter_map(|thread| waits_for(hang, thread))
         .collect();
     format!("Deadlock: {name} {}.", waits.join(", which "))
+}
+
+/// Names the lock that a thread waits for, if it has a name.
+fn lock(thread: &HungThread, kind: &str) -> String {
+    match &thread.lock {
+        Some(name) => format!("{kind}, {},", sanitize(name)),
+        None => kind.to_owned(),
+    }
 }
 
 /// `waits for a mutex that is held by thread 78 (worker)`.
@@ -146,6 +156,7 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
         };
     };
     let other = named(hang, target);
+    let lock = |kind: &str| lock(thread, kind);
     Some(match thread.waits_on {
         Some(WaitsOn::Join) => format!("waits for the end of {other}"),
         Some(WaitsOn::Child) => format!("waits for its child, {other}"),
@@ -153,13 +164,19 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
             format!("waits until its child starts a program or ends, {other}")
         }
         Some(WaitsOn::RwLock { readers: 0 }) => {
-            format!("waits for a read-write lock that is held by {other}")
+            format!(
+                "waits for {} that is held by {other}",
+                lock("a read-write lock")
+            )
         }
         Some(WaitsOn::RwLock { .. }) => {
-            format!("waits for a read-write lock that is held for reading by {other}")
+            format!(
+                "waits for {} that is held for reading by {other}",
+                lock("a read-write lock")
+            )
         }
         Some(WaitsOn::Mutex | WaitsOn::SharedMutex) | None => {
-            format!("waits for a lock that is held by {other}")
+            format!("waits for {} that is held by {other}", lock("a lock"))
         }
     })
 }
@@ -204,10 +221,14 @@ fn line(thread: &HungThread) -> String {
         });
     }
     if let Some(other) = thread.waits_for {
+        let lock = thread.lock.as_deref();
+        let lock = lock.map_or(String::new(), |lock| {
+            format!("{}, held by ", sanitize(lock))
+        });
         parts.push(if other == thread.tid {
-            "waits for itself".to_owned()
+            format!("waits for {lock}itself")
         } else {
-            format!("waits for {other}")
+            format!("waits for {lock}{other}")
         });
     }
     if let Some(owner) = thread.absent_owner {

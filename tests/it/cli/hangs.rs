@@ -119,12 +119,12 @@ fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
         (
             "readers",
             "hang: deadlock, reader <-> writer",
-            "waits for a read-write lock that is held for reading by thread",
+            "waits for a read-write lock, table, that is held for reading by thread",
         ),
         (
             "self",
             "hang: deadlock, inner waits for itself",
-            "waits for a lock that it holds itself",
+            "waits for a lock, a, that it holds itself",
         ),
         (
             "ended",
@@ -178,12 +178,84 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
         "{story}"
     );
     assert!(
-        words.contains("waits for a lock that it holds itself"),
+        words.contains("waits for a lock, a, that it holds itself"),
         "{story}"
     );
     let said = sandbox.provoke(&["report", "last", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(report["late_trials"][0]["trial"], 6);
+}
+
+const NAMED_LOCKS: &str = r"
+    #include <pthread.h>
+    static pthread_mutex_t audit = PTHREAD_MUTEX_INITIALIZER;
+    static struct { long size; pthread_mutex_t lock; } pool = { 0, PTHREAD_MUTEX_INITIALIZER };
+    static pthread_barrier_t both;
+    __attribute__((noinline)) static void *transfer(void *x) {
+        pthread_mutex_lock(&audit); pthread_barrier_wait(&both);
+        pthread_mutex_lock(&pool.lock);
+        return x;
+    }
+    __attribute__((noinline)) static void *summary(void *x) {
+        pthread_mutex_lock(&pool.lock); pthread_barrier_wait(&both);
+        pthread_mutex_lock(&audit);
+        return x;
+    }
+    int main(void) {
+        pthread_t one, other;
+        pthread_barrier_init(&both, 0, 2);
+        pthread_create(&one, 0, transfer, 0);
+        pthread_create(&other, 0, summary, 0);
+        pthread_join(one, 0);
+        return 0;
+    }
+";
+
+#[test]
+fn a_deadlock_names_the_locks_that_have_symbols() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "dead", NAMED_LOCKS, &FLAGS);
+    let args = [
+        "run",
+        "--progress=none",
+        "-n",
+        "1",
+        "-t",
+        "1s",
+        "--grace",
+        "200ms",
+        "--",
+        &program,
+    ];
+    let said = sandbox.provoke(&args);
+    for wait in [
+        "summary (dead.c:13) waits for audit, held by transfer (dead.c:8)",
+        "transfer (dead.c:8) waits for pool+0x8, held by summary (dead.c:13)",
+    ] {
+        assert!(said.stdout.contains(wait), "{said}");
+        let story = sandbox.provoke(&["explain", "last#1"]).stdout;
+        assert!(story.contains(wait), "{story}");
+    }
+    let report = sandbox.provoke(&["report", "last", "--md"]).stdout;
+    assert!(
+        report.contains("waits for audit, held by transfer"),
+        "{report}"
+    );
+
+    // Without symbols nothing is added.
+    let stripped = compile(
+        &sandbox,
+        "stripped",
+        NAMED_LOCKS,
+        &["-s", "-O1", "-pthread"],
+    );
+    let (title, _) = named(&sandbox, &[&stripped]);
+    assert!(title.starts_with("hang: deadlock"), "{title}");
+    let story = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        story.contains("waits for a lock that is held by"),
+        "{story}"
+    );
 }
 
 const PYTHON: &str = "
