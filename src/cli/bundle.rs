@@ -80,7 +80,7 @@ fn fill(
     add(archive, &top.join("events.jsonl"), &journal)?;
     for (name, format) in REPORTS {
         let mut text = Vec::new();
-        export(format, folder, report, &mut text)?;
+        export(format, folder, report, shared.environment, &mut text)?;
         add(archive, &top.join(name), &text)?;
     }
     for trial in entries(&folder.trials())? {

@@ -6,10 +6,10 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::create;
 use crate::policy;
-use crate::report::{Format, Report, export};
+use crate::report::{Answer, Format, Report, export};
 use crate::store::{self, Folder, Shared, default_root};
 use crate::term;
-use crate::untrusted::Untrusted as _;
+use crate::untrusted::{Untrusted as _, shell_word};
 use clap::{Args, ValueEnum};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -104,6 +104,9 @@ impl Make {
                 };
                 bundle::write(&folder, &report, shared, file)?;
             }
+            if self.md.is_some() {
+                name_failing_run(&report);
+            }
             for (format, path) in wanted {
                 none = false;
                 write(format, path, &folder, &report)?;
@@ -124,6 +127,22 @@ impl Make {
     }
 }
 
+/// Names the run that failed, if this one only confirms a fix.
+fn name_failing_run(report: &Report) {
+    let Some(Answer::Confirm(answer)) = &report.answer else {
+        return;
+    };
+    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
+    let baseline = answer.baseline.as_ref();
+    let run = baseline.and_then(|baseline| baseline.run.as_deref());
+    if let Some(run) = run.filter(|_| failures == 0) {
+        let run = shell_word(run.as_ref());
+        term::say(&format!(
+            "hint: no trial of this run failed; a bug report of its baseline: provoke report {run} --md"
+        ));
+    }
+}
+
 /// Writes a report to a file, or to standard output for `-`.
 pub(super) fn write(
     format: Format,
@@ -132,10 +151,10 @@ pub(super) fn write(
     report: &Report,
 ) -> Result<(), CliError> {
     let done = if path == Path::new("-") {
-        export(format, folder, report, &mut io::stdout().lock())
+        export(format, folder, report, true, &mut io::stdout().lock())
     } else {
         let mut file = create(path)?;
-        export(format, folder, report, &mut file).and_then(|()| Ok(file.flush()?))
+        export(format, folder, report, true, &mut file).and_then(|()| Ok(file.flush()?))
     };
     match done {
         // Whoever read it has seen enough.

@@ -1,5 +1,6 @@
 //! The one way to a report in any format.
 
+use super::issue::Issue;
 use super::{Report, csv, json, jsonl, junit, markdown};
 use crate::policy;
 use crate::store::{self, Folder, Secrets, StoreError};
@@ -63,11 +64,13 @@ impl ExportError {
 }
 
 /// Writes a report in which the secrets of the run are masked. Everything else is read from the
-/// run's folder: the trials, and the output that was kept.
+/// run's folder: the trials, and the output that was kept. The values of the environment variables that the
+/// experiment set are shown only with `environment`.
 pub fn export(
     format: Format,
     folder: &Folder,
     report: &Report,
+    environment: bool,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
@@ -79,7 +82,10 @@ pub fn export(
         Format::Jsonl => jsonl::write(folder, report, &mut out)?,
         Format::Csv => csv::write(folder, report, &mut out)?,
         Format::Junit => junit::write(folder, report, &secrets, &mut out)?,
-        Format::Md => markdown::write(report, &mut out)?,
+        Format::Md => {
+            let issue = Issue::read(report, folder, &secrets, environment)?;
+            markdown::write(report, &issue, &mut out)?;
+        }
     }
     Ok(out.flush()?)
 }

@@ -5,6 +5,7 @@
 //! [`SHOWN`] have cases of their own, and the rest are one. The numbers of the suite, which a server
 //! adds up from the cases, are then too small; its properties are right.
 
+use super::output::stream;
 use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
 use crate::model::Depth;
 use crate::policy::Verdict;
@@ -12,17 +13,13 @@ use crate::store::{Folder, Secrets};
 use crate::untrusted::shell_word;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::time::Duration;
 
 /// In a run of more trials not every one has a case of its own.
 pub(super) const FOLDED_FROM: u64 = 10_000;
 /// In such a run, so many trials of every outcome but `pass` have one.
 const SHOWN: u64 = 1000;
-/// Bytes of a stream of a trial that are shown, from its end.
-const OUTPUT: u64 = 8 * 1024;
 /// Bytes of output in the whole file.
 const ALL_OUTPUT: usize = 16 << 20;
 /// Characters of a command that make a name.
@@ -371,51 +368,4 @@ impl Output {
             .map(String::len)
             .sum()
     }
-}
-
-/// Returns the end of what was written to a stream, by each of the processes of a trial.
-fn stream(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
-    let entries = fs::read_dir(trial).ok()?.flatten();
-    // Nothing but files is opened: the program under test can make pipes and links here.
-    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    let named = |path: &PathBuf| {
-        let file = path.file_name().and_then(|file| file.to_str());
-        file.is_some_and(|file| file == name || file.ends_with(&format!(".{name}")))
-    };
-    let mut paths: Vec<PathBuf> = files.map(|entry| entry.path()).filter(named).collect();
-    paths.sort();
-    let mut text = String::new();
-    for path in &paths {
-        if paths.len() > 1 {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            text.extend(["[", &words::sanitize(&file), "]\n"]);
-        }
-        text.push_str(&end(path, OUTPUT / paths.len() as u64, secrets).ok()?);
-    }
-    Some(text).filter(|text| !text.is_empty())
-}
-
-fn end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let skipped = length.saturating_sub(at_most);
-    file.seek(SeekFrom::Start(skipped))?;
-    let mut bytes = Vec::new();
-    file.take(at_most).read_to_end(&mut bytes)?;
-    if skipped > 0 && !secrets.is_empty() {
-        // A secret may have been cut in two.
-        let line = bytes.iter().position(|byte| *byte == b'\n');
-        bytes.drain(..line.map_or(bytes.len(), |end| end + 1));
-    }
-    let masked = secrets.masked(&bytes);
-    let text = String::from_utf8_lossy(&masked);
-    // The library would take out every tab, and with a sequence that was broken off all after it.
-    let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
-    Ok(match skipped {
-        0 => text,
-        _ => format!(
-            "[{} before this are not shown]\n{text}",
-            words::bytes(skipped)
-        ),
-    })
 }

@@ -5,6 +5,7 @@
 //! on what is a table, a link, a mention or HTML.
 
 use super::answer::VariantStanding;
+use super::issue::Issue;
 use super::{Answer, KindSeen, LoadTotals, Report, Variant, bars, words};
 use crate::model::Depth;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ const LISTED: usize = 10;
 const FACTS: usize = 20;
 
 /// Writes the report.
-pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let several = report.variants.len() > 1;
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", words::verdict(report.verdict));
@@ -39,17 +40,19 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     if let Some(answer) = &report.answer {
         writeln!(out, "> {}.\n", capital(&escape(answer.sentence())))?;
     }
-    let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
-    commands.dedup();
-    writeln!(out, "{}", fence(&commands.join("\n")))?;
-
+    place(issue, out)?;
+    last_output(issue, out)?;
+    reproduce(report, issue, out)?;
+    builds(report, issue, out)?;
+    after_a_fix(report, issue, out)?;
+    writeln!(out, "<details><summary>All counts</summary>\n")?;
     tally(report, several, out)?;
     kinds(report, several, out)?;
     signatures(report, several, out)?;
     served(report, several, out)?;
     differing(report, out)?;
     let mut lines = Vec::new();
-    for variant in &report.variants {
+    for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
         let of = if several {
             format!("{}: ", code(&variant.name))
         } else {
@@ -67,14 +70,111 @@ pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         lines.extend(granted.map(|line| format!("Assumes: {}", escape(line))));
     }
     lines.extend(attempts(report));
-    lines.extend(report.notes.iter().map(|note| escape(note)));
     for line in &lines {
         writeln!(out, "- {line}")?;
     }
     if !lines.is_empty() {
         writeln!(out)?;
     }
+    writeln!(out, "</details>\n")?;
+    for note in &report.notes {
+        writeln!(out, "- {}", escape(note))?;
+    }
+    if !report.notes.is_empty() {
+        writeln!(out)?;
+    }
     writeln!(out, "{}", origin(report))
+}
+
+/// Writes which failure is the most frequent, and where it is in the source.
+fn place(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some((title, id, count, all)) = &issue.failure else {
+        return Ok(());
+    };
+    let of = match (*count, *all) {
+        (1, 1) => "The only failure".to_owned(),
+        (count, all) if count == all => format!("All {all} failures"),
+        (count, all) => format!("{count} of {all} failures"),
+    };
+    writeln!(
+        out,
+        "### Most frequent failure\n\n{of}: {} (`{id}`)\n",
+        escape(title)
+    )?;
+    for site in &issue.sites {
+        writeln!(out, "- {}", code(&site.to_string()))?;
+    }
+    if !issue.sites.is_empty() {
+        writeln!(out)?;
+    }
+    if !issue.stack.is_empty() {
+        writeln!(out, "{}", fence("text", &issue.stack.join("\n")))?;
+    }
+    Ok(())
+}
+
+fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some((trial, text)) = &issue.output else {
+        return Ok(());
+    };
+    writeln!(out, "### Last output (trial {})\n", trial.0)?;
+    writeln!(out, "{}", fence("text", text))
+}
+
+/// Writes the command, and what else a trial is.
+fn reproduce(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "### Reproduce\n")?;
+    let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
+    commands.dedup();
+    match commands.as_slice() {
+        [_] => writeln!(out, "{}", fence("sh", &issue.command))?,
+        several => writeln!(out, "{}", fence("sh", &several.join("\n")))?,
+    }
+    for line in &issue.load {
+        writeln!(out, "- {}", capital(&escape(line)))?;
+    }
+    if !issue.load.is_empty() {
+        writeln!(out)?;
+    }
+    if let Some((trials, words)) = &issue.repeat {
+        writeln!(
+            out,
+            "This shows a failure with a probability of at least {} %:\n",
+            report.confidence
+        )?;
+        let command = format!("provoke run -n {trials} {words}");
+        writeln!(out, "{}", fence("sh", &command))?;
+    }
+    Ok(())
+}
+
+fn builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "### Versions\n")?;
+    for line in issue.builds() {
+        writeln!(out, "- {}", escape(&line))?;
+    }
+    writeln!(out, "- {}\n", machine(report))
+}
+
+/// Writes how a fix is confirmed, without the run at hand.
+fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let [only] = report.variants.as_slice() else {
+        return Ok(());
+    };
+    let (Some(needed), Some((_, words))) = (only.clean_runs_to_confirm, &issue.repeat) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "### After a fix\n\nFIXED at {} % takes {}:\n",
+        report.confidence,
+        words::plural(needed, "passing trial")
+    )?;
+    let command = format!(
+        "provoke confirm --baseline {}/{} {words}",
+        only.failures, only.trials
+    );
+    writeln!(out, "{}", fence("sh", &command))
 }
 
 /// Returns what is known of each variant, where that was the question.
@@ -138,7 +238,10 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
 
 /// False for a variant of a search that has no trial, such as a setting that was not tried.
 fn is_shown(report: &Report, variant: &Variant) -> bool {
-    let searches = matches!(report.answer, Some(Answer::Bisect(_) | Answer::Reduce(_)));
+    let searches = matches!(
+        report.answer,
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
+    );
     !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
 }
 
@@ -355,9 +458,7 @@ fn attempts(report: &Report) -> Vec<String> {
 
 /// Where the numbers come from.
 fn origin(report: &Report) -> String {
-    let host = &report.host;
-    let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
-    let mut parts = vec![
+    let parts = [
         format!("provoke {}", report.version),
         format!("run {}", report.run),
         format!("started {}", report.begun),
@@ -368,14 +469,16 @@ fn origin(report: &Report) -> String {
         ),
         format!("seed {}", report.seed),
     ];
-    let machine = [&host.kernel, &host.arch, &host.cpu].map(String::as_str);
-    parts.extend(
-        machine
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .map(str::to_owned),
-    );
+    escape(&parts.join("; "))
+}
+
+/// The machine, without its name.
+fn machine(report: &Report) -> String {
+    let host = &report.host;
+    let known = [&host.kernel, &host.arch, &host.cpu].into_iter();
+    let mut parts: Vec<String> = known.filter(|part| !part.is_empty()).cloned().collect();
     if host.cpus > 0 {
+        let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
         parts.push(format!("{cpus}, {} of memory", words::bytes(host.memory)));
     }
     escape(&parts.join("; "))
@@ -389,12 +492,15 @@ fn capital(text: &str) -> String {
 }
 
 /// Text as a block of code, fenced by more backticks than it holds in a row.
-fn fence(text: &str) -> String {
+fn fence(language: &str, text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
     }
-    format!("{fence}sh\n{}\n{fence}\n", words::sanitize_lines(text))
+    format!(
+        "{fence}{language}\n{}\n{fence}\n",
+        words::sanitize_lines(text)
+    )
 }
 
 /// Text as code that may stand in a cell of a table.

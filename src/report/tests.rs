@@ -196,7 +196,7 @@ impl Made {
 
     fn export(&self, format: Format) -> String {
         let mut out = Vec::new();
-        export(format, &self.folder, &self.report(), &mut out).unwrap();
+        export(format, &self.folder, &self.report(), true, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }
@@ -397,9 +397,41 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     insta::assert_snapshot!(zoo().export(Format::Md), @r"
     **Failures seen.** 6 of 8 trials failed: 75 % (95 % interval 34 to 97 %).
 
+    ### Most frequent failure
+
+    2 of 6 failures: SIGSEGV (`00002393`)
+
+    ### Last output (trial 2)
+
+    ```text
+    terminate called
+    ```
+
+    ### Reproduce
+
     ```sh
     ./neighbors.py '--all of it'
     ```
+
+    This shows a failure with a probability of at least 95 %:
+
+    ```sh
+    provoke run -n 3 -j 2 -- ./neighbors.py '--all of it'
+    ```
+
+    ### Versions
+
+    - Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+
+    ### After a fix
+
+    FIXED at 95 % takes 4 passing trials:
+
+    ```sh
+    provoke confirm --baseline 6/8 -- ./neighbors.py '--all of it'
+    ```
+
+    <details><summary>All counts</summary>
 
     | trials | passed | failed | failed otherwise | inconclusive | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -425,7 +457,9 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     - Finished after the decision, not counted: 1 trial
     - Interrupted or lost, and retried: 1 attempt
 
-    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 14.0 s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    </details>
+
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 14.0 s of working time; 2 trials in parallel; seed 17
     ");
 }
 
@@ -550,9 +584,17 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 %).
 
+    ### Reproduce
+
     ```sh
     ./neighbors.py '--all of it'
     ```
+
+    ### Versions
+
+    - Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+
+    <details><summary>All counts</summary>
 
     | trials | passed | failed | inconclusive | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -561,7 +603,9 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
     - Why the trials ended: all planned trials ran (-n)
 
-    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 7m 07s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    </details>
+
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 7m 07s of working time; 2 trials in parallel; seed 17
     ");
 }
 
@@ -686,9 +730,21 @@ fn several_variants_are_told_apart() {
     - `plain`: 0 of 2 trials failed: rate below 85 % (95 %)
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1 to 99 %)
 
+    ### Most frequent failure
+
+    The only failure: SIGSEGV (`00002393`)
+
+    ### Reproduce
+
     ```sh
     ./neighbors.py '--all of it'
     ```
+
+    ### Versions
+
+    - Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+
+    <details><summary>All counts</summary>
 
     | variant | trials | passed | failed | inconclusive | rate | 95 % interval |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -707,7 +763,9 @@ fn several_variants_are_told_apart() {
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: To confirm a fix: 38 passing trials in a row, at 95 % confidence
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: all planned trials ran (-n)
 
-    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 4.00 s of working time; 2 trials in parallel; seed 17; Linux 6.12.1; x86\_64; A Processor (TM); 16 processors, 64 GiB of memory
+    </details>
+
+    provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 4.00 s of working time; 2 trials in parallel; seed 17
     ");
     let junit = quick_junit::Report::deserialize_from_str(&run.export(Format::Junit)).unwrap();
     let suites: Vec<_> = junit
@@ -839,6 +897,23 @@ fn hostile_output_leaves_the_xml_well_formed() {
     );
 }
 
+/// Returns Markdown without its blocks of code.
+fn without_code(markdown: &str) -> String {
+    let mut fence: Option<String> = None;
+    let mut outside = String::new();
+    for line in markdown.lines() {
+        let ticks: String = line.chars().take_while(|c| *c == '`').collect();
+        match &fence {
+            Some(open) if line == open => fence = None,
+            Some(_) => {}
+            None if ticks.len() >= 3 => fence = Some(ticks),
+            None => outside.extend([line, "\n"]),
+        }
+    }
+    assert_eq!(fence, None, "{markdown}");
+    outside
+}
+
 #[test]
 fn hostile_output_leaves_markdown_and_pages_alone() {
     let markdown = hostile_run().export(Format::Md);
@@ -848,16 +923,14 @@ fn hostile_output_leaves_markdown_and_pages_alone() {
             .any(|c| c.is_control() && !matches!(c, '\n' | '\t')),
         "{markdown}"
     );
-    let (fence, rest) = markdown.split_once("````sh\n").unwrap();
-    let (_, after) = rest.split_once("\n````\n").unwrap();
-    let outside = [fence, after].concat();
+    let outside = without_code(&markdown);
     for bad in ["<script", "@somebody", "#1 ", "https://", "www.example"] {
         assert!(
             !outside.replace("\\<", "").contains(bad),
             "{bad} in {outside}"
         );
     }
-    let note = after
+    let note = outside
         .lines()
         .find(|line| line.contains("not a list"))
         .unwrap();
@@ -886,7 +959,7 @@ fn a_reader_that_went_away_is_told_from_a_full_disk() {
     }
     let run = zoo();
     for (format, name) in Format::ALL {
-        let error = export(format, &run.folder, &run.report(), &mut Gone).unwrap_err();
+        let error = export(format, &run.folder, &run.report(), true, &mut Gone).unwrap_err();
         assert!(error.is_broken_pipe(), "{name}: {error}");
         assert_eq!(name.parse(), Ok(format));
     }

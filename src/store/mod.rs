@@ -22,7 +22,7 @@ mod trust;
 
 pub use folder::{Folder, default_root, let_through};
 pub use journal::{Journal, copy_to_share, events, first_event, masked_events, read, read_masked};
-pub use secrets::{Secrets, Shared};
+pub use secrets::{Secrets, Shared, strip_environment};
 pub use trust::Distrust;
 
 use crate::model::TrialId;

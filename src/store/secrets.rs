@@ -288,7 +288,8 @@ fn strip_query(url: &mut String) {
     }
 }
 
-fn strip_environment(plan: &mut Plan) {
+/// Masks the values of all environment variables of a plan.
+pub fn strip_environment(plan: &mut Plan) {
     for (_, value) in &mut plan.environment {
         *value = MASK.into();
     }

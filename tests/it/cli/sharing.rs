@@ -30,6 +30,8 @@ fn with_a_secret() -> Sandbox {
             "live.junit",
             "--export-md",
             "live.md",
+            "-e",
+            "SET_VALUE=not-secret-but-private",
             "--",
             "sh",
             "-c",
@@ -64,6 +66,8 @@ fn a_secret_is_masked_in_every_export() {
         let said = sandbox.provoke(&["report", "last", &format!("--{format}")]);
         assert_clean(format, said.stdout.as_bytes());
     }
+    let page = sandbox.read("live.md");
+    assert!(page.contains("SET_VALUE=not-secret-but-private"), "{page}");
     // Local evidence is unchanged, so that a trial can be run again.
     let stderr = sandbox.read("provoke-out/last/trials/1/stderr");
     assert_eq!(stderr, format!("token {CANARY}\n"));

@@ -1,0 +1,216 @@
+//! The details of a run that a maintainer needs: the stack, the output, the builds, and how to reproduce it.
+
+use super::output::stream;
+use super::{Report, assumed, derive, groups, story, words};
+use crate::model::{Autopsy, Question, Site, TrialId, VariantId};
+use crate::policy;
+use crate::state::State;
+use crate::store::{self, Folder, Secrets, StoreError};
+use crate::untrusted::shell_word;
+use provoke_stats as stats;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// The analysis of cores in the folder of a trial.
+const ANALYSIS: &str = "crash.json";
+/// A longer analysis is not read.
+const LONGEST: u64 = 64 << 20;
+/// Lines of output that are shown.
+const LINES: usize = 15;
+/// Facts of the environment that identify a build or a version.
+const VERSIONS: [(&str, &str); 9] = [
+    ("program.version", "program version"),
+    ("program.build_id", "program build id"),
+    ("program.hash", "program hash"),
+    ("program.launched.build_id", "launched program build id"),
+    ("program.script.hash", "script hash"),
+    ("python.version", "Python"),
+    ("node.version", "Node.js"),
+    ("libc", "C library"),
+    ("os", "system"),
+];
+
+/// What is known of the most frequent failure, and how to see it again.
+#[derive(Default)]
+pub(super) struct Issue {
+    /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
+    pub(super) failure: Option<(String, String, u64, u64)>,
+    /// The source lines that it points at.
+    pub(super) sites: Vec<Site>,
+    /// The calls of the crashed thread, a line each.
+    pub(super) stack: Vec<String>,
+    /// A trial, and the last lines of its output.
+    pub(super) output: Option<(TrialId, String)>,
+    /// The command as a shell line, with the variables that the experiment set.
+    pub(super) command: String,
+    /// What a trial of a service under load does.
+    pub(super) load: Vec<String>,
+    /// If the measurement can be repeated from the command line: how many trials show a failure with the
+    /// confidence of the report, and the options and the command for `provoke`.
+    pub(super) repeat: Option<(u64, String)>,
+    /// Builds and versions.
+    pub(super) builds: Vec<(String, String)>,
+}
+
+impl Issue {
+    /// Reads what the folder of a run holds; secrets are masked.
+    pub(super) fn read(
+        report: &Report,
+        folder: &Folder,
+        secrets: &Secrets,
+        environment: bool,
+    ) -> Result<Self, StoreError> {
+        let mut state = store::read_masked(&folder.journal(), policy::is_done)?;
+        if !environment {
+            store::strip_environment(&mut state.plan);
+        }
+        let most = (0..)
+            .zip(&report.variants)
+            .flat_map(|(index, variant)| {
+                let groups = groups(variant).into_iter();
+                groups.map(move |group| (VariantId(index), variant, group))
+            })
+            .filter(|(.., group)| group.is.is_the_bug)
+            .max_by_key(|(_, variant, group)| (group.count(), variant.failures));
+        let mut issue = Self::default();
+        let mut modules = Vec::new();
+        let mut failing = VariantId(0);
+        if let Some((id, variant, group)) = most {
+            failing = id;
+            issue.failure = Some((
+                group.is.title.clone(),
+                group.is.id.clone(),
+                group.count(),
+                variant.failures,
+            ));
+            issue.sites.clone_from(&group.is.sites);
+            let trials = || group.is.trials.iter().copied().chain(group.trials());
+            let folder_of = |trial: u64| folder.trials().join(trial.to_string());
+            let analysis = trials().find_map(|trial| crashed(&folder_of(trial), secrets));
+            if let Some(analysis) = analysis {
+                issue.stack = story::stack(&analysis);
+                modules = builds_on_stack(&analysis);
+            }
+            issue.output = trials().find_map(|trial| {
+                let text = last_output(&folder_of(trial), secrets)?;
+                Some((TrialId(trial), text))
+            });
+        }
+        issue.command = command(&state, failing);
+        issue.load = assumed(&state);
+        issue.repeat = repeat(report, &state, failing);
+        let facts = VERSIONS.iter().filter_map(|(fact, name)| {
+            let value = state.survey.get(fact)?;
+            Some(((*name).to_owned(), value.to_owned()))
+        });
+        issue.builds = facts.chain(modules).collect();
+        Ok(issue)
+    }
+}
+
+/// Returns the analysis of the core of a trial that crashed.
+fn crashed(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
+    let file = trial.join(ANALYSIS);
+    // The program under test may have planted a link or a pipe.
+    if !file.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut json = Vec::new();
+    let file = File::open(file).ok()?;
+    file.take(LONGEST).read_to_end(&mut json).ok()?;
+    let all: Vec<Autopsy> = secrets.parse_masked(&json).ok()?;
+    all.into_iter()
+        .find(|one| one.crash.signal.is_some() && !one.crash.frames.is_empty())
+}
+
+/// Returns the builds of the libraries on the stack.
+fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let program = &analysis.crash.program;
+    let on_stack = |name: &str| {
+        let mut frames = analysis.crash.frames.iter();
+        frames.any(|frame| frame.module.as_deref() == Some(name))
+    };
+    let libraries = analysis.modules.iter().filter_map(|module| {
+        let (name, id) = (name(&module.path), module.build_id.clone()?);
+        (name != *program && on_stack(&name)).then(|| (format!("{name} build id"), id))
+    });
+    libraries.collect()
+}
+
+/// Returns the last lines that a trial wrote to standard error, or else to standard output.
+fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
+    let text = ["stderr", "stdout"].iter().find_map(|name| {
+        let text = stream(trial, name, secrets)?;
+        (!text.trim().is_empty()).then_some(text)
+    })?;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let first = lines.len().saturating_sub(LINES);
+    Some(lines[first..].join("\n"))
+}
+
+/// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
+fn variables(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
+    let mut actors = state.plan.variant(variant).actors.iter();
+    let Some(main) = actors.find(|actor| actor.role.decides()) else {
+        return Vec::new();
+    };
+    let word = |name: &crate::model::Text, value: Option<&crate::model::Text>| {
+        let name = shell_word(name.as_os_str()).into_string();
+        match value {
+            Some(value) => format!("{set}{name}={}", shell_word(value.as_os_str())),
+            None => format!("{remove}{name}"),
+        }
+    };
+    let env = main.env.iter();
+    env.map(|(name, value)| word(name, value.as_ref()))
+        .collect()
+}
+
+/// Returns the command of a variant as a shell line.
+fn command(state: &State, variant: VariantId) -> String {
+    let mut words = variables(state, variant, "", "-u ");
+    // `env` takes the names to remove before the values to set.
+    words.sort_by_key(|word| !word.starts_with("-u "));
+    if words.first().is_some_and(|word| word.starts_with("-u ")) {
+        words.insert(0, "env".to_owned());
+    }
+    words.push(derive::command_line(&state.plan, variant));
+    words.join(" ")
+}
+
+/// Returns how many trials show the failure again, and what to type after `provoke run`.
+fn repeat(report: &Report, state: &State, variant: VariantId) -> Option<(u64, String)> {
+    let plan = &state.plan;
+    let [only] = report.variants.as_slice() else {
+        return None;
+    };
+    let [actor] = plan.variant(variant).actors.as_slice() else {
+        return None;
+    };
+    let by_hand = plan.question == Question::Rate
+        && plan.load.is_none()
+        && plan.scenario.is_none()
+        && actor.container.is_none();
+    let rate = only.rate.point.filter(|_| by_hand)?;
+    let trials = match rate {
+        rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.value())?,
+        _ => 1,
+    };
+    let mut words = Vec::new();
+    if plan.jobs > 1 {
+        words.push(format!("-j {}", plan.jobs));
+    }
+    words.extend(variables(state, variant, "-e ", "-e "));
+    words.push(format!("-- {}", derive::command_line(plan, variant)));
+    Some((trials, words.join(" ")))
+}
+
+impl Issue {
+    /// Returns builds and versions as lines of text.
+    pub(super) fn builds(&self) -> impl Iterator<Item = String> {
+        let builds = self.builds.iter();
+        builds.map(|(name, value)| format!("{}: {}", words::sanitize(name), words::sanitize(value)))
+    }
+}
