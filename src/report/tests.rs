@@ -428,7 +428,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     FIXED at 95 % takes 4 passing trials:
 
     ```sh
-    provoke confirm --baseline 6/8 -- ./neighbors.py '--all of it'
+    provoke confirm --baseline 6/8 -j 2 -- ./neighbors.py '--all of it'
     ```
 
     <details><summary>All counts</summary>
