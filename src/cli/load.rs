@@ -68,7 +68,7 @@ fn trials(flag: clap::Arg) -> clap::Arg {
         .long_help(
             "Start the service this many times [default: 20]\n\n\
              With one load level, this is the number of trials of each variant; with several levels, the \
-             number of trials in all.",
+             number of trials in all [default: until the answer is known].",
         )
 }
 

@@ -434,7 +434,7 @@ fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
             format!("provoke confirm --baseline {run}"),
         )),
         Some(Answer::Ramp(answer)) => {
-            commands.extend(settled(report));
+            commands.extend(settled(report, run));
             commands.extend(answer.gap().map(|(clean, fails)| {
                 Command::new(
                     "try the levels between",
@@ -453,15 +453,15 @@ fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
     commands
 }
 
-/// Returns the search for a load level that would settle what this one left open.
-fn settled(report: &Report) -> Option<Command> {
+/// Returns the command that settles what a search for a load level left open.
+fn settled(report: &Report, run: &SafeText) -> Option<Command> {
     let Some(Answer::Ramp(answer)) = &report.answer else {
         return None;
     };
     let needed = answer.trials_needed?;
     Some(Command::new(
         "settle it",
-        format!("repeat this with -n {needed}"),
+        format!("provoke resume {run} -n {needed}"),
     ))
 }
 

@@ -4,10 +4,10 @@ use super::chance::Chance;
 use provoke_stats::ramp::{Next, Ramp, Rule};
 
 const LEVELS: [u32; 64] = {
-    let mut levels = [0; 64];
-    let mut level = 0;
+    let mut levels = [1; 64];
+    let mut level = 1;
     while level < 64 {
-        levels[level] = level as u32 + 1;
+        levels[level] = levels[level - 1] + 1;
         level += 1;
     }
     levels
