@@ -22,6 +22,7 @@ fn crash() -> Failure {
         line,
         function: Some(function.to_owned()),
         caller,
+        ..Site::default()
     };
     let main = Box::new(site(30, "main", None));
     Failure {
