@@ -354,7 +354,7 @@ impl Sink for Live {
                 match level {
                     Level::Info => self.text(2, &text),
                     Level::Warning => {
-                        self.text(0, &format!("{} {text}", style("warning:").yellow()))
+                        self.text(0, &format!("{} {text}", style("warning:").yellow()));
                     }
                 }
             }

@@ -237,7 +237,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
 /// Returns a row for each variant, but only one for those that passed, if they are many.
 fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
     let passed = |variant: &&Variant| {
-        let known = standing_of(report, variant).is_some_and(|standing| standing.passed());
+        let known = standing_of(report, variant).is_some_and(Standing::passed);
         known && what(variant).is_empty()
     };
     let (passed, others): (Vec<&Variant>, Vec<&Variant>) = report.variants.iter().partition(passed);
@@ -256,7 +256,7 @@ fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
     summed[0] = style(format!("{} others", passed.len())).bold().to_string();
     summed[1] = standing(report, passed[0]);
     summed[2] = trials;
-    summed[3] = "0".to_owned();
+    "0".clone_into(&mut summed[3]);
     rows.push((summed, "each".to_owned()));
     rows
 }

@@ -84,7 +84,7 @@ fn confirmation(exclude_half: Option<bool>) -> Plan {
 // One test: whether there are colours is a matter of the whole process.
 #[test]
 fn every_answer_fits_the_terminal() {
-    let screens = [
+    let screens = vec![
         ("run", plan("runs = 100"), vec![0.03]),
         ("run_clean", plan("runs = 100"), vec![0.0]),
         ("run_always", plan("runs = 10"), vec![1.0]),
