@@ -515,8 +515,8 @@ impl Rest {
             Some(file) => from_file(&file, overlay)?,
             None => {
                 let (plan, chosen) = from_words(overlay)?;
-                if let Some(text) = chosen.filter(|_| !self.output.talk.quiet) {
-                    crate::term::say(&text);
+                if let Some(chosen) = chosen.filter(|_| !self.output.talk.quiet) {
+                    chosen.say();
                 }
                 plan
             }

@@ -12,6 +12,7 @@ use crate::scenario::{Ask, Refusal, Scenario};
 use crate::state::{Group, State, Tally};
 use crate::store::{self, Folder, default_root};
 use crate::survey;
+use crate::untrusted::Untrusted as _;
 use provoke_stats as stats;
 
 /// Which failures of a baseline are the bug.
@@ -34,7 +35,32 @@ pub(super) struct Baseline {
     /// What makes its trials, where it was a run of ours.
     pub(super) scenario: Option<Scenario>,
     /// Which run it is, where no flag names it.
-    pub(super) chosen: Option<String>,
+    pub(super) chosen: Option<Chosen>,
+}
+
+/// The newest run that failed.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// Its name.
+    pub(super) run: String,
+    /// The command of its trials.
+    pub(super) command: String,
+    /// How many of its trials failed.
+    failures: u64,
+    trials: u64,
+}
+
+impl Chosen {
+    /// Says which baseline a fix is compared with.
+    pub(super) fn say(&self) {
+        crate::term::say(&format!(
+            "  baseline: run {}, {} of {} trials failed (--baseline changes it)\n    {}",
+            self.run.safe(),
+            self.failures,
+            self.trials,
+            self.command.safe(),
+        ));
+    }
 }
 
 impl Baseline {
@@ -81,6 +107,17 @@ impl Baseline {
         Ok(Self::of(&scenario)?.unwrap_or_default())
     }
 
+    /// Finds the newest run that failed and measured a rate. Only its numbers are wanted: nothing of it is run.
+    pub(super) fn newest_failing(of: Option<&str>, ignore_earlier_runs: bool) -> Option<Self> {
+        let scenario = Scenario {
+            of: of.map(str::to_owned),
+            trust: true,
+            ignore_earlier_runs: Some(ignore_earlier_runs),
+            ..Scenario::default()
+        };
+        Self::newest(&scenario, &LookedFor::AsThere)
+    }
+
     /// Finds the newest run that failed and measured a rate, if there is one.
     fn newest(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
         let folders = Folder::all(&default_root()).unwrap_or_default();
@@ -99,17 +136,18 @@ impl Baseline {
                 return None;
             }
             let found = Self::run(&folder.name(), asked, looked_for).ok()?;
-            let Measured {
-                failures, trials, ..
-            } = found.measured;
-            let variant = plan.variants.iter().position(|one| Some(&one.name) == asked.of.as_ref());
+            let variant = plan
+                .variants
+                .iter()
+                .position(|one| Some(&one.name) == asked.of.as_ref());
             let variant = VariantId(u32::try_from(variant.unwrap_or(0)).unwrap_or(0));
-            let command = words::sanitize(&report::command_line(&plan, variant));
-            (failures > 0).then(|| Self {
-                chosen: Some(format!(
-                    "  baseline: run {}, {failures} of {trials} trials failed (--baseline changes it)\n    {command}",
-                    folder.name(),
-                )),
+            (found.measured.failures > 0).then(|| Self {
+                chosen: Some(Chosen {
+                    run: folder.name(),
+                    command: report::command_line(&plan, variant),
+                    failures: found.measured.failures,
+                    trials: found.measured.trials,
+                }),
                 ..found
             })
         })

@@ -4,7 +4,7 @@ use super::exit::Exit;
 use crate::prepare::Unready;
 use crate::scenario::Refusal;
 use crate::store::StoreError;
-use crate::term::say;
+use crate::term::{say, say_as_it_is};
 use crate::untrusted::SafeText;
 use console::style;
 
@@ -81,7 +81,7 @@ impl CliError {
     /// Says it on standard error.
     pub(super) fn say(&self) {
         match &self.what {
-            Shown::Rendered(text) => say(text.trim_end()),
+            Shown::Rendered(text) => say_as_it_is(text.trim_end()),
             Shown::Chain(error) => {
                 let what = SafeText::lines(&error.to_string());
                 say(&format!("{} {what}", style("error:").red().bold()));

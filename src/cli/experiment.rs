@@ -378,14 +378,14 @@ impl<'a> Experiment<'a> {
             return;
         }
         for line in report::answer::beforehand(&self.state) {
-            term::say_text(2, &line);
+            term::say(&format!("  {line}"));
         }
         let only = &self.state.plan.rules.only;
         if !only.is_empty() && matches!(self.state.plan.question, Question::Rate) {
             let only: Vec<String> = only.iter().map(ToString::to_string).collect();
             let only = only.join(", ");
             let text = format!("counting only {only}; other failures are counted separately");
-            term::say_text(2, &text);
+            term::say(&format!("  {text}"));
         }
         let stop = &self.state.plan.stop;
         let limits = match (stop.trials, stop.duration()) {
@@ -397,7 +397,7 @@ impl<'a> Experiment<'a> {
             }
             _ => return,
         };
-        term::say_text(2, &limits);
+        term::say(&format!("  {limits}"));
     }
 
     fn warn(&mut self, text: String) {
@@ -406,9 +406,9 @@ impl<'a> Experiment<'a> {
 
     fn note(&mut self, level: Level, text: String) {
         match level {
-            Level::Warning => term::say_text(0, &format!("warning: {text}")),
+            Level::Warning => term::say(&format!("warning: {text}")),
             Level::Info if self.output.talk.quiet => {}
-            Level::Info => term::say_text(0, &format!("note: {text}")),
+            Level::Info => term::say(&format!("note: {text}")),
         }
         let note = Event::Note { level, text };
         self.journal.event(&note, &self.state);
@@ -448,14 +448,14 @@ impl<'a> Experiment<'a> {
             term::summary(&report, folder.path(), &reference, more, term::width())
         };
         if output.exports.takes_stdout() {
-            term::say(summary.trim_end());
+            term::say_as_it_is(summary.trim_end());
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
         }
         if !output.talk.quiet
             && let Some(line) = baseline::with_other_runs(&state, &folder)
         {
-            term::say_text(0, &line);
+            term::say(&line);
         }
         let merge = Merge::found(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
@@ -476,7 +476,7 @@ impl<'a> Experiment<'a> {
         let merge = merge.map(|merge| merge.say(next.is_some()));
         let (stretch, text) = stretch.unzip();
         for line in merge.iter().chain(&text) {
-            term::say_text(0, line);
+            term::say(line);
         }
         Ok(Told {
             folder,

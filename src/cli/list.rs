@@ -3,13 +3,16 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
-use crate::report::{Report, words};
-use crate::store::{self, Folder, default_root};
-use crate::term;
-use crate::untrusted::Untrusted as _;
+use crate::report::{Listing, when};
+use crate::store::{self, Folder, StoreError, default_root};
+use crate::term::{self, StoredRun};
+use crate::untrusted::{Untrusted as _, shell_word};
 use clap::Args;
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 /// List the stored runs, the newest last
+///
+/// The first column is the shortest text that names the run in other commands.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  provoke list")]
 pub(super) struct List {}
@@ -21,30 +24,33 @@ impl List {
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
             term::say(&format!("there are no runs in `{}`", root.safe()));
+            return Ok(Exit::Hoped);
         }
-        for folder in folders {
-            let line = match store::read(&folder.journal(), policy::is_done, |_, _| {}) {
-                Ok(state) => about(&Report::new(&state, true)),
-                Err(error) => error.to_string(),
-            };
-            term::tell(&format!("{}  {}\n", folder.name().safe(), line.safe()))
-                .map_err(CliError::could_not)?;
+        let references = Folder::shortest_references(&folders, &root);
+        let now = Zoned::now();
+        let mut errors: Vec<StoreError> = Vec::new();
+        let mut runs = Vec::new();
+        for (folder, reference) in folders.iter().zip(references) {
+            let state = store::read(&folder.journal(), policy::is_done, |_, _| {});
+            let state = state.map_err(|error| errors.push(error)).ok();
+            runs.push(StoredRun {
+                reference: shell_word(reference.as_ref()).into_string(),
+                when: state
+                    .as_ref()
+                    .map_or(String::new(), |state| begun(state.begun, &now)),
+                listing: state.as_ref().map(Listing::new),
+            });
+        }
+        term::tell(&term::runs(&runs)).map_err(CliError::could_not)?;
+        for error in errors {
+            term::say(&format!("warning: {}", error.to_string().safe()));
         }
         Ok(Exit::Hoped)
     }
 }
 
-fn about(report: &Report) -> String {
-    let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
-    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
-    let verdict = report.answer.as_ref().map_or(String::new(), |_| {
-        format!("  {}", words::verdict(report.verdict))
-    });
-    let open = if report.finished {
-        ""
-    } else {
-        " (interrupted)"
-    };
-    let command = words::sanitize(&report.command);
-    format!("{failures}/{trials} failed{open}{verdict}  {command}")
+/// Says when a run was begun, in seconds since 1970.
+fn begun(seconds: i64, now: &Zoned) -> String {
+    let at = Timestamp::from_second(seconds).unwrap_or_default();
+    when(&at.to_zoned(TimeZone::system()), now)
 }

@@ -1,5 +1,6 @@
 //! The command line: one file per command, one error type, one table of exit codes.
 
+mod again;
 mod args;
 mod ask;
 mod baseline;
@@ -20,6 +21,7 @@ mod plan;
 mod preflight;
 mod replay;
 mod report;
+mod rerun;
 mod results;
 mod run;
 mod search;
@@ -140,7 +142,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             match typo::explained(&error, &args) {
                 Some(explained) => explained.say(),
-                None => show(&error),
+                None => show(&error, &args),
             }
             let code = if error.use_stderr() {
                 Exit::Usage
@@ -171,9 +173,11 @@ fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// Prints the help, or what is wrong with the command line; the latter quotes it.
-fn show(message: &clap::Error) {
+fn show(message: &clap::Error, args: &[OsString]) {
     let text = message.render();
-    let plain = std::env::args_os().any(|argument| argument.as_bytes().contains(&b'\x1b'));
+    let plain = args
+        .iter()
+        .any(|argument| argument.as_bytes().contains(&b'\x1b'));
     let laid_out = |colours: bool| {
         let text = if colours && !plain {
             text.ansi().to_string()
@@ -183,7 +187,8 @@ fn show(message: &clap::Error) {
         typo::plain(message, text)
     };
     if message.use_stderr() {
-        crate::term::say(laid_out(console::colors_enabled_stderr()).trim_end());
+        let text = typo::with_own_closing(&laid_out(console::colors_enabled_stderr()), args);
+        crate::term::say(&text);
     } else {
         // Help that cannot be printed has nowhere to complain.
         let _ = crate::term::tell(&laid_out(console::colors_enabled()));

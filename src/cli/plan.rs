@@ -3,21 +3,21 @@
 use super::baseline::Baseline;
 use super::error::CliError;
 use super::exit::Exit;
-use crate::model::Measured;
+use crate::model::{Alpha, Measured};
 use crate::report::words;
 use crate::scenario::{Confidence, Rate, Span};
-use crate::term;
+use crate::term::{self, Screen};
+use crate::untrusted::Untrusted as _;
 use clap::Args;
 use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
-use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
 /// Calculate how many trials a question takes
 ///
 /// Questions are: see a failure, measure its rate, confirm a fix, compare variants, bisect.
 ///
-/// Give the failure rate (--rate) or a measurement (--baseline).
+/// Without --rate and --baseline, the rate is that of the newest run with failures.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[group(skip)]
@@ -25,18 +25,18 @@ pub(super) struct Planner {
     /// Failure rate, such as 10% or 0.1
     #[arg(long, value_name = "P", conflicts_with = "baseline")]
     rate: Option<Rate>,
-    /// Measured failure rate: a run, or counts such as 3/30
+    /// Measured failure rate: a run, or counts such as 3/30 [default: the newest run with failures]
     #[arg(long, value_name = "K/N|RUN")]
     baseline: Option<String>,
     /// Use this variant of the baseline
-    #[arg(long, value_name = "VARIANT", requires = "baseline")]
+    #[arg(long, value_name = "VARIANT", conflicts_with = "rate")]
     of: Option<String>,
     /// Do not count earlier runs of the same program under the same conditions
-    #[arg(long, requires = "baseline")]
+    #[arg(long, conflicts_with = "rate")]
     ignore_earlier_runs: bool,
-    /// Width of the confidence interval for measuring the rate
-    #[arg(long, value_name = "W", default_value = "10%")]
-    width: Rate,
+    /// Also plan for a confidence interval of this width, such as 2%
+    #[arg(long, value_name = "W")]
+    width: Option<Rate>,
     /// Confidence in percent
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     conf: Confidence,
@@ -56,6 +56,8 @@ pub(super) struct Planner {
 
 const EXAMPLES: &str = "\
 Examples:
+  Plan for the failure of the last run:
+    provoke plan
   Plan for a failure seen 3 times in 30 trials of 4 seconds each:
     provoke plan --baseline 3/30 --time 4s
   Plan with an assumed failure rate, for 256 versions:
@@ -71,56 +73,91 @@ const LONG_SEARCH: f64 = 150.0;
 struct Prospect {
     rate: f64,
     baseline: Option<Measured>,
-    alpha: f64,
+    confidence: Alpha,
 }
 
 impl Planner {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        if self.rate.is_none() && self.baseline.is_none() {
-            let error = anyhow::anyhow!("the failure rate is missing");
-            return Err(CliError::usage(error).hinted(
-                "give a rate: --rate 5%; or a measurement: --baseline 3/30, or --baseline last",
-            ));
-        }
-        let alone = self.ignore_earlier_runs;
-        let read = |text: &String| Baseline::read(text, self.of.as_deref(), alone);
-        let baseline = self.baseline.as_ref().map(read).transpose()?;
-        let baseline = baseline.map(|found| found.measured);
+        let baseline = self.baseline()?;
         let seconds = self.time.map(|span| span.0.as_secs_f64());
-        let seconds = seconds.or(baseline.as_ref().and_then(Measured::seconds));
-        let prospect = Prospect::new(self.rate, baseline, self.conf.0.value())?;
+        let seconds = seconds.or(baseline.as_ref().and_then(|found| found.measured.seconds()));
+        let chosen = baseline.as_ref().and_then(|found| found.chosen.as_ref());
+        let chosen = chosen.map(|chosen| {
+            let (run, command) = (chosen.run.safe(), chosen.command.safe());
+            format!("measured by the newest run with failures, {run}: {command}")
+        });
+        let measured = baseline.map(|found| found.measured);
+        let prospect = Prospect::new(self.rate, measured, self.conf.0)?;
+        let mut screen = Screen::on_stdout();
+        screen.text(0, &prospect.known());
+        if let Some(line) = chosen {
+            screen.text(2, &line);
+        }
+        screen.gap();
         let mut table = Table {
             seconds,
             jobs: u64::from(self.jobs.get()),
-            out: String::new(),
+            rows: Vec::new(),
         };
-        prospect.rows(
-            &mut table,
-            f64::from(self.width.0) / 1e6,
-            u64::from(self.variants.get()),
-            u64::from(self.versions.get()),
-        );
-        let mut out = format!("  {}\n\n{}\n", prospect.known(), table.out);
+        let variants = u64::from(self.variants.get());
+        let versions = u64::from(self.versions.get());
+        let search = prospect.rows(&mut table, self.width, variants, versions);
+        for row in table.lines() {
+            screen.row(&row);
+        }
+        screen.gap();
+        if search >= LONG_SEARCH {
+            let hint = "note: `bisect --raise-rate` first looks for a setting with more failures";
+            screen.text(2, hint);
+        }
         let time = match (seconds, self.jobs.get()) {
             (None, _) => "add --time to see how long that takes".to_owned(),
-            (Some(seconds), 1) => format!("each trial takes {}", words::seconds(seconds)),
+            (Some(seconds), 1) => format!("a trial takes {}", words::seconds(seconds)),
             (Some(seconds), jobs) => {
                 let seconds = words::seconds(seconds);
-                format!("each trial takes {seconds}, also with {jobs} parallel trials")
+                format!("a trial takes {seconds}, also with {jobs} parallel trials")
             }
         };
-        let _ = writeln!(
-            out,
-            "  assumes: independent trials and a constant failure rate; {} % confidence\n  {time}",
-            self.conf.0.confidence()
+        let confidence = self.conf.0.confidence();
+        screen.text(
+            2,
+            &format!(
+                "assumes: independent trials and a constant failure rate; {confidence} % confidence"
+            ),
         );
-        term::tell(&out).map_err(CliError::could_not)?;
+        screen.text(2, &time);
+        term::tell(&screen.finish()).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
+    }
+
+    /// Returns the measurement that is planned with; nothing if the rate is assumed.
+    fn baseline(&self) -> Result<Option<Baseline>, CliError> {
+        let (of, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
+        if self.rate.is_some() {
+            return Ok(None);
+        }
+        if let Some(text) = &self.baseline {
+            return Ok(Some(Baseline::read(text, of, alone)?));
+        }
+        let newest = Baseline::newest_failing(of, alone).ok_or_else(|| {
+            CliError::usage(anyhow::anyhow!(
+                "no failure rate is given, and no run stored here has failures"
+            ))
+            .hinted(
+                "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
+            )
+        })?;
+        Ok(Some(newest))
     }
 }
 
 impl Prospect {
-    fn new(rate: Option<Rate>, baseline: Option<Measured>, alpha: f64) -> Result<Self, CliError> {
+    fn new(
+        rate: Option<Rate>,
+        baseline: Option<Measured>,
+        confidence: Alpha,
+    ) -> Result<Self, CliError> {
+        let alpha = confidence.value();
         let rate = match (rate, &baseline) {
             (Some(Rate(millionths)), _) => f64::from(millionths) / 1e6,
             (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
@@ -138,7 +175,7 @@ impl Prospect {
         Ok(Self {
             rate,
             baseline,
-            alpha,
+            confidence,
         })
     }
 
@@ -146,46 +183,49 @@ impl Prospect {
     fn known(&self) -> String {
         let rate = words::percent(self.rate);
         match &self.baseline {
-            None => format!("assumed failure rate: {rate} %"),
+            None => format!("It fails in {rate} % of trials (assumed)."),
             Some(base) => {
-                let within = stats::clopper_pearson(base.failures, base.trials, self.alpha);
+                let alpha = self.confidence.value();
+                let within = stats::clopper_pearson(base.failures, base.trials, alpha);
                 let runs = match base.run_count() {
                     0 | 1 => String::new(),
                     runs => format!(" in {runs} runs"),
                 };
                 format!(
-                    "measured failure rate, {}/{}{runs}: {rate} % (95 % interval {})",
+                    "It fails in {rate} % of trials ({} of {}{runs}, {} % interval {}).",
                     base.failures,
                     base.trials,
+                    self.confidence.confidence(),
                     words::interval([within.lo, within.hi])
                 )
             }
         }
     }
 
-    fn rows(&self, table: &mut Table, width: f64, variants: u64, versions: u64) {
-        let (rate, alpha) = (self.rate, self.alpha);
-        table.exact(
-            "see a failure at least once",
-            stats::runs_to_see_one(rate, 1.0 - alpha),
-        );
+    /// Adds the questions; returns the trials that a bisection takes.
+    fn rows(&self, table: &mut Table, width: Option<Rate>, variants: u64, versions: u64) -> f64 {
+        let (rate, alpha) = (self.rate, self.confidence.value());
+        table.exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
         if let Some(base) = &self.baseline {
             let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
             table.exact(
-                &format!("  if the rate is only {} %", words::percent(least)),
+                &format!("  if it fails in only {} %", words::percent(least)),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
-        table.exact(
-            &format!(
-                "measure the rate to within {} points",
-                words::percent(width)
-            ),
-            stats::runs_for_width(rate, width, alpha),
-        );
+        if let Some(Rate(millionths)) = width {
+            let width = f64::from(millionths) / 1e6;
+            table.exact(
+                &format!(
+                    "measure the rate: interval {} points wide",
+                    words::percent(width)
+                ),
+                stats::runs_for_width(rate, width, alpha),
+            );
+        }
         let failures = stats::cheapest_baseline(alpha);
         table.mean(
-            &format!("measure a baseline ({failures} failures)"),
+            &format!("get a baseline: {failures} failures"),
             real(failures) / rate,
         );
         let (clean, half) = match &self.baseline {
@@ -201,18 +241,12 @@ impl Prospect {
                 )
             }
         };
-        table.exact("confirm a fix (no failure)", clean);
-        table.exact("  also rule out a fix that halves the rate", half);
-        if let Some(clean) = clean {
-            table.mean(
-                "  refute a fix that changes nothing",
-                stats::confirm_mean_runs(rate, clean),
-            );
-        }
+        table.exact("confirm a fix: no failure in", clean);
+        table.exact("  and it does not merely fail half as often", half);
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),
-            ("  with a variant that fails a tenth as often", rate / 10.0),
-            ("  with a variant that fails half as often", rate / 2.0),
+            ("  that fails a tenth as often", rate / 10.0),
+            ("  that fails half as often", rate / 2.0),
         ] {
             let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
             table.exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
@@ -225,58 +259,78 @@ impl Prospect {
             }
         };
         table.mean(
-            &format!("find the one of {variants} variants that never fails"),
+            &format!("find the good one of {variants} variants (--variants)"),
             race,
         );
         // The search begins with a baseline of its own.
         let channel = Channel { p: rate, q: 0.0 };
         let search = real(failures) / rate + bisect_runs(versions, &channel, false, alpha);
         table.mean(
-            &format!("find the first bad one of {versions} versions"),
+            &format!("find the first bad of {versions} versions (--versions)"),
             search,
         );
-        if search >= LONG_SEARCH {
-            let hint = "  bisect --raise-rate first looks for a setting with more failures";
-            let _ = writeln!(table.out, "{hint}");
-        }
+        search
     }
+}
+
+/// A question, and what it takes.
+struct Row {
+    question: String,
+    trials: String,
+    time: String,
 }
 
 /// The rows so far.
 struct Table {
     seconds: Option<f64>,
     jobs: u64,
-    out: String,
+    rows: Vec<Row>,
 }
 
 impl Table {
     /// Adds a number that is enough.
-    fn exact(&mut self, what: &str, trials: Option<u64>) {
-        let text = trials.map_or("impossible".to_owned(), |trials| {
-            words::plural(trials, "trial")
-        });
-        self.row(what, &text, trials);
+    fn exact(&mut self, question: &str, trials: Option<u64>) {
+        let text = trials.map_or("impossible".to_owned(), |trials| trials.to_string());
+        self.row(question, text, trials);
     }
 
     /// Adds a number that it takes on average.
-    fn mean(&mut self, what: &str, trials: f64) {
-        let text = if trials.is_finite() {
-            format!("about {}", words::plural(stats::whole(trials), "trial"))
-        } else {
-            "impossible".to_owned()
-        };
+    fn mean(&mut self, question: &str, trials: f64) {
         let known = trials.is_finite().then(|| stats::whole(trials));
-        self.row(what, &text, known);
+        let text = known.map_or("impossible".to_owned(), |trials| format!("about {trials}"));
+        self.row(question, text, known);
     }
 
-    fn row(&mut self, what: &str, text: &str, trials: Option<u64>) {
-        let time = self
-            .seconds
-            .zip(trials)
-            .map_or(String::new(), |(seconds, trials)| {
-                let time = real(trials.div_ceil(self.jobs)) * seconds;
-                format!("   {}", words::seconds(time))
-            });
-        let _ = writeln!(self.out, "  {what:<44} {text:>18}{time}");
+    fn row(&mut self, question: &str, trials: String, count: Option<u64>) {
+        let time = self.seconds.zip(count).map(|(seconds, count)| {
+            let time = real(count.div_ceil(self.jobs)) * seconds;
+            words::seconds(time)
+        });
+        self.rows.push(Row {
+            question: question.to_owned(),
+            trials,
+            time: time.unwrap_or_default(),
+        });
+    }
+
+    /// Returns the table with a header.
+    fn lines(&self) -> Vec<String> {
+        let head = Row {
+            question: String::new(),
+            trials: "trials".to_owned(),
+            time: self.seconds.map_or(String::new(), |_| "time".to_owned()),
+        };
+        let rows = || std::iter::once(&head).chain(&self.rows);
+        let width =
+            |cell: fn(&Row) -> &String| rows().map(|row| cell(row).len()).max().unwrap_or(0);
+        let question = width(|row| &row.question);
+        let (trials, time) = (width(|row| &row.trials), width(|row| &row.time));
+        let line = |row: &Row| {
+            format!(
+                "  {:question$}   {:>trials$}   {:>time$}",
+                row.question, row.trials, row.time
+            )
+        };
+        rows().map(line).collect()
     }
 }

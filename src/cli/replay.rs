@@ -1,26 +1,28 @@
 //! `replay`: one trial again, exactly.
 
+use super::again::Again;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
+use super::rerun::{Limits, make, runtime};
 use super::seeds;
-use crate::exec::{Executor as _, Halt, Local, Made};
-use crate::model::{ActorPlan, Event, Keep, Observation, Outcome, Plan, Trial};
-use crate::oracle;
-use crate::report::words;
+use crate::exec::Local;
+use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use crate::policy;
+use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, Span};
 use crate::slot::{CommandLine, Numbers, words_by_hand};
 use crate::state::State;
-use crate::store::{self, Folder, default_root, let_through};
+use crate::store::{self, Folder, StoreError, default_root, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_lines};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tokio::sync::watch;
 
 /// Rerun one trial with the same command, input and seed
 ///
@@ -28,11 +30,25 @@ use tokio::sync::watch;
 ///
 /// With --wrap, the command runs in this terminal under another program: 'gdb --args', 'rr record'.
 /// With --seeds, several trials of a run are rerun, to find out whether the seed determines the outcome.
+/// Exits with 0 if the trial passes, with 1 if it fails, and with 125 if it is inconclusive.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Replay {
-    /// The trial, as RUN#TRIAL, such as last#17; with --seeds, the RUN
+    /// The trial, as RUN#TRIAL, such as last#17; of a RUN alone, its first failing trial
+    #[arg(value_name = "RUN[#TRIAL]")]
     trial: String,
+    /// Repeat the trial until it fails in the same way
+    ///
+    /// Exits with 1 when it has failed, with 0 if it has not within the limits, and with 128+n if it was
+    /// stopped by signal n. A trial that passed is repeated until it fails in any way.
+    #[arg(long, conflicts_with_all = ["seeds", "wrap", "show"])]
+    until_fail: bool,
+    /// With --until-fail, repeat the trial at most N times [default: 100]
+    #[arg(short = 'n', long, value_name = "N", requires = "until_fail")]
+    runs: Option<NonZeroU64>,
+    /// With --until-fail, stop after this time, such as 30s or 2h [default: 10m]
+    #[arg(short, long, value_name = "TIME", requires = "until_fail")]
+    duration: Option<Span>,
     /// Rerun N failing and N passing trials with their seeds [default: 5]
     ///
     /// Reports whether the seed determines the outcome.
@@ -60,10 +76,21 @@ const EXAMPLES: &str = "\
 Examples:
   Rerun trial 17 of the last run:
     provoke replay last#17
+  Rerun it until it fails again, at most 1000 times:
+    provoke replay last#17 --until-fail -n 1000
   Rerun it in a debugger:
     provoke replay last#17 --wrap 'gdb --args'
   Find out whether the seed determines the outcome:
     provoke replay last --seeds";
+
+/// A trial of a run, and what became of it.
+struct Chosen {
+    folder: Folder,
+    state: State,
+    trial: Trial,
+    /// Nothing if it did not end.
+    outcome: Option<Outcome>,
+}
 
 impl Replay {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
@@ -71,110 +98,105 @@ impl Replay {
             let folder = Folder::find(&self.trial, &default_root())?.trusted(self.trust)?;
             return seeds::replay(&folder, most.get());
         }
-        let (run, id) = run_and_trial(&self.trial)?;
-        let folder = Folder::find(run, &default_root())?;
-        let mut found: Option<Trial> = None;
-        let state = store::read(
-            &folder.journal(),
-            |_| false,
-            |event, _| match event {
-                Event::TrialStarted(trial) if trial.id == id => found = Some(trial.clone()),
-                _ => {}
-            },
-        )?;
-        let trial = found.ok_or_else(|| {
-            let last = state.next_id().0 - 1;
-            CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
-                .hinted(format!("choose a trial from #1 to #{last}"))
-        })?;
-        let mut plan = state.plan;
+        let Chosen {
+            folder,
+            state,
+            trial,
+            outcome,
+        } = choose(&self.trial)?;
         if self.show {
-            return show(&plan, &trial);
+            return show(&state.plan, &trial);
         }
         folder.trusted(self.trust)?;
         let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
-        if plan.user.is_some() {
+        if state.plan.user.is_some() {
             let_through(scratch.path()).map_err(CliError::could_not)?;
         }
-        match &self.wrap {
-            Some(wrap) => in_terminal(&plan, &trial, wrap, scratch.path()),
-            None => {
-                plan.keep = Keep::None;
-                again(&plan, &trial, scratch.path())
-            }
+        if let Some(wrap) = &self.wrap {
+            return in_terminal(&state.plan, &trial, wrap, scratch.path());
+        }
+        let again = Again::new(&state, trial, outcome, run_of(&self.trial));
+        if self.until_fail {
+            let limits = Limits {
+                trials: self.runs.map_or(DEFAULT_RUNS, NonZeroU64::get),
+                time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
+            };
+            again.until_it_fails(scratch.path(), &limits)
+        } else {
+            again.once(scratch.path())
         }
     }
 }
 
-/// Runs a trial as it ran before; what it says is kept in the folder `kept` of this one.
-pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observation, CliError> {
-    let runtime = runtime()?;
-    let mut plan = plan.clone();
-    plan.jobs = trial.lane.0.saturating_add(1).min(4096);
-    let kept = scratch.join("kept");
-    runtime.block_on(async {
-        let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
-        let (_halt, halted) = watch::channel(Halt::No);
-        let seen = match make(&executor, &plan, trial).await {
-            Ok(()) => Ok(executor.run(trial.clone(), halted).await),
-            Err(error) => Err(error),
-        };
-        executor.keep(trial.lane, kept.clone()).await;
-        executor.close().await;
-        seen
+/// Finds the trial that is meant: of a run without a number, the first that failed.
+fn choose(text: &str) -> Result<Chosen, CliError> {
+    let (run, id) = if text.contains('#') {
+        run_and_trial(text).map(|(run, id)| (run, Some(id)))?
+    } else {
+        (text, None)
+    };
+    let folder = Folder::find(run, &default_root()).map_err(|error| match error {
+        StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => {
+            CliError::usage(error).hinted(format!("a trial of the last run is written last#{text}"))
+        }
+        error => error.into(),
+    })?;
+    let mut found: Option<(Trial, Option<Outcome>)> = None;
+    let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
+    let state = store::read(&folder.journal(), policy::is_done, |event, _| match event {
+        Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
+            if id.is_some() {
+                found = Some((trial.clone(), None));
+            } else {
+                started.insert(trial.id, trial.clone());
+            }
+        }
+        Event::TrialFinished { trial, outcome, .. } => match &mut found {
+            Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
+            None if id.is_none() => {
+                let trial = started.remove(trial);
+                let failed = matches!(outcome, Outcome::Fail(_));
+                let failing = trial.filter(|trial| failed && !trial.capture);
+                found = failing.map(|trial| (trial, Some(outcome.clone())));
+            }
+            _ => {}
+        },
+        _ => {}
+    })?;
+    let Some((trial, outcome)) = found else {
+        return Err(not_there(&state, id));
+    };
+    if id.is_none() {
+        term::say(&format!(
+            "{} is the first failing trial of the run {}",
+            trial.id,
+            state.run.safe()
+        ));
+    }
+    Ok(Chosen {
+        folder,
+        state,
+        trial,
+        outcome,
     })
 }
 
-/// Runs the trial as it ran before, and shows what it says.
-fn again(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Exit, CliError> {
-    let seen = rerun(plan, trial, scratch)?;
-    let kept = scratch.join("kept");
-    for file in fs::read_dir(&kept).into_iter().flatten().flatten() {
-        let text = fs::read(file.path()).unwrap_or_default();
-        for line in String::from_utf8_lossy(&text).lines() {
-            term::say(&format!(
-                "{}: {}",
-                file.file_name().safe(),
-                words::sanitize(line)
-            ));
-        }
+/// Returns the part that names the run.
+fn run_of(text: &str) -> &str {
+    match text.rsplit_once('#') {
+        Some(("", _)) => "last",
+        Some((run, _)) => run,
+        None => text,
     }
-    let outcome = oracle::judge(&plan.rules, plan.variant(trial.variant), &seen);
-    let (text, exit) = match &outcome {
-        Outcome::Pass => ("ok".to_owned(), Exit::Hoped),
-        Outcome::Fail(failure) | Outcome::Other(failure) => {
-            let kind = &failure.kind;
-            (format!("{kind}: {}", kind.words()), Exit::OtherWay)
-        }
-        Outcome::Void(void) => (void.to_string(), Exit::CouldNotTest),
-    };
-    term::tell(&format!(
-        "{} {text}   {}\n",
-        trial.id,
-        words::seconds(seen.elapsed.as_secs_f64())
-    ))
-    .map_err(CliError::could_not)?;
-    Ok(exit)
 }
 
-/// Makes the variant of a trial again, where a search made it: its folder may be gone.
-async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
-    // A variant with a setting runs in the folder of the failing variant.
-    let id = match plan.variant(trial.variant).setting {
-        Some(_) => State::FAILING,
-        None => trial.variant,
-    };
-    let variant = plan.variant(id);
-    if !variant.is_made() {
-        return Ok(());
-    }
-    let (_halt, halted) = watch::channel(Halt::No);
-    match executor.make(id, halted).await {
-        Made::Failed(why) | Made::Broken(why) => {
-            let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
-            Err(CliError::could_not(anyhow::Error::msg(what)))
-        }
-        Made::Ready { .. } | Made::Halted => Ok(()),
+fn not_there(state: &State, id: Option<TrialId>) -> CliError {
+    let last = state.next_id().0 - 1;
+    match id {
+        Some(id) => CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
+            .hinted(format!("choose a trial from #1 to #{last}")),
+        None => CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run))
+            .hinted("to repeat one that passed, give its number, such as last#1"),
     }
 }
 
@@ -277,11 +299,4 @@ fn main_actor<'a>(
         Numbers::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),
     )
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::could_not)
 }

@@ -1,7 +1,7 @@
 //! `run`, `scenario` and `resume`: three ways to start an experiment.
 
 use super::args::{Flags, Output, STOP};
-use super::baseline::Baseline;
+use super::baseline::{Baseline, Chosen};
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, surroundings};
@@ -133,7 +133,7 @@ impl FromFile {
 /// run is the baseline, if no flag says so.
 pub(super) fn from_words(
     overlay: impl Fn(&mut Scenario),
-) -> Result<(Plan, Option<String>), CliError> {
+) -> Result<(Plan, Option<Chosen>), CliError> {
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);

@@ -3,7 +3,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use super::replay::rerun;
+use super::rerun::rerun;
 use crate::model::{Event, Outcome, Plan, Trial, TrialId, VariantId};
 use crate::oracle;
 use crate::report::words;

@@ -121,6 +121,18 @@ pub(super) fn plain(error: &clap::Error, message: String) -> String {
     message.replace(&source.to_string(), &plain)
 }
 
+/// Replaces the parser's closing line, which names no command, by a hint that does.
+pub(super) fn with_own_closing(message: &str, args: &[OsString]) -> String {
+    let text = message.split("For more information, try").next();
+    let text = text.unwrap_or_default().trim_end();
+    let all = super::command();
+    let name = args.get(1).and_then(|word| word.to_str());
+    let command = name.filter(|name| all.find_subcommand(name).is_some());
+    let command = command.map_or(String::new(), |name| format!("{name} "));
+    let hint = console::style("hint:").green().bold();
+    format!("{text}\n\n{hint} `provoke {command}--help` describes the arguments")
+}
+
 fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
@@ -139,24 +151,19 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
     let hint = if word == "show" {
         let run = rest.first().cloned().unwrap_or_else(|| "last".into());
         let of = |command: &str| line(&["provoke".into(), command.into(), run.clone()]);
-        format!(
-            "`{}` shows the result, `{}` explains a failure",
-            of("report"),
-            of("explain")
-        )
+        let (explain, report) = (of("explain"), of("report"));
+        if run.as_encoded_bytes().contains(&b'#') {
+            format!("did you mean `{explain}`?")
+        } else {
+            format!("`{report}` shows the result, `{explain}` explains a failure")
+        }
     } else if is_scenario(Path::new(word)) {
         format!(
             "to run a scenario file: {}",
             line(&[&["provoke".into(), "scenario".into()], &args[1..]].concat())
         )
     } else if let Some((_, command)) = known {
-        match (*command, rest) {
-            ("replay", [run]) if !run.as_encoded_bytes().contains(&b'#') => format!(
-                "did you mean `provoke replay {}#TRIAL`? it reruns one trial",
-                run.safe()
-            ),
-            _ => format!("did you mean `{}`?", instead(command)),
-        }
+        format!("did you mean `{}`?", instead(command))
     } else if let Some(near) = near {
         format!("did you mean `{}`?", instead(near))
     } else {
@@ -218,8 +225,10 @@ fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> C
             Some(value) => format!("did you mean `{near} {value}`?"),
             None => format!("did you mean `{near}`?"),
         }
-    } else {
+    } else if has_trials(&command) {
         format!("`provoke {command} --help` lists all flags; flags of the program follow its name")
+    } else {
+        format!("`provoke {command} --help` lists all flags")
     };
     CliError::usage(what).hinted(hint)
 }

@@ -32,12 +32,16 @@ impl Site {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
+    /// Returns `crash.c:20`.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file_name(), self.line)
+    }
+
     /// `transfer (dead.c:7)`
     fn function_and_line(&self) -> String {
-        let line = format!("{}:{}", self.file_name(), self.line);
         match &self.function {
-            Some(function) => format!("{function} ({line})"),
-            None => line,
+            Some(function) => format!("{function} ({})", self.place()),
+            None => self.place(),
         }
     }
 }
@@ -53,7 +57,7 @@ impl fmt::Display for Site {
                 None => Ok(()),
             };
         }
-        write!(f, "{}:{}", self.file_name(), self.line)?;
+        f.write_str(&self.place())?;
         if let Some(function) = &self.function {
             write!(f, " in {function}")?;
         }

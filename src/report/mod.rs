@@ -16,6 +16,7 @@ mod json;
 mod jsonl;
 mod junit;
 mod limit;
+mod listing;
 mod load;
 mod log;
 mod markdown;
@@ -23,19 +24,26 @@ mod output;
 pub mod partings;
 mod row;
 mod rows;
+mod source;
 pub mod story;
 #[cfg(test)]
 mod tests;
+mod when;
 pub mod words;
+mod wrap;
 
 pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export};
 pub use group::{Group, groups};
 pub use limit::MaxRate;
+pub use listing::Listing;
 pub use load::{LoadTotals, Speed, assumed, forecast};
 pub use log::log;
 pub use row::{Class, Row};
+pub use source::source_line;
+pub use when::when;
+pub use wrap::wrap;
 
 use crate::model::{Capture, Depth, Host, Site};
 use crate::policy::{StopRule, Verdict};

@@ -93,7 +93,11 @@ impl Folder {
         })?;
         several.retain(|folder| folder.name().starts_with(name) || folder.name().ends_with(name));
         match several.len() {
-            1 => Ok(several.remove(0)),
+            1 => {
+                let path = several.remove(0).path;
+                let path = fs::canonicalize(&path).unwrap_or(path);
+                Ok(Self { path })
+            }
             0 => Err(StoreError::NoRun {
                 name: name.to_owned(),
                 root: root.to_owned(),
@@ -149,6 +153,31 @@ impl Folder {
         let near = here.and_then(|here| self.path.strip_prefix(here).ok());
         let path = near.unwrap_or(&self.path).to_string_lossy();
         not_an_option(path.into_owned())
+    }
+
+    /// Returns the shortest text that names each of these runs, which are all below the root: `last`, the end of
+    /// the name, or the name.
+    pub fn shortest_references(all: &[Self], root: &Path) -> Vec<String> {
+        let last = fs::canonicalize(root.join(LAST)).ok();
+        let names: Vec<String> = all.iter().map(Self::name).collect();
+        let matches = |end: &str| {
+            let matching = |name: &&String| name.starts_with(end) || name.ends_with(end);
+            names.iter().filter(matching).count()
+        };
+        // Another run may be found at this path.
+        let is_path = |end: &str| {
+            [Path::new(end), &root.join(end)]
+                .iter()
+                .any(|path| path.join(JOURNAL).exists())
+        };
+        let reference = |(folder, name): (&Self, &String)| {
+            if last.is_some() && fs::canonicalize(&folder.path).ok() == last {
+                return LAST.to_owned();
+            }
+            let end = end_of_name(name).filter(|end| matches(end) == 1 && !is_path(end));
+            end.map_or_else(|| not_an_option(name.clone()), str::to_owned)
+        };
+        all.iter().zip(&names).map(reference).collect()
     }
 
     /// Returns the path of the folder.
@@ -211,6 +240,17 @@ fn ignore(root: &Path) {
         .create_new(true)
         .open(root.join(".gitignore"));
     let _ = file.and_then(|mut file| file.write_all(b"*\n"));
+}
+
+/// Returns the last four letters of a name that was made by [`new_name`].
+fn end_of_name(name: &str) -> Option<&str> {
+    let (time, end) = (name.get(..NAME_OF_TIME)?, name.get(NAME_OF_TIME..)?);
+    let is_time = time
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let end = end.strip_prefix('-').filter(|_| is_time)?;
+    let is_end = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_end.then_some(end)
 }
 
 /// A name that sorts by time and can be told apart by its last four letters.

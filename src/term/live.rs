@@ -127,7 +127,8 @@ impl Live {
 
     /// Writes text, broken where it does not fit.
     fn text(&self, indent: usize, text: &str) {
-        for line in screen::broken(indent, text).lines() {
+        let text = format!("{}{text}", " ".repeat(indent));
+        for line in screen::for_stderr(&text).lines() {
             self.line(line);
         }
     }

@@ -4,36 +4,37 @@
 //! standard error for talk. Nothing here fails: when nobody listens, nothing is said.
 
 mod checkup;
+mod counter;
 mod differences;
 mod live;
 mod partings;
+mod runs;
 mod screen;
-mod source;
 mod summary;
 mod table;
 mod ticks;
 
 pub use checkup::checkup;
+pub use counter::Counter;
 pub use differences::differences;
 pub use live::Live;
 pub use partings::partings;
-pub use screen::{Command, width};
+pub use runs::{StoredRun, runs};
+pub use screen::{Command, Screen, page_width, width};
 pub use summary::{near, summary, verdict};
 pub use ticks::Ticks;
 
 use crate::untrusted::SafeText;
 use std::io::{self, Write as _};
 
-/// Says a line on standard error.
+/// Says a line on standard error, broken at the width of the terminal.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", safe(line));
+    say_as_it_is(&screen::for_stderr(line));
 }
 
-/// Says text on standard error, broken where it does not fit.
-pub fn say_text(indent: usize, text: &str) {
-    for line in screen::broken(indent, text).lines() {
-        say(line);
-    }
+/// Says lines on standard error that are laid out already, or that are of a program.
+pub fn say_as_it_is(lines: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", safe(lines));
 }
 
 /// Returns what may be written to standard error.

@@ -1,5 +1,6 @@
 //! Text for a terminal: lines that fit its width, and commands that are never broken.
 
+use crate::report::wrap;
 use console::{Term, measure_text_width, style};
 
 /// Columns of the narrowest screen that lines are broken for.
@@ -13,12 +14,42 @@ pub fn width() -> Option<usize> {
     Some(usize::from(columns).max(NARROWEST))
 }
 
-/// Returns text for standard error with an indentation, broken where it does not fit.
-pub(super) fn broken(indent: usize, text: &str) -> String {
-    let columns = Term::stderr().size_checked().map(|(_, columns)| columns);
-    let mut screen = Screen::new(columns.map(|columns| usize::from(columns).max(NARROWEST)));
-    screen.text(indent, text);
-    screen.finish()
+/// Returns the columns that prose on standard output may take.
+pub fn page_width() -> usize {
+    width().unwrap_or(WIDEST).min(WIDEST)
+}
+
+/// Columns of a terminal that does not say how many it has.
+const USUAL: usize = 80;
+
+/// Breaks lines for standard error, if that is a terminal.
+pub(super) fn for_stderr(text: &str) -> String {
+    let terminal = Term::stderr();
+    if !terminal.is_term() {
+        return text.to_owned();
+    }
+    let columns = terminal
+        .size_checked()
+        .map_or(USUAL, |(_, columns)| usize::from(columns));
+    broken(text, columns.clamp(NARROWEST, WIDEST))
+}
+
+/// Breaks lines that are longer; the rest of a line is a little further in.
+fn broken(text: &str, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        let head = &line[..indent];
+        lines.extend(wrap(
+            head,
+            indent + 2,
+            content,
+            Some(width),
+            measure_text_width,
+        ));
+    }
+    lines.join("\n")
 }
 
 /// A command to type next.
@@ -49,13 +80,18 @@ impl Command {
 }
 
 /// Lines of a screen.
-pub(super) struct Screen {
+pub struct Screen {
     /// Nothing where lines are not broken.
     width: Option<usize>,
     text: String,
 }
 
 impl Screen {
+    /// A screen for standard output; its lines are broken if that is a terminal.
+    pub fn on_stdout() -> Self {
+        Self::new(width())
+    }
+
     pub(super) fn new(width: Option<usize>) -> Self {
         Self {
             width,
@@ -64,47 +100,33 @@ impl Screen {
     }
 
     /// Adds a line as it is: a row of a table, or what a program wrote.
-    pub(super) fn row(&mut self, line: &str) {
+    pub fn row(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
     /// Separates two parts, unless nothing was written yet.
-    pub(super) fn gap(&mut self) {
+    pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
     /// Adds text with an indentation, broken where it does not fit.
-    pub(super) fn text(&mut self, indent: usize, text: &str) {
+    pub fn text(&mut self, indent: usize, text: &str) {
         self.hanging(indent, indent + 2, text);
     }
 
     /// Adds text whose first line has one indentation, and whose other lines have another.
-    pub(super) fn hanging(&mut self, indent: usize, hang: usize, text: &str) {
+    pub fn hanging(&mut self, indent: usize, hang: usize, text: &str) {
         let room = self.width.map(|width| width.min(WIDEST));
-        let mut line = " ".repeat(indent);
-        let mut is_empty = true;
-        for word in words(text) {
-            let length =
-                measure_text_width(&line) + measure_text_width(word) + usize::from(!is_empty);
-            if !is_empty && !word.is_empty() && room.is_some_and(|room| length > room) {
-                self.row(&line);
-                line = " ".repeat(hang);
-                is_empty = true;
-            }
-            if !is_empty {
-                line.push(' ');
-            }
-            line.push_str(word);
-            is_empty = false;
+        for line in wrap(&" ".repeat(indent), hang, text, room, measure_text_width) {
+            self.row(&line);
         }
-        self.row(&line);
     }
 
     /// Adds commands in a column beside what they are for; one that does not fit stands on a line of its own.
-    pub(super) fn commands(&mut self, commands: &[Command]) {
+    pub fn commands(&mut self, commands: &[Command]) {
         let purposes = commands.iter().map(|one| one.purpose.len());
         let column = purposes.max().unwrap_or(0) + 3;
         let fits = |command: &Command| {
@@ -144,21 +166,9 @@ impl Screen {
     }
 
     /// Returns all of it.
-    pub(super) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         self.text
     }
-}
-
-/// Splits text where a line may be broken: not between a number and the per cent sign.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let mut spaces = text.match_indices(' ').map(|(at, _)| at);
-        let end = spaces.find(|at| !text[at + 1..].starts_with('%'));
-        rest = end.map(|at| &text[at + 1..]);
-        Some(&text[..end.unwrap_or(text.len())])
-    })
 }
 
 #[cfg(test)]
@@ -185,6 +195,21 @@ mod tests {
         let mut unbroken = Screen::new(None);
         unbroken.text(2, &"word ".repeat(60));
         assert_eq!(unbroken.finish().lines().count(), 1);
+    }
+
+    #[test]
+    fn an_error_is_broken_with_a_hanging_indentation() {
+        let text = "error: the run has 2 variants\n  caused by: the file has too many lines\n\nhint: `provoke list --all` shows them";
+        insta::assert_snapshot!(broken(text, 24), @"
+        error: the run has 2
+          variants
+          caused by: the file
+            has too many lines
+
+        hint:
+          `provoke list --all`
+          shows them
+        ");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The first screen of a result: the answer first, then what it rests on, then what to type next.
 
 use super::screen::{Command, Screen};
-use super::source::source_line;
 use super::table;
 use crate::model::{Depth, Site};
 use crate::policy::{Verdict, needed_by_default};
 use crate::report::answer::Threshold;
 use crate::report::{
-    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, groups, words,
+    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, groups, source_line, words,
 };
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;

@@ -505,7 +505,7 @@ fn a_wrong_search_is_explained() {
     ------- stderr -------
     error: invalid value '9..1' for '--range <A..B>': 9 is not below 1: write the smaller number first
 
-    For more information, try '--help'.
+    hint: `provoke bisect --help` describes the arguments
     [exit status: Some(2)]
     ");
     assert!(

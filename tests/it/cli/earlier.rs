@@ -75,9 +75,9 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     // Whichever of them is named.
     let name = base["runs"][1]["run"].as_str().unwrap();
     let planned = sandbox.provoke(&["plan", "--baseline", name]);
-    assert!(planned.stdout.contains("6/300 in 3 runs"), "{planned}");
+    assert!(planned.stdout.contains("6 of 300 in 3 runs"), "{planned}");
     let alone = sandbox.provoke(&["plan", "--baseline", name, "--ignore-earlier-runs"]);
-    assert!(alone.stdout.contains("3/100: 3 %"), "{alone}");
+    assert!(alone.stdout.contains("3 % of trials (3 of 100,"), "{alone}");
 }
 
 #[test]

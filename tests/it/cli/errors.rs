@@ -59,7 +59,7 @@ fn a_bad_time() {
     ------- stderr -------
     error: invalid value 'soon' for '--timeout <TIME>': `soon` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
 
-    For more information, try '--help'.
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
 }
@@ -70,7 +70,7 @@ fn a_bad_limit() {
     ------- stderr -------
     error: invalid value 'memory=4G' for '--rlimit <NAME=N>': `memory` is not one of the limits as, core, cpu, data, fsize, memlock, nofile, nproc, rss, stack
 
-    For more information, try '--help'.
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
 }
@@ -81,7 +81,7 @@ fn a_bad_pattern() {
     ------- stderr -------
     error: invalid value '(' for '--fail-if-out <REGEX>': `(` is not a regular expression: unclosed group
 
-    For more information, try '--help'.
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
 }
@@ -92,7 +92,7 @@ fn a_bad_signal() {
     ------- stderr -------
     error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGFPE`?
 
-    For more information, try '--help'.
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
 }
@@ -112,9 +112,9 @@ fn a_run_that_is_not_there() {
 fn a_trial_without_a_run() {
     insta::assert_snapshot!(said(&["replay", "17"]), @"
     ------- stderr -------
-    error: `17` is not a trial reference
+    error: there is no run `17` in `provoke-out`
 
-    hint: write RUN#TRIAL, such as last#17; `provoke report` lists failing trials
+    hint: a trial of the last run is written last#17
     [exit status: Some(2)]
     ");
 }
@@ -162,24 +162,63 @@ fn a_program_in_this_folder_needs_its_dot() {
 fn a_plan_is_a_small_table() {
     let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(said, @"
-      measured failure rate, 3/30: 10 % (95 % interval 2.1 to 27 %)
+    It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
 
-      see a failure at least once                           29 trials   1m 00s
-        if the rate is only 2.1 %                          141 trials   4m 44s
-      measure the rate to within 10 points                 158 trials   5m 16s
-      measure a baseline (3 failures)                 about 30 trials   1m 00s
-      confirm a fix (no failure)                            50 trials   1m 40s
-        also rule out a fix that halves the rate           103 trials   3m 28s
-        refute a fix that changes nothing             about 10 trials   TIME
-      compare with a variant that never fails              156 trials   5m 12s
-        with a variant that fails a tenth as often         306 trials   10m 12s
-        with a variant that fails half as often           1918 trials   1h 03m
-      find the one of 4 variants that never fails    about 126 trials   4m 12s
-      find the first bad one of 64 versions          about 229 trials   7m 40s
-      bisect --raise-rate first looks for a setting with more failures
+                                                          trials      time
+      see it once                                             29    1m 00s
+        if it fails in only 2.1 %                            141    4m 44s
+      get a baseline: 3 failures                        about 30    1m 00s
+      confirm a fix: no failure in                            50    1m 40s
+        and it does not merely fail half as often            103    3m 28s
+      compare with a variant that never fails                156    5m 12s
+        that fails a tenth as often                          306   10m 12s
+        that fails half as often                            1918    1h 03m
+      find the good one of 4 variants (--variants)     about 126    4m 12s
+      find the first bad of 64 versions (--versions)   about 229    7m 40s
 
+      note: `bisect --raise-rate` first looks for a setting with more failures
       assumes: independent trials and a constant failure rate; 95 % confidence
-      each trial takes TIME, also with 2 parallel trials
+      a trial takes TIME, also with 2 parallel trials
+    ------- stderr -------
+    [exit status: Some(0)]
+    ");
+}
+
+#[test]
+fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
+    let sandbox = Sandbox::new();
+    let none = sandbox.provoke(&["plan"]);
+    insta::assert_snapshot!(none, @"
+    ------- stderr -------
+    error: no failure rate is given, and no run stored here has failures
+
+    hint: give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%
+    [exit status: Some(2)]
+    ");
+    let fails = "case $PROVOKE_TRIAL in 5|15|25) exit 1;; esac";
+    sandbox.provoke(&["run", "-n", "30", "--progress=none", "--shell", fails]);
+    sandbox.provoke(&["run", "-n", "5", "--progress=none", "--", "true"]);
+    let newest = sandbox.provoke(&["plan", "--width", "5%", "--time", "1s"]);
+    insta::assert_snapshot!(newest, @"
+    It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
+      measured by the newest run with failures, RUN: sh -c 'case $PROVOKE_TRIAL in 5|15|25) exit 1;; esac'
+
+                                                          trials      time
+      see it once                                             29    TIME
+        if it fails in only 2.1 %                            141    2m 21s
+      measure the rate: interval 5 points wide               593    9m 53s
+      get a baseline: 3 failures                        about 30    TIME
+      confirm a fix: no failure in                            50    TIME
+        and it does not merely fail half as often            103    1m 43s
+      compare with a variant that never fails                156    2m 36s
+        that fails a tenth as often                          306    5m 06s
+        that fails half as often                            1918   31m 58s
+      find the good one of 4 variants (--variants)     about 126    2m 06s
+      find the first bad of 64 versions (--versions)   about 229    3m 49s
+
+      note: `bisect --raise-rate` first looks for a setting with more failures
+      assumes: independent trials and a constant failure rate; 95 % confidence
+      a trial takes TIME
     ------- stderr -------
     [exit status: Some(0)]
     ");

@@ -516,7 +516,7 @@ fn a_wrong_reduction_is_explained() {
 
     Usage: provoke reduce [OPTIONS] [--] CMD...
 
-    For more information, try '--help'.
+    hint: `provoke reduce --help` describes the arguments
     [exit status: Some(2)]
     ");
     let language = said(&["--imports", "none.txt"]);

@@ -81,7 +81,137 @@ fn a_trial_is_replayed_with_everything_it_had() {
     for line in kept.lines() {
         assert!(said.stderr.contains(line), "{line} in {said}");
     }
-    assert!(said.stdout.starts_with("#2 exit 3"), "{said}");
+    assert!(
+        said.stdout
+            .starts_with("#2 was exit 3; this time it failed in the same way"),
+        "{said}"
+    );
+}
+
+/// A program that fails in the given trials, and whenever the file `broken` is there.
+fn fails_in(trials: &str) -> String {
+    format!(
+        "[ ! -e broken ] || exit 3; case $PROVOKE_TRIAL in {trials}) [ -e fixed ] || exit 3;; esac"
+    )
+}
+
+#[test]
+fn a_replay_says_what_the_trial_was_before_and_what_it_is_now() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-n", "10", "--shell", &fails_in("2|5")]);
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last#2"]), @"
+    #2 was exit 3; this time it failed in the same way (TIME).
+    It fails in about 20 % of trials.
+
+    in a debugger   provoke replay last#2 --wrap 'gdb --args'
+    ------- stderr -------
+    [exit status: Some(1)]
+    ");
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last#1"]), @"
+    #1 passed, and passed again (TIME).
+    It fails in about 20 % of trials.
+
+    until it fails   provoke replay last#1 --until-fail
+    ------- stderr -------
+    [exit status: Some(0)]
+    ");
+    sandbox.write("fixed", "");
+    // Without a number, it is the first that failed.
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last"]), @"
+    #2 was exit 3; this time it passed (TIME).
+    It fails in about 20 % of trials.
+
+    until it fails   provoke replay last#2 --until-fail
+    ------- stderr -------
+    #2 is the first failing trial of the run RUN
+    [exit status: Some(0)]
+    ");
+    sandbox.write("broken", "");
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last#1"]), @"
+    #1 passed; this time it failed: exit 3 (TIME).
+    It fails in about 20 % of trials.
+
+    in a debugger   provoke replay last#1 --wrap 'gdb --args'
+    ------- stderr -------
+    [exit status: Some(1)]
+    ");
+}
+
+#[test]
+fn a_trial_is_replayed_until_it_fails_in_the_same_way() {
+    let sandbox = Sandbox::new();
+    let line = "[ $PROVOKE_TRIAL = 1 ] && exit 3; true";
+    sandbox.report(&["-n", "4", "--shell", line]);
+    let until =
+        |args: &[&str]| sandbox.provoke(&[&["replay", "last", "--until-fail"], args].concat());
+    insta::assert_snapshot!(until(&[]), @"
+    #1 was exit 3; it failed in the same way in replay 1 (TIME).
+    It fails in about 25 % of trials.
+
+    in a debugger   provoke replay last#1 --wrap 'gdb --args'
+    ------- stderr -------
+    #1 is the first failing trial of the run RUN
+      repeating #1, at most 100 times or 10m 00s (-n and -d change this)
+    [exit status: Some(1)]
+    ");
+    // It passes and exits with 4 in turns before it fails as in its first trial.
+    let counts = "n=$(cat count 2> /dev/null || echo 0); echo $((n + 1)) > count; \
+                  [ -e quiet ] && exit 0; [ $n = 0 ] && exit 3; [ $n -lt 8 ] && exit $((n % 2 * 4)); exit 3";
+    sandbox.report(&["-n", "2", "--shell", counts]);
+    insta::assert_snapshot!(until(&[]), @"
+    #1 was exit 3; it failed in the same way in replay 7 (TIME).
+      3x exit 4
+    It failed in 2 of 2 trials.
+
+    in a debugger   provoke replay last#1 --wrap 'gdb --args'
+    ------- stderr -------
+    #1 is the first failing trial of the run RUN
+      repeating #1, at most 100 times or 10m 00s (-n and -d change this)
+    [exit status: Some(1)]
+    ");
+    sandbox.write("quiet", "");
+    insta::assert_snapshot!(until(&["-n", "3"]), @"
+    #1 was exit 3; it passed in 3 of 3 replays.
+    It failed in 2 of 2 trials.
+
+    until it fails   provoke replay last#1 --until-fail -n 30
+    ------- stderr -------
+    #1 is the first failing trial of the run RUN
+      repeating #1, at most 3 times or 10m 00s (-n and -d change this)
+    [exit status: Some(0)]
+    ");
+    let said = sandbox.provoke(&["replay", "last", "-n", "3"]);
+    assert_eq!(said.code, Some(2), "{said}");
+}
+
+#[test]
+fn a_replay_needs_a_trial_that_failed() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-n", "2", "--", "true"]);
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last"]), @"
+    ------- stderr -------
+    error: no trial of the run RUN failed
+
+    hint: to repeat one that passed, give its number, such as last#1
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_signal_ends_the_repetition_of_a_trial() {
+    let sandbox = Sandbox::new();
+    let line = "[ -e waits ] || exit 3; echo > started; exec sleep 600";
+    sandbox.report(&["-n", "1", "--shell", line]);
+    sandbox.write("waits", "");
+    let running = sandbox.start(&["replay", "last", "--until-fail"]);
+    wait_until("it runs", || sandbox.path("started").exists());
+    running.signal(Signal::INT);
+    let said = running.end();
+    assert_eq!(said.code, Some(130), "{said}");
+    assert!(
+        said.stdout.contains("stopped in the first replay"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -245,8 +375,17 @@ fn no_command_uses_a_damaged_journal() {
         .env("PROVOKE_HOME", sandbox.path(""))
         .output();
     let listed = Said::from(listed.unwrap());
-    assert!(listed.stdout.contains("journal is damaged"), "{listed}");
-    assert!(listed.stdout.contains("whole  0/3 failed"), "{listed}");
+    assert!(listed.stderr.contains("journal is damaged"), "{listed}");
+    let line = |run: &str| {
+        listed
+            .stdout
+            .lines()
+            .find(|line| line.starts_with(run))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(line("r ").contains("cannot be read"), "{listed}");
+    assert!(line("whole ").contains("run   0 of 3 failed"), "{listed}");
 }
 
 #[test]
@@ -254,12 +393,103 @@ fn the_runs_kept_here_are_listed() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&["run", "--progress=none", "-n", "2", "--", "true"]);
     sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
-    insta::assert_snapshot!(sandbox.provoke(&["list"]), @"
-    RUN  0/2 failed  true
-    RUN  3/3 failed  false
-    ------- stderr -------
-    [exit status: Some(0)]
+    let listed = sandbox.provoke(&["list"]);
+    let lines: Vec<Vec<&str>> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let [head, first, second] = lines.as_slice() else {
+        panic!("{listed}");
+    };
+    assert_eq!(head, &["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"]);
+    assert_eq!(first[4..], ["run", "0", "of", "2", "failed", "true"]);
+    assert_eq!(second[0], "last");
+    assert_eq!(
+        second[4..],
+        ["run", "3", "of", "3", "failed", "exit", "1", "false"]
+    );
+    // The first column names the run.
+    let report = sandbox.provoke(&["report", first[0]]);
+    assert!(
+        report.stdout.starts_with("0 of 2 trials failed"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_list_shows_what_each_question_found() {
+    let sandbox = Sandbox::new();
+    let run = |args: &str, command: &[&str]| {
+        let args: Vec<&str> = args.split(' ').chain(["--progress=none", "--"]).collect();
+        sandbox.provoke(&[&args, command].concat());
+    };
+    run("compare -L CODE=0,1", &["sh", "-c", "exit {CODE}"]);
+    run("bisect --over 0,00,01", &["sh", "-c", "exit {variant}"]);
+    run("bisect --over 1,2", &["false"]);
+    sandbox.write("needs-b", "case $* in *b*) exit 1;; esac");
+    run("reduce --set a,b", &["sh", "needs-b", "{set}"]);
+    run("confirm --baseline 10/20", &["true"]);
+    run("run --max-rate 50%", &["true"]);
+    let listed = sandbox.provoke(&["list"]);
+    let from = listed.stdout.find("WHAT").unwrap();
+    let rows: Vec<&str> = listed.stdout.lines().map(|line| &line[from..]).collect();
+    insta::assert_snapshot!(rows.join("\n"), @"
+    WHAT     RESULT          CRASH   COMMAND
+    compare  rates differ    exit 1  sh -c 'exit 0'
+    bisect   01              exit 1  sh -c 'exit 01'
+    bisect   both ends fail  exit 1  false
+    reduce   b               exit 1  sh needs-b a b
+    confirm  FIXED 0 of 15           true
+    run      PASS 0 of 7             true
     ");
+}
+
+#[test]
+fn a_run_is_listed_with_the_shortest_text_that_names_it() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&[
+        "run",
+        "--progress=none",
+        "-n",
+        "1",
+        "-o",
+        "one",
+        "--",
+        "true",
+    ]);
+    let names = [
+        "20261122-035210-ecbc",
+        "20261122-035211-0cbc",
+        "20261122-035212-1cbc",
+        "20261122-035213-1cbc",
+        "-odd",
+        "own name",
+    ];
+    for name in names {
+        fs::create_dir_all(sandbox.path("provoke-out").join(name)).unwrap();
+        let copy = sandbox.path("provoke-out").join(name).join("events.jsonl");
+        fs::copy(sandbox.path("one/events.jsonl"), copy).unwrap();
+    }
+    let listed = sandbox.provoke(&["list"]);
+    let starts = listed
+        .stdout
+        .lines()
+        .skip(1)
+        .map(|line| line.split(' ').next().unwrap());
+    let starts: Vec<&str> = starts.collect();
+    assert_eq!(
+        starts,
+        [
+            "./-odd",
+            "ecbc",
+            "0cbc",
+            "20261122-035212-1cbc",
+            "20261122-035213-1cbc",
+            "'own"
+        ],
+        "{listed}"
+    );
 }
 
 #[test]

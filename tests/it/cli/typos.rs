@@ -160,10 +160,16 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "`provoke report last` shows the result, `provoke explain last` explains a failure",
         ),
         (
+            "show last#3",
+            2,
+            "there is no command `show`",
+            "did you mean `provoke explain last#3`?",
+        ),
+        (
             "rerun last",
             2,
             "there is no command `rerun`",
-            "did you mean `provoke replay last#TRIAL`? it reruns one trial",
+            "did you mean `provoke replay last`?",
         ),
         (
             "rerun last#2",
@@ -174,8 +180,8 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
         (
             "replay last",
             2,
-            "`last` is not a trial reference",
-            "write RUN#TRIAL, such as last#17; `provoke report` lists failing trials",
+            "there is no run `last` in `provoke-out`",
+            "`provoke list` shows the stored runs",
         ),
         (
             "repeat -n 3 ./prog",
@@ -276,8 +282,8 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
         (
             "plan",
             2,
-            "the failure rate is missing",
-            "give a rate: --rate 5%; or a measurement: --baseline 3/30, or --baseline last",
+            "no failure rate is given, and no run stored here has failures",
+            "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
         ),
     ];
     for (line, code, error, hint) in table {

@@ -116,8 +116,9 @@ fn a_listing_shows_a_folder_of_any_name() {
     fs::create_dir(&broken).unwrap();
     fs::write(broken.join("events.jsonl"), "{}\n").unwrap();
     let said = sandbox.provoke(&["list"]);
-    assert_eq!(said.stdout.lines().count(), 2, "{said}");
+    assert_eq!(said.stdout.lines().count(), 3, "{said}");
     assert_harmless("list", &said.stdout);
+    assert_harmless("list", &said.stderr);
 }
 
 #[test]

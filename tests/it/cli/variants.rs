@@ -130,7 +130,7 @@ fn what_is_wrong_with_a_matrix_is_said() {
     ------- stderr -------
     error: invalid value 'threads' for '--matrix <VAR=a,b>': write NAME=VALUE,VALUE, such as threads=1,8
 
-    For more information, try '--help'.
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["-L", "threads="]), @r#"

@@ -1,5 +1,6 @@
 //! The text of a line of source code.
 
+use super::words::shortened;
 use crate::model::Site;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -13,10 +14,10 @@ const LANGUAGES: [&str; 20] = [
 /// Files of source code are smaller.
 const LARGEST: u64 = 8 << 20;
 /// Characters of a line that are shown.
-const LONGEST: usize = 68;
+const LONGEST: usize = 64;
 
 /// Returns the text of a line of source code, if the file is there.
-pub(super) fn source_line(site: &Site) -> Option<String> {
+pub fn source_line(site: &Site) -> Option<String> {
     let path = Path::new(&site.file);
     let language = path.extension()?.to_str()?;
     if !LANGUAGES.contains(&language) || !fs::metadata(path).ok()?.is_file() {
@@ -26,7 +27,7 @@ pub(super) fn source_line(site: &Site) -> Option<String> {
     let line = usize::try_from(site.line).ok()?.checked_sub(1)?;
     let text = file.lines().nth(line)?.ok()?;
     let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(LONGEST).collect())
+    (!text.is_empty()).then(|| shortened(text, LONGEST))
 }
 
 #[cfg(test)]

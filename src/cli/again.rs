@@ -1,0 +1,259 @@
+//! What a trial was before, and what it is when it is run again.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::rerun::{Limits, repeat, rerun, say_output};
+use crate::model::{Depth, Failure, Keep, Observation, Outcome, Plan, Site, Trial};
+use crate::oracle;
+use crate::report::{Report, groups, words};
+use crate::state::State;
+use crate::term::{self, Command, Counter, Screen};
+use crate::untrusted::shell_word;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// A trial that is run again.
+pub(super) struct Again {
+    plan: Plan,
+    trial: Trial,
+    before: Option<Outcome>,
+    /// What it was, in words.
+    was: String,
+    /// How often its variant failed, in a sentence.
+    rate: Option<String>,
+    /// What names the trial in commands.
+    reference: String,
+    in_container: bool,
+}
+
+impl Again {
+    pub(super) fn new(
+        state: &State,
+        trial: Trial,
+        before: Option<Outcome>,
+        reference: &str,
+    ) -> Self {
+        let report = Report::new(state, true);
+        let mut plan = state.plan.clone();
+        plan.keep = Keep::None;
+        let variant = plan.variant(trial.variant);
+        Self {
+            was: was(&report, &trial, before.as_ref()),
+            rate: rate(&report, &trial),
+            reference: format!("{}#{}", shell_word(reference.as_ref()), trial.id.0),
+            in_container: variant.actors.iter().any(|actor| actor.container.is_some()),
+            plan,
+            trial,
+            before,
+        }
+    }
+
+    /// Runs it once, and says how it ended.
+    pub(super) fn once(&self, scratch: &Path) -> Result<Exit, CliError> {
+        let seen = rerun(&self.plan, &self.trial, scratch)?;
+        say_output(scratch);
+        let outcome = self.judge(&seen);
+        let took = words::seconds(seen.elapsed.as_secs_f64());
+        let now = match &outcome {
+            Outcome::Pass if self.before == Some(Outcome::Pass) => {
+                format!(", and passed again ({took})")
+            }
+            Outcome::Pass => format!("; this time it passed ({took})"),
+            Outcome::Fail(failure) | Outcome::Other(failure) => {
+                self.failed("this time it failed", "", failure, &took)
+            }
+            Outcome::Void(void) => format!("; this time it was inconclusive: {void}"),
+        };
+        let mut screen = Screen::on_stdout();
+        screen.text(0, &format!("{} {}{now}.", self.trial.id, self.was));
+        self.end(screen, &outcome, "")?;
+        Ok(match outcome {
+            Outcome::Pass => Exit::Hoped,
+            Outcome::Fail(_) | Outcome::Other(_) => Exit::OtherWay,
+            Outcome::Void(_) => Exit::CouldNotTest,
+        })
+    }
+
+    /// Runs it until it fails as it did before, and says how that ended.
+    pub(super) fn until_it_fails(&self, scratch: &Path, limits: &Limits) -> Result<Exit, CliError> {
+        term::say(&format!(
+            "  repeating {}, at most {} times or {} (-n and -d change this)",
+            self.trial.id,
+            limits.trials,
+            words::seconds(limits.time.as_secs_f64()),
+        ));
+        let counter = Counter::default();
+        let (mut count, mut passed) = (0_u64, 0_u64);
+        let mut others: BTreeMap<String, u64> = BTreeMap::new();
+        let mut failed: Option<(Box<Failure>, f64)> = None;
+        let stopped = repeat(&self.plan, &self.trial, scratch, limits, |seen| {
+            count += 1;
+            match self.judge(seen) {
+                Outcome::Pass => passed += 1,
+                Outcome::Fail(failure) | Outcome::Other(failure) if self.is_it(&failure) => {
+                    failed = Some((failure, seen.elapsed.as_secs_f64()));
+                    return ControlFlow::Break(());
+                }
+                Outcome::Fail(failure) | Outcome::Other(failure) => {
+                    *others.entry(failure.kind.to_string()).or_default() += 1;
+                }
+                Outcome::Void(void) => {
+                    *others.entry(format!("inconclusive: {void}")).or_default() += 1;
+                }
+            }
+            counter.show(&format!("{count} of {}   {passed} passed", limits.trials));
+            ControlFlow::Continue(())
+        })?;
+        drop(counter);
+        let mut screen = Screen::on_stdout();
+        let replays = words::plural(count, "replay");
+        let now = match (&failed, passed) {
+            (Some((failure, took)), _) => {
+                say_output(scratch);
+                let at = format!(" in replay {count}");
+                self.failed("it failed", &at, failure, &words::seconds(*took))
+            }
+            (None, _) if count == 0 => "; it was stopped in the first replay".to_owned(),
+            (None, _) => format!("; it passed in {passed} of {replays}"),
+        };
+        screen.text(0, &format!("{} {}{now}.", self.trial.id, self.was));
+        for (other, count) in &others {
+            screen.text(2, &format!("{count}x {}", words::sanitize(other)));
+        }
+        let outcome = failed.map_or(Outcome::Pass, |(failure, _)| Outcome::Fail(failure));
+        let more = format!(" -n {}", limits.trials.saturating_mul(10));
+        self.end(screen, &outcome, &more)?;
+        Ok(match (outcome, stopped) {
+            (Outcome::Fail(_), _) => Exit::OtherWay,
+            (_, Some(signal)) => Exit::Stopped(signal),
+            _ if passed == 0 && others.keys().all(|name| name.starts_with("inconclusive")) => {
+                Exit::CouldNotTest
+            }
+            _ => Exit::Hoped,
+        })
+    }
+
+    fn judge(&self, seen: &Observation) -> Outcome {
+        let variant = self.plan.variant(self.trial.variant);
+        oracle::judge(&self.plan.rules, variant, seen)
+    }
+
+    /// True for the failure that it showed before; after a pass, for any.
+    fn is_it(&self, now: &Failure) -> bool {
+        let before = self.before.as_ref().and_then(Outcome::failure);
+        before.is_none_or(|before| is_same(before, now))
+    }
+
+    /// Says that it failed, and whether in the same way.
+    fn failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
+        match self.before.as_ref().and_then(Outcome::failure) {
+            Some(before) if is_same(before, now) => {
+                format!("; {what} in the same way{at} ({took})")
+            }
+            Some(_) => format!("; {what} in another way{at}: {} ({took})", in_words(now)),
+            None => format!("; {what}{at}: {} ({took})", in_words(now)),
+        }
+    }
+
+    /// Says how often it fails, and what to type next: after a pass with these limits.
+    fn end(&self, mut screen: Screen, outcome: &Outcome, limits: &str) -> Result<(), CliError> {
+        if let Some(rate) = &self.rate {
+            screen.text(0, rate);
+        }
+        let replay = format!("provoke replay {}", self.reference);
+        let next = match outcome {
+            Outcome::Pass => Some(Command::new(
+                "until it fails",
+                format!("{replay} --until-fail{limits}"),
+            )),
+            Outcome::Fail(_) | Outcome::Other(_) if !self.in_container => Some(Command::new(
+                "in a debugger",
+                format!("{replay} --wrap 'gdb --args'"),
+            )),
+            _ => None,
+        };
+        screen.gap();
+        screen.commands(next.as_slice());
+        term::tell(&screen.finish()).map_err(CliError::could_not)
+    }
+}
+
+/// True if two failures may be one: they end alike, and if both are known by more than that, by the same name.
+fn is_same(before: &Failure, now: &Failure) -> bool {
+    if before.kind.name() != now.kind.name() {
+        return false;
+    }
+    let names = |failure: &Failure| {
+        let signature = &failure.signature;
+        let own = [(signature.depth, signature.id)].into_iter();
+        let names = own.chain(signature.also.iter().copied());
+        names
+            .filter(|(depth, _)| *depth != Depth::Status)
+            .collect::<Vec<_>>()
+    };
+    let (before, now) = (names(before), names(now));
+    let comparable = before
+        .iter()
+        .any(|(depth, _)| now.iter().any(|(other, _)| other == depth));
+    !comparable || before.iter().any(|name| now.contains(name))
+}
+
+/// Says what a trial was, as well as the whole run knows.
+fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
+    let failure = match outcome {
+        None => return "did not end".to_owned(),
+        Some(Outcome::Pass) => return "passed".to_owned(),
+        Some(Outcome::Void(void)) => return format!("was inconclusive ({void})"),
+        Some(Outcome::Fail(failure) | Outcome::Other(failure)) => failure,
+    };
+    let variant = report.variants.get(trial.variant.index());
+    let groups = variant.map(groups).unwrap_or_default();
+    let group = groups
+        .iter()
+        .find(|group| group.trials().any(|id| id == trial.id.0));
+    // Captured trials may know the line.
+    let site = group.and_then(|group| only(&group.is.sites));
+    match site.filter(|_| failure.sites.is_empty()) {
+        Some(site) => format!(
+            "was {} at {}",
+            failure.kind.name(),
+            words::sanitize(&site.place())
+        ),
+        None => format!("was {}", in_words(failure)),
+    }
+}
+
+/// Returns the line of a failure; a deadlock has several.
+fn only(sites: &[Site]) -> Option<&Site> {
+    match sites {
+        [site] => Some(site),
+        _ => None,
+    }
+}
+
+/// Returns `SIGSEGV at crash.c:20`, or the title of the failure.
+fn in_words(failure: &Failure) -> String {
+    let text = match only(&failure.sites) {
+        Some(site) => format!("{} at {}", failure.kind.name(), site.place()),
+        None => failure.signature.title.clone(),
+    };
+    words::sanitize(&text)
+}
+
+/// Says how often the variant of a trial fails.
+fn rate(report: &Report, trial: &Trial) -> Option<String> {
+    let variant = report.variants.get(trial.variant.index())?;
+    let (failures, trials) = (variant.failures, variant.trials);
+    match (failures, variant.rate.point) {
+        (0, _) => None,
+        (_, Some(point)) if failures < trials => Some(format!(
+            "It fails in about {} % of trials.",
+            words::percent(point)
+        )),
+        _ => Some(format!(
+            "It failed in {failures} of {}.",
+            words::plural(trials, "trial")
+        )),
+    }
+}

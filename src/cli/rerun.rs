@@ -1,0 +1,156 @@
+//! One trial again, once or until it fails: the same command, input, seed, environment and directory.
+
+use super::error::CliError;
+use super::signals::{Signals, listen};
+use crate::exec::{Executor as _, Halt, Local, Made};
+use crate::model::{Observation, Plan, Signal, Trial};
+use crate::report::words;
+use crate::state::State;
+use crate::term;
+use crate::untrusted::Untrusted as _;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// How long a trial is repeated.
+pub(super) struct Limits {
+    pub(super) trials: u64,
+    pub(super) time: Duration,
+}
+
+/// Runs a trial as it ran before; what it says is kept in the folder `kept` of this one.
+pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observation, CliError> {
+    let mut seen = None;
+    with_executor(plan, trial, scratch, async |executor| {
+        let (_halt, halted) = watch::channel(Halt::No);
+        seen = Some(executor.run(trial.clone(), halted).await);
+        Ok(())
+    })?;
+    Ok(seen.expect("it ran"))
+}
+
+/// Runs a trial again and again, until `each` breaks, a limit is reached, or a signal comes; returns the
+/// signal. What the last one says is kept in the folder `kept` of this one.
+pub(super) fn repeat(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+    limits: &Limits,
+    mut each: impl FnMut(&Observation) -> ControlFlow<()>,
+) -> Result<Option<Signal>, CliError> {
+    let mut stopped = None;
+    with_executor(plan, trial, scratch, async |executor| {
+        let mut signals = listen().map_err(CliError::could_not)?;
+        let begun = Instant::now();
+        for _ in 0..limits.trials {
+            let left = limits.time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            match once(executor, trial, &mut signals, left).await {
+                Ok(seen) if each(&seen).is_continue() => {}
+                Ok(_) => break,
+                Err(signal) => {
+                    stopped = signal;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(stopped)
+}
+
+/// Runs it once; returns an error if it was ended by a signal, or because the time was up.
+async fn once(
+    executor: &Local,
+    trial: &Trial,
+    signals: &mut Signals,
+    left: Duration,
+) -> Result<Observation, Option<Signal>> {
+    let (halt, halted) = watch::channel(Halt::No);
+    let mut running = executor.run(trial.clone(), halted);
+    let signal = tokio::select! {
+        seen = &mut running => return Ok(seen),
+        signal = signals.recv() => signal,
+        () = tokio::time::sleep(left) => None,
+    };
+    halt.send_replace(Halt::Gently);
+    tokio::select! {
+        _ = &mut running => {}
+        Some(_) = signals.recv() => {
+            halt.send_replace(Halt::Now);
+            running.await;
+        }
+    }
+    Err(signal)
+}
+
+/// Starts what runs the trial, makes its variant, and keeps what it said.
+fn with_executor(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+    run: impl AsyncFnOnce(&Local) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let mut plan = plan.clone();
+    plan.jobs = trial.lane.0.saturating_add(1).min(4096);
+    runtime()?.block_on(async {
+        let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
+        let done = match make(&executor, &plan, trial).await {
+            Ok(()) => run(&executor).await,
+            Err(error) => Err(error),
+        };
+        executor.keep(trial.lane, scratch.join(KEPT)).await;
+        executor.close().await;
+        done
+    })
+}
+
+/// The folder of what a trial said.
+const KEPT: &str = "kept";
+
+/// Prints what the last trial said.
+pub(super) fn say_output(scratch: &Path) {
+    for file in fs::read_dir(scratch.join(KEPT))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let text = fs::read(file.path()).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let line = words::sanitize(line);
+            term::say_as_it_is(&format!("{}: {line}", file.file_name().safe()));
+        }
+    }
+}
+
+/// Makes the variant of a trial again, where a search made it: its folder may be gone.
+pub(super) async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
+    // A variant with a setting runs in the folder of the failing variant.
+    let id = match plan.variant(trial.variant).setting {
+        Some(_) => State::FAILING,
+        None => trial.variant,
+    };
+    let variant = plan.variant(id);
+    if !variant.is_made() {
+        return Ok(());
+    }
+    let (_halt, halted) = watch::channel(Halt::No);
+    match executor.make(id, halted).await {
+        Made::Failed(why) | Made::Broken(why) => {
+            let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
+            Err(CliError::could_not(anyhow::Error::msg(what)))
+        }
+        Made::Ready { .. } | Made::Halted => Ok(()),
+    }
+}
+
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::could_not)
+}

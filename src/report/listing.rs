@@ -1,0 +1,227 @@
+//! A run as one line of a list: what was asked, what was found, and how it failed.
+
+use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
+use super::{Answer, Report, groups, words};
+use crate::model::{Find, Question};
+use crate::policy::{Standing, Verdict};
+use crate::state::State;
+
+/// The cells of such a line. They hold text of other programs as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The command of provoke that asks this question.
+    pub asked: &'static str,
+    /// The answer.
+    pub verdict: Verdict,
+    /// The answer in a few words.
+    pub result: String,
+    /// The most frequent failure; empty without any.
+    pub crash: String,
+    /// The command of its trials.
+    pub command: String,
+}
+
+impl Listing {
+    /// Derives it from what is known of a run.
+    pub fn new(state: &State) -> Self {
+        let report = Report::new(state, true);
+        let result = result(&report);
+        Self {
+            asked: asked(state),
+            verdict: report.verdict,
+            result: if report.finished {
+                result
+            } else {
+                format!("{result}, unfinished")
+            },
+            crash: crash(&report),
+            command: report.command,
+        }
+    }
+}
+
+fn asked(state: &State) -> &'static str {
+    match state.plan.question {
+        _ if state.plan.load.is_some() => "load",
+        Question::Rate => "run",
+        Question::Confirm(_) => "confirm",
+        Question::Compare(_) => "compare",
+        Question::Bisect(_) => "bisect",
+        Question::Reduce(_) => "reduce",
+        Question::Ramp(_) | Question::Shrink(_) => "load",
+    }
+}
+
+fn result(report: &Report) -> String {
+    if report.verdict == Verdict::CouldNotTest {
+        return "not tested".to_owned();
+    }
+    match &report.answer {
+        None => rate(report),
+        // The sentence begins with the answer in capitals.
+        Some(Answer::Confirm(answer)) => {
+            format!("{} {}", capitals(&answer.sentence), counts(report))
+        }
+        Some(Answer::Compare(answer)) => compared(answer, report.verdict),
+        Some(Answer::Bisect(answer)) => bisected(answer, report.verdict),
+        Some(Answer::Reduce(answer)) => reduced(answer, report.verdict),
+        Some(Answer::Ramp(answer)) => loaded(answer),
+        Some(Answer::Shrink(answer)) => shrunk(answer, report.verdict),
+    }
+}
+
+/// Returns `3 of 100`: failures and trials of all variants.
+fn counts(report: &Report) -> String {
+    let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
+    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
+    format!("{failures} of {trials}")
+}
+
+fn rate(report: &Report) -> String {
+    let counts = counts(report);
+    match report.max_rate.as_ref().map(|_| report.verdict) {
+        None => format!("{counts} failed"),
+        Some(Verdict::BelowMaxRate) => format!("PASS {counts}"),
+        Some(Verdict::AboveMaxRate) => format!("FAIL {counts}"),
+        Some(_) => format!("UNDECIDED {counts}"),
+    }
+}
+
+/// Returns the words in capitals that a sentence begins with.
+fn capitals(sentence: &str) -> String {
+    let words = sentence.split(' ');
+    let is_in_capitals =
+        |word: &&str| word.chars().any(char::is_uppercase) && *word == word.to_uppercase();
+    let words: Vec<&str> = words.take_while(is_in_capitals).collect();
+    words.join(" ").trim_end_matches(':').to_owned()
+}
+
+fn compared(answer: &Comparison, verdict: Verdict) -> String {
+    if let Some(rule) = &answer.fails_where {
+        return rule.replace(" and ", " ");
+    }
+    let fails = answer
+        .variants
+        .iter()
+        .filter(|one| one.standing == Standing::Fails);
+    let fails: Vec<&str> = fails.map(|one| one.name.as_str()).collect();
+    match (answer.find, verdict, fails.as_slice()) {
+        (Find::Different, Verdict::Different, _) => "rates differ".to_owned(),
+        (Find::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
+        (Find::Failing, _, [one]) => format!("{one} fails"),
+        (Find::Failing, _, fails) if !fails.is_empty() => {
+            if fails.len() == answer.variants.len() {
+                "all fail".to_owned()
+            } else {
+                format!("{} fail", fails.join(", "))
+            }
+        }
+        (Find::Failing, Verdict::Clean | Verdict::NoDifference, _) => "none fails".to_owned(),
+        _ => NOT_KNOWN.to_owned(),
+    }
+}
+
+/// The trials did not answer the question.
+const NOT_KNOWN: &str = "not known yet";
+/// What should have failed did not.
+const NOT_REPRODUCED: &str = "not reproduced";
+
+fn bisected(answer: &Bisection, verdict: Verdict) -> String {
+    match (verdict, answer.points.as_slice()) {
+        (Verdict::Found, _) => answer.culprits.join(", "),
+        (Verdict::NotThere, [good, .., bad]) if good.failures > 0 && bad.failures > 0 => {
+            "both ends fail".to_owned()
+        }
+        (Verdict::NotThere, _) => NOT_REPRODUCED.to_owned(),
+        _ => NOT_KNOWN.to_owned(),
+    }
+}
+
+fn reduced(answer: &Reduction, verdict: Verdict) -> String {
+    let needed: Vec<&str> = answer
+        .needed
+        .iter()
+        .flat_map(|one| &one.things)
+        .map(|thing| item(thing))
+        .collect();
+    match verdict {
+        Verdict::Found if needed.is_empty() => "no item is needed".to_owned(),
+        Verdict::Found => needed.join(", "),
+        Verdict::NotThere => NOT_REPRODUCED.to_owned(),
+        _ => NOT_KNOWN.to_owned(),
+    }
+}
+
+/// Returns the text of an item, without its line: `import badlib` (line 4).
+fn item(name: &str) -> &str {
+    let text = name
+        .strip_prefix('`')
+        .and_then(|rest| rest.rsplit_once('`'));
+    text.map_or(name, |(text, _)| text)
+}
+
+fn loaded(answer: &Threshold) -> String {
+    match (answer.fails_from, answer.clean_to) {
+        (Some(clients), _) => format!("dies at {}", words::plural(clients, "client")),
+        (None, Some(clients)) => format!("survives {}", words::plural(clients, "client")),
+        (None, None) => NOT_KNOWN.to_owned(),
+    }
+}
+
+fn shrunk(answer: &Shrinking, verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Found => format!(
+            "{}, {}",
+            words::plural(u64::from(answer.left.clients), "client"),
+            words::plural(answer.left.requests, "request"),
+        ),
+        Verdict::NotThere => NOT_REPRODUCED.to_owned(),
+        _ => NOT_KNOWN.to_owned(),
+    }
+}
+
+/// Returns the most frequent failure, with its line of source code if that is known.
+fn crash(report: &Report) -> String {
+    let groups: Vec<_> = report.variants.iter().flat_map(groups).collect();
+    let bugs = groups.iter().filter(|group| group.is.is_the_bug);
+    let mut ids: Vec<(&str, usize)> = Vec::new();
+    for group in bugs.clone() {
+        let count = group.trials().count();
+        match ids.iter_mut().find(|(id, _)| *id == group.is.id) {
+            Some((_, sum)) => *sum += count,
+            None => ids.push((&group.is.id, count)),
+        }
+    }
+    // Of equally frequent ones the first.
+    let most = ids.iter().rev().max_by_key(|(_, count)| *count);
+    let Some(seen) = most.and_then(|(id, _)| bugs.clone().find(|group| group.is.id == *id)) else {
+        return String::new();
+    };
+    let name = match seen.is.sites.as_slice() {
+        [site] => format!("{} {}", seen.is.outcome, site.place()),
+        // A deadlock has several.
+        _ => seen.is.title.clone(),
+    };
+    match ids.len() - 1 {
+        0 => name,
+        others => format!("{name} +{others}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_in_capitals_is_the_result() {
+        assert_eq!(capitals("NOT YET: 5 passing trials"), "NOT YET");
+        assert_eq!(capitals("FIXED (95 %): 70 passing trials"), "FIXED");
+        assert_eq!(capitals("it does not"), "");
+    }
+
+    #[test]
+    fn an_item_is_listed_without_its_line() {
+        assert_eq!(item("`import badlib` (line 4)"), "import badlib");
+        assert_eq!(item("-v"), "-v");
+    }
+}

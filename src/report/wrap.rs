@@ -1,0 +1,120 @@
+//! Text broken into lines.
+
+/// Breaks a text at blanks, so that no line is longer than `room`, if its words allow that. The first line begins
+/// with `head`, the others with so many blanks. Commands are not broken.
+pub fn wrap(
+    head: &str,
+    hang: usize,
+    text: &str,
+    room: Option<usize>,
+    measure: impl Fn(&str) -> usize,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = head.to_owned();
+    let mut is_empty = true;
+    for word in unbreakable(text) {
+        let length = measure(&line) + measure(word) + usize::from(!is_empty);
+        if !is_empty && !word.is_empty() && room.is_some_and(|room| length > room) {
+            lines.push(line);
+            line = " ".repeat(hang);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+/// Splits a text at blanks, except within a command.
+fn unbreakable(text: &str) -> Vec<&str> {
+    let mut units = Vec::new();
+    let mut rest = text;
+    loop {
+        let is_flag =
+            rest.starts_with('-') && units.last().is_some_and(|unit: &&str| unit.ends_with(':'));
+        let length = match rest.strip_prefix('`').and_then(|quoted| quoted.find('`')) {
+            Some(end) => end + 2 + word_length(&rest[end + 2..]),
+            None if is_command(rest) => command_length(rest, &[]),
+            None if is_flag => command_length(rest, &["or", "and", "if", "to"]),
+            None => word_length(rest),
+        };
+        let (unit, behind) = rest.split_at(length);
+        units.push(unit);
+        match behind.strip_prefix(' ') {
+            Some(next) => rest = next,
+            None => return units,
+        }
+    }
+}
+
+/// Returns the bytes before the next blank that is not between a number and the per cent sign.
+fn word_length(text: &str) -> usize {
+    let mut blanks = text.match_indices(' ').map(|(at, _)| at);
+    let end = blanks.find(|at| !text[at + 1..].starts_with('%'));
+    end.unwrap_or(text.len())
+}
+
+/// True for a command of provoke without quotes.
+fn is_command(text: &str) -> bool {
+    let mut words = text.split(' ');
+    words.next() == Some("provoke") && words.next().is_some_and(|word| COMMANDS.contains(&word))
+}
+
+const COMMANDS: [&str; 14] = [
+    "run", "confirm", "compare", "bisect", "reduce", "load", "scenario", "resume", "report",
+    "replay", "explain", "list", "diff", "plan",
+];
+
+/// Returns the bytes of a command: it ends with the text, with a comma or semicolon behind a word, or before one of
+/// these words.
+fn command_length(text: &str, ends: &[&str]) -> usize {
+    let mut length = 0;
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches(' ');
+        if length > 0 && ends.contains(&bare) {
+            break;
+        }
+        length += word.len();
+        if bare.ends_with([',', ';']) {
+            break;
+        }
+    }
+    text[..length].trim_end_matches(' ').len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_not_broken() {
+        let lines = wrap(
+            "- ",
+            4,
+            "run it again with `provoke resume last -n 20` or not",
+            Some(24),
+            str::len,
+        );
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        - run it again with
+            `provoke resume last -n 20`
+            or not
+        ");
+        let text =
+            "give counts: provoke plan --baseline 3/30, or --rate 5%, or: --width 1 % if known";
+        let lines = wrap("", 2, text, Some(20), str::len);
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        give counts:
+          provoke plan --baseline 3/30,
+          or --rate 5%, or:
+          --width 1 % if
+          known
+        ");
+        let lines = wrap("", 2, "one ` alone is text", Some(12), str::len);
+        assert_eq!(lines, ["one ` alone", "  is text"]);
+    }
+}

@@ -1,0 +1,28 @@
+//! A line that changes in place, for what takes a while and is not a run; nothing where there is no terminal.
+
+use crate::untrusted::SafeText;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Such a line; it goes when it is dropped.
+pub struct Counter(ProgressBar);
+
+impl Default for Counter {
+    fn default() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(ProgressStyle::with_template("  {wide_msg}").expect("a fixed template"));
+        Self(bar)
+    }
+}
+
+impl Counter {
+    /// Shows this text in place of the one before.
+    pub fn show(&self, text: &str) {
+        self.0.set_message(SafeText::line(text).into_string());
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

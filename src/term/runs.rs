@@ -1,0 +1,164 @@
+//! The stored runs as a table, one line each.
+
+use super::screen::width;
+use crate::policy::Verdict;
+use crate::report::{Listing, words};
+use console::{measure_text_width, pad_str, style, truncate_str};
+
+/// A stored run, as it is listed.
+pub struct StoredRun {
+    /// The shortest text that names it in commands.
+    pub reference: String,
+    /// When it was begun, in words.
+    pub when: String,
+    /// What is known of it; nothing if it cannot be read.
+    pub listing: Option<Listing>,
+}
+
+/// Columns where there is no terminal.
+const DEFAULT_WIDTH: usize = 80;
+const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
+/// Columns that are cut if a line is too long, in this order, and what is left of them at least.
+const CUT: [(usize, usize); 6] = [(4, 20), (3, 17), (5, 8), (4, 8), (3, 8), (1, 8)];
+const GAP: &str = "  ";
+
+/// Returns the table of stored runs.
+pub fn runs(runs: &[StoredRun]) -> String {
+    table(runs, width().unwrap_or(DEFAULT_WIDTH))
+}
+
+fn table(runs: &[StoredRun], width: usize) -> String {
+    let cells: Vec<[String; 6]> = runs.iter().map(cells).collect();
+    let mut widths: [usize; 6] = std::array::from_fn(|column| {
+        let cells = cells.iter().map(|row| measure_text_width(&row[column]));
+        cells.max().unwrap_or(0).max(HEADS[column].len())
+    });
+    for (column, least) in CUT {
+        let used = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
+        let excess = used.saturating_sub(width);
+        widths[column] = widths[column].min(widths[column].saturating_sub(excess).max(least));
+    }
+    let line = |cells: [String; 6], colour: &dyn Fn(usize, String) -> String| {
+        let cells = (0..).zip(cells).map(|(column, cell)| {
+            let cell = truncate_str(&cell, widths[column], "…").into_owned();
+            let cell = pad_str(&cell, widths[column], console::Alignment::Left, None).into_owned();
+            colour(column, cell)
+        });
+        let line = cells.collect::<Vec<_>>().join(GAP);
+        format!("{}\n", line.trim_end())
+    };
+    let mut out = line(HEADS.map(str::to_owned), &|_, head| {
+        style(head).dim().to_string()
+    });
+    for (run, cells) in runs.iter().zip(cells) {
+        let verdict = run.listing.as_ref().map(|listing| listing.verdict);
+        out.push_str(&line(cells, &|column, cell| match column {
+            0 => style(cell).bold().to_string(),
+            3 => coloured(cell, verdict),
+            _ => cell,
+        }));
+    }
+    out
+}
+
+fn cells(run: &StoredRun) -> [String; 6] {
+    let reference = words::sanitize(&run.reference);
+    let [asked, result, crash, command] = match &run.listing {
+        None => ["", "cannot be read", "", ""].map(str::to_owned),
+        Some(listing) => [
+            listing.asked,
+            &listing.result,
+            &listing.crash,
+            &listing.command,
+        ]
+        .map(words::sanitize),
+    };
+    [reference, run.when.clone(), asked, result, crash, command]
+}
+
+fn coloured(result: String, verdict: Option<Verdict>) -> String {
+    let result = style(result);
+    match verdict {
+        None | Some(Verdict::Undecided | Verdict::CouldNotTest | Verdict::NotThere) => {
+            result.yellow()
+        }
+        Some(Verdict::Failing | Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different) => {
+            result.red()
+        }
+        Some(
+            Verdict::Clean
+            | Verdict::BelowMaxRate
+            | Verdict::Fixed
+            | Verdict::NoDifference
+            | Verdict::Found,
+        ) => result.green(),
+    }
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(
+        reference: &str,
+        when: &str,
+        asked: &'static str,
+        result: &str,
+        crash: &str,
+        command: &str,
+    ) -> StoredRun {
+        StoredRun {
+            reference: reference.to_owned(),
+            when: when.to_owned(),
+            listing: Some(Listing {
+                asked,
+                verdict: Verdict::Found,
+                result: result.to_owned(),
+                crash: crash.to_owned(),
+                command: command.to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn the_table_is_cut_to_the_width() {
+        let runs = [
+            run(
+                "386f",
+                "yesterday 14:02",
+                "run",
+                "3 of 100 failed",
+                "SIGSEGV crash.c:20",
+                "./crash --with arguments",
+            ),
+            run(
+                "0a1b",
+                "3 min ago",
+                "bisect",
+                "8ba5df4",
+                "SIGABRT a_long_file_name.cpp:1042 +2",
+                "./app",
+            ),
+            StoredRun {
+                reference: "last".to_owned(),
+                when: String::new(),
+                listing: None,
+            },
+        ];
+        let shown = |width| console::strip_ansi_codes(&table(&runs, width)).into_owned();
+        insta::assert_snapshot!(shown(80), @"
+        RUN   WHEN             WHAT    RESULT           CRASH                 COMMAND
+        386f  yesterday 14:02  run     3 of 100 failed  SIGSEGV crash.c:20    ./crash -…
+        0a1b  3 min ago        bisect  8ba5df4          SIGABRT a_long_file…  ./app
+        last                           cannot be read
+        ");
+        assert!(shown(60).lines().all(|line| measure_text_width(line) <= 60));
+        insta::assert_snapshot!(shown(120), @"
+        RUN   WHEN             WHAT    RESULT           CRASH                                 COMMAND
+        386f  yesterday 14:02  run     3 of 100 failed  SIGSEGV crash.c:20                    ./crash --with arguments
+        0a1b  3 min ago        bisect  8ba5df4          SIGABRT a_long_file_name.cpp:1042 +2  ./app
+        last                           cannot be read
+        ");
+    }
+}
