@@ -16,7 +16,7 @@ use crate::report::story::{InFlight, Told, story, trial_story};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
-use crate::untrusted::safe_json;
+use crate::untrusted::{safe_json, shell_word};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::fs;
@@ -84,7 +84,9 @@ impl Explain {
             };
         }
         let autopsy = self.read(&self.what)?;
-        self.say(&autopsy, || story(&autopsy, self.verbose))
+        self.say(&autopsy, || {
+            story(&autopsy, self.verbose, term::page_width())
+        })
     }
 
     fn read(&self, core: &Path) -> Result<Autopsy, CliError> {
@@ -155,7 +157,11 @@ impl Explain {
             let mine = (failure.signature.depth, failure.signature.id);
             let mut others = known.iter();
             let same = others.find(|(_, other)| other.also.contains(&mine));
-            same.map(|(trial, _)| *trial)
+            same.map(|(trial, _)| {
+                let trial_name = format!("{run}#{}", trial.0);
+                let command = format!("provoke explain {}", shell_word(trial_name.as_ref()));
+                (*trial, command)
+            })
         });
         let stories = self.stories(&folder, id, &seen)?;
         let was_stopped = outcome == Outcome::Void(Void::Interrupted);
@@ -174,6 +180,7 @@ impl Explain {
             output: &last_output(&folder, id),
             better,
             verbose: self.verbose,
+            width: term::page_width(),
         };
         self.say(&stories, || trial_story(&told))
     }

@@ -31,7 +31,8 @@ pub(in crate::oracle) fn sites(
     of_core.or_else(written).into_iter().collect()
 }
 
-fn of_crash(crash: &Crash) -> Option<Site> {
+/// Returns the line of source code that a crash points at.
+pub fn of_crash(crash: &Crash) -> Option<Site> {
     let python = crash.python.as_deref().and_then(python_call);
     of_frames(&crash.frames).or(python)
 }

@@ -11,8 +11,7 @@ const CALLS: usize = 8;
 
 /// Returns what the processes of a trial were doing when it did not end in time, by the main
 /// process of which this is the number.
-pub fn hang_story(hang: &Hang, main: Option<i32>) -> String {
-    let mut lines = Lines::default();
+pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
     lines.prose("", &answer(hang, main));
     let mut forked = hang.forked_from_threads.iter();
     if let Some(pid) = forked.next() {
@@ -55,8 +54,7 @@ pub fn hang_story(hang: &Hang, main: Option<i32>) -> String {
     if threads.clone().all(no_calls) && threads.any(|it| it.frames.iter().any(is_python)) {
         lines.line("  no Python calls: `pip install py-spy` to see them");
     }
-    tools(&mut lines, &hang.tools);
-    lines.finish()
+    tools(lines, &hang.tools);
 }
 
 fn answer(hang: &Hang, main: Option<i32>) -> String {

@@ -1,15 +1,27 @@
 //! Text of a limited width.
 
-/// No line of prose is longer, if its words allow that.
-const WIDTH: usize = 100;
+use super::super::wrap;
 
 /// Lines that are being written.
-#[derive(Default)]
 pub(super) struct Lines {
+    /// No line of prose is longer, if its words allow that.
+    pub(super) width: usize,
     text: String,
 }
 
+/// Blanks before the lines of details.
+const INDENT: usize = 2;
+/// The further lines of text behind a head are so much further in.
+const HANG: usize = 4;
+
 impl Lines {
+    pub(super) fn new(width: usize) -> Self {
+        Self {
+            width,
+            text: String::new(),
+        }
+    }
+
     /// Writes a line as it is.
     pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
@@ -18,7 +30,7 @@ impl Lines {
 
     /// Leaves a line empty, unless that is the first.
     pub(super) fn gap(&mut self) {
-        if !self.text.is_empty() {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
@@ -29,27 +41,62 @@ impl Lines {
         let indent = if head.trim().is_empty() {
             head.len()
         } else {
-            head.len() - head.trim_start().len() + 4
+            head.len() - head.trim_start().len() + HANG
         };
-        let indent = " ".repeat(indent);
-        let mut line = head.to_owned();
-        let mut empty = true;
-        for word in words.split_whitespace() {
-            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                self.line(&line);
-                line.clone_from(&indent);
-                empty = true;
-            }
-            if !empty {
-                line.push(' ');
-            }
-            line.push_str(word);
-            empty = false;
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let length = |text: &str| text.chars().count();
+        for line in wrap(head, indent, &words.join(" "), Some(self.width), length) {
+            self.line(&line);
         }
-        self.line(&line);
+    }
+
+    /// Writes a detail.
+    pub(super) fn detail(&mut self, text: &str) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let head = " ".repeat(INDENT);
+        let length = |text: &str| text.chars().count();
+        for line in wrap(
+            &head,
+            INDENT + 2,
+            &words.join(" "),
+            Some(self.width),
+            length,
+        ) {
+            self.line(&line);
+        }
+    }
+
+    /// Writes a line of a program with its blanks, in as many lines as it needs.
+    pub(super) fn quoted(&mut self, text: &str) {
+        let mut indent = INDENT;
+        let mut rest: Vec<char> = text.trim_end().chars().collect();
+        loop {
+            let room = self.width.saturating_sub(indent).max(1).min(rest.len());
+            let line: String = rest.drain(..room).collect();
+            self.line(&format!("{}{line}", " ".repeat(indent)));
+            if rest.is_empty() {
+                break;
+            }
+            indent = INDENT + HANG;
+        }
     }
 
     pub(super) fn finish(self) -> String {
         self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_program_is_broken_with_an_indentation() {
+        let mut lines = Lines::new(20);
+        lines.quoted("  0123456789 0123456789 0123");
+        insta::assert_snapshot!(lines.finish(), @"
+            0123456789 01234
+              56789 0123
+        ");
     }
 }

@@ -1,7 +1,7 @@
 //! The story of one crash, or of one hang, as plain text.
 //!
-//! The answer comes first; what supports it follows, the surest first; what is not known
-//! comes last. Everything that a program may have written is made safe for a terminal.
+//! What happened and where comes first, then the source line, the stack, the output, and the details; what is not
+//! known comes last. Everything that a program may have written is made safe for a terminal.
 
 mod advice;
 mod hang;
@@ -10,17 +10,19 @@ mod lines;
 mod tests;
 mod trial;
 
-pub use hang::hang_story;
+use hang::hang_story;
 pub use trial::{InFlight, Told, trial_story};
 
-use super::words::{plural, plural_of, sanitize, sanitize_lines};
-use crate::model::{Autopsy, Crash, Frame, Phase, Thread};
+use super::source_line;
+use super::words::{plural, plural_of, sanitize, sanitize_lines, shortened};
+use crate::model::{Autopsy, Crash, Frame, Phase, Site, Thread, class};
+use crate::oracle;
 use crate::tells;
 use lines::Lines;
 use std::collections::BTreeMap;
 
-/// Columns that a line of a stack takes, where names let it.
-const WIDTH: usize = 96;
+/// Blanks between the columns of a stack.
+const GAP: &str = "  ";
 
 /// Calls that are shown of the thread that crashed.
 const CALLS: usize = 24;
@@ -29,22 +31,18 @@ const CALLS: usize = 24;
 const CALLS_OF_OTHERS: usize = 6;
 
 /// Returns the story of a crash; with every register, call and thread if wanted.
-pub fn story(autopsy: &Autopsy, verbose: bool) -> String {
-    let mut lines = Lines::default();
-    answer(&mut lines, &autopsy.crash);
-    instruction(&mut lines, autopsy, verbose);
-    crashed(&mut lines, autopsy, verbose);
-    others(&mut lines, autopsy, verbose);
-    let python = autopsy.crash.python.as_deref();
-    if let Some(python) = python {
-        lines.gap();
-        lines.prose("", &format!("Innermost Python call: {}", sanitize(python)));
-    }
-    tools(&mut lines, &autopsy.tools);
-    symbols(&mut lines, autopsy);
-    gaps(&mut lines, &autopsy.gaps);
+pub fn story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
+    let mut lines = Lines::new(width);
+    headline(&mut lines, "", &autopsy.crash);
+    stacks(&mut lines, autopsy, verbose);
+    lines.gap();
+    lines.line(DETAILS);
+    details(&mut lines, autopsy, verbose);
     lines.finish()
 }
+
+/// Columns of a stack in a report.
+const REPORT_WIDTH: usize = 96;
 
 /// Returns the calls of the thread that crashed, a line each, with the names of source files without their folders.
 pub fn stack(autopsy: &Autopsy) -> Vec<String> {
@@ -53,70 +51,147 @@ pub fn stack(autopsy: &Autopsy) -> Vec<String> {
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();
         *file = name;
     }
-    let mut lines = Lines::default();
+    let mut lines = Lines::new(REPORT_WIDTH);
     calls(&mut lines, &frames, CALLS);
     lines.finish().lines().map(str::to_owned).collect()
 }
 
-fn answer(lines: &mut Lines, crash: &Crash) {
-    let program = match crash.program.as_str() {
-        "" => "The process".to_owned(),
-        program => sanitize(program),
+const DETAILS: &str = "Details:";
+
+/// Says what happened and where, and shows the line of source code.
+fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
+    let site = oracle::site_of_crash(crash);
+    let signal = match crash.signal {
+        Some(signal) => signal.to_string(),
+        None => "examined while it ran".to_owned(),
     };
-    let fault = &crash.fault;
-    let what = match crash.signal {
-        None => "was looked at while it lived".to_owned(),
-        Some(signal) => match fault.class.as_str() {
-            "" => format!("died of {signal}"),
-            class => format!("died of {signal}: {}", sanitize(class)),
-        },
+    let place = match (&site, crash.frames.first()) {
+        (Some(site), _) => at(site),
+        (None, Some(frame)) => format!(" in {}", place(frame)),
+        (None, None) => String::new(),
     };
     let when = match crash.phase {
         Phase::Start => ", before main",
         Phase::Run => "",
         Phase::Shutdown => ", while it was shutting down",
     };
-    let pid = crash.pid;
-    lines.prose("", &format!("{program} (process {pid}) {what}{when}."));
+    let why = match reason(crash) {
+        why if why.is_empty() => why,
+        why => format!(": {why}"),
+    };
+    lines.prose(head, &format!("{signal}{place}{when}{why}"));
+    if let Some(site) = &site {
+        source(lines, site);
+    }
+}
+
+/// Returns ` at crash.c:20 in sum`.
+fn at(site: &Site) -> String {
+    let function = site
+        .function
+        .as_deref()
+        .map(|name| format!(" in {}", sanitize(name)));
+    format!(
+        " at {}{}",
+        sanitize(&site.place()),
+        function.unwrap_or_default()
+    )
+}
+
+/// Shows a line of source code, and who called it.
+fn source(lines: &mut Lines, site: &Site) {
+    if let Some(text) = source_line(site) {
+        lines.quoted(&format!("{:>4} | {}", site.line, sanitize(&text)));
+    }
+    if let Some(caller) = &site.caller {
+        let place = sanitize(&caller.place());
+        lines.line(&match &caller.function {
+            Some(function) => format!("  called by {} ({place})", sanitize(function)),
+            None => format!("  called from {place}"),
+        });
+    }
+}
+
+/// Says why it crashed: what it said, or what it did.
+fn reason(crash: &Crash) -> String {
+    let fault = &crash.fault;
+    let said = crash
+        .abort
+        .as_deref()
+        .and_then(|said| said.trim().lines().next());
+    match (said, fault.address) {
+        (Some(said), _) => sanitize(said),
+        (None, None) => sanitize(&fault.class),
+        (None, Some(address)) => {
+            let verb = access(fault.instruction.as_deref().unwrap_or_default());
+            let class = match fault.class.as_str() {
+                class if class == class::NULL && address > 0 => format!("{class} + 0x{address:x}"),
+                class => sanitize(class),
+            };
+            format!("{verb} address 0x{address:x} ({class})")
+        }
+    }
+}
+
+/// Says what an instruction does with memory: the operand that is written to comes first.
+fn access(instruction: &str) -> &'static str {
+    let (target, others) = instruction.split_once(',').unwrap_or((instruction, ""));
+    match (target.contains('['), others.contains('[')) {
+        (true, false) if instruction.starts_with("mov") => "wrote to",
+        (false, true) => "read from",
+        _ => "touched",
+    }
+}
+
+/// Shows the calls of all threads.
+fn stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    crashed(lines, autopsy, verbose);
+    others(lines, autopsy, verbose);
+    if let Some(python) = autopsy.crash.python.as_deref() {
+        lines.gap();
+        lines.prose("", &format!("Innermost Python call: {}", sanitize(python)));
+    }
+    tools(lines, &autopsy.tools);
+}
+
+/// Says what else is known.
+fn details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    let crash = &autopsy.crash;
+    let fault = &crash.fault;
+    let program = match crash.program.as_str() {
+        "" => String::new(),
+        program => format!(" ({})", sanitize(program)),
+    };
+    let what = match (crash.signal, fault.class.as_str()) {
+        (None, _) => " was examined while it ran".to_owned(),
+        (Some(signal), "") => format!(" died of {signal}"),
+        (Some(signal), class) => format!(" died of {signal}: {}", sanitize(class)),
+    };
+    lines.detail(&format!("process {}{program}{what}", crash.pid));
     if !fault.detail.is_empty() {
-        lines.prose("  ", &sentence(&fault.detail));
+        lines.detail(&sanitize(&fault.detail));
     }
     if let Some(sender) = fault.sender {
-        let by = if sender == crash.pid {
-            "The process sent the signal to itself.".to_owned()
+        lines.detail(&if sender == crash.pid {
+            "the process sent the signal to itself".to_owned()
         } else {
-            format!("Process {sender} sent the signal.")
-        };
-        lines.prose("  ", &by);
+            format!("process {sender} sent the signal")
+        });
     }
     let said = crash.abort.as_deref().map(str::trim);
     let tell = said.and_then(|said| said.lines().find_map(tells::read));
     if let Some(said) = said.filter(|said| !said.is_empty()) {
-        lines.prose("It said: ", &sanitize(said));
+        lines.detail(&format!("it said: {}", sanitize(said)));
     }
     if let Some(tell) = &tell {
-        lines.prose("  ", &sentence(tell.words));
+        lines.detail(tell.words);
     }
+    instruction(lines, autopsy, verbose);
     if let Some(next) = advice::next(&fault.class, tell.as_ref().map(|tell| tell.kind)) {
-        lines.prose("Next: ", next);
+        lines.detail(&format!("next: {next}"));
     }
-}
-
-/// Begins with a capital letter and ends with a full stop.
-fn sentence(text: &str) -> String {
-    let text = sanitize(text);
-    let mut rest = text.chars();
-    let first: String = rest
-        .next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .collect();
-    let stop = if text.ends_with(['.', '!', '?']) {
-        ""
-    } else {
-        "."
-    };
-    format!("{first}{}{stop}", rest.as_str())
+    symbols(lines, autopsy);
+    gaps(lines, &autopsy.gaps);
 }
 
 // The instruction.
@@ -125,17 +200,12 @@ fn instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let Some(text) = crash.fault.instruction.as_deref() else {
         if verbose {
-            lines.gap();
             registers(lines, &autopsy.registers);
         }
         return;
     };
-    lines.gap();
     let place = crash.frames.first().map_or(String::new(), place);
-    lines.line(&format!("At {place}:  {}", sanitize(text)));
-    if let Some(address) = crash.fault.address {
-        lines.line(&format!("  it touched 0x{address:x}"));
-    }
+    lines.detail(&format!("at {place}: {}", sanitize(text)));
     let shown = autopsy.registers.iter();
     let shown = shown.filter(|(name, _)| verbose || mentions(text, name));
     registers(lines, &shown.cloned().collect::<Vec<_>>());
@@ -145,7 +215,7 @@ fn registers(lines: &mut Lines, registers: &[(String, u64)]) {
     let shown = registers.iter();
     let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize(name)));
     for row in shown.collect::<Vec<_>>().chunks(4) {
-        lines.line(&format!("  {}", row.join("   ")));
+        lines.line(&format!("    {}", row.join("   ")));
     }
 }
 
@@ -187,7 +257,7 @@ fn crashed(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let frames = thread.map_or(crash.frames.as_slice(), |thread| thread.frames.as_slice());
     let all = autopsy.threads.len();
     let mut head = match all {
-        0 | 1 => "The calls".to_owned(),
+        0 | 1 => "Calls".to_owned(),
         all => format!("Thread {} of {all}, where it happened", crash.thread),
     };
     if let Some(thread) = thread.filter(|thread| !thread.name.is_empty() && all > 1) {
@@ -203,7 +273,7 @@ fn crashed(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     }
     if let Some(cut) = thread.and_then(|thread| thread.cut.as_deref()) {
         lines.prose(
-            "      ",
+            "       ",
             &format!("… the list ends here: {}", sanitize(cut)),
         );
     }
@@ -219,11 +289,28 @@ fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
         let inlined = if frame.inlined { " (inlined)" } else { "" };
         let (module, function) = (module(frame), function(frame));
         let call = format!("  {number:>3}  {module:<width$}  {function}{inlined}");
-        let line = frame.line.as_ref().map_or(String::new(), |(file, line)| {
-            let room = WIDTH.saturating_sub(call.chars().count());
-            format!("  {}:{line}", end_of_path(&sanitize(file), room))
-        });
-        lines.line(&format!("{call}{line}"));
+        let call = shortened(&call, lines.width);
+        match frame
+            .line
+            .as_ref()
+            .map(|(file, line)| (sanitize(file), format!(":{line}")))
+        {
+            None => lines.line(&call),
+            Some((file, line)) => {
+                let name = file.rsplit('/').next().unwrap_or(&file).len();
+                let used = call.chars().count() + GAP.len() + line.len();
+                if used + name <= lines.width {
+                    let file = end_of_path(&file, lines.width - used);
+                    lines.line(&format!("{call}{GAP}{file}{line}"));
+                } else {
+                    lines.line(&call);
+                    let indent = " ".repeat(7 + width + 2 + GAP.len());
+                    let room = lines.width.saturating_sub(indent.len() + line.len());
+                    let file = end_of_path(&file, room);
+                    lines.line(&format!("{indent}{file}{line}"));
+                }
+            }
+        }
         if frame.repeated > 0 {
             lines.line(&format!("       (and {} more like this)", frame.repeated));
         }
@@ -337,7 +424,7 @@ fn tools(lines: &mut Lines, tools: &[(String, String)]) {
         lines.gap();
         lines.line(&format!("{} says:", sanitize(tool)));
         for line in sanitize_lines(words.trim_end()).lines() {
-            lines.line(&format!("  {line}"));
+            lines.quoted(line);
         }
     }
 }
@@ -365,8 +452,7 @@ fn symbols(lines: &mut Lines, autopsy: &Autopsy) {
         let build = build.map_or(String::new(), |id| format!(" (build id {})", sanitize(id)));
         lines.line(&format!("  {}{build}", sanitize(&module.path)));
     }
-    lines.prose(
-        "  ",
+    lines.detail(
         "Build them with -g and do not strip them, or install the package with their debug \
          symbols (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.",
     );

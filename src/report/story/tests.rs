@@ -12,6 +12,17 @@ fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
     }
 }
 
+/// Returns a story that is 100 columns wide.
+fn told(autopsy: &Autopsy, verbose: bool) -> String {
+    story(autopsy, verbose, 100)
+}
+
+fn told_of(hang: &Hang) -> String {
+    let mut lines = Lines::new(100);
+    hang_story(&mut lines, hang, None);
+    lines.finish()
+}
+
 fn null() -> Autopsy {
     let frames = vec![
         Frame {
@@ -97,21 +108,16 @@ fn null() -> Autopsy {
 
 #[test]
 fn the_answer_comes_first_and_the_gaps_last() {
-    insta::assert_snapshot!(story(&null(), false), @"
-    boom (process 77) died of SIGSEGV: null pointer.
-      Offset 0x10: a field of a missing object.
-    Next: find out who should have made the object, and whether it is used before that or after its end.
-
-    At libfoo.so.1!at:  mov eax, [rdi+0x10]
-      it touched 0x10
-      rax = 0x1   rdi = 0x0
+    insta::assert_snapshot!(told(&null(), false), @"
+    SIGSEGV at foo.h:7 in at: read from address 0x10 (null pointer + 0x10)
+      called by conv (foo.c:12)
 
     Thread 2 of 5, where it happened (worker), innermost first:
         0  libfoo.so.1  at (inlined)  foo.h:7
         1  libfoo.so.1  conv  foo.c:12
         2  libbar.so    +0x1179
         3  boom         worker  boom.c:40
-          … the list ends here: the stack is damaged
+           … the list ends here: the stack is damaged
 
     4 other threads:
       thread 77 (boom): libc.so.6!pthread_join < boom!main
@@ -121,10 +127,18 @@ fn the_answer_comes_first_and_the_gaps_last() {
       Thread 77 (idle)
           wait (a.py:3)
 
+    Details:
+      process 77 (boom) died of SIGSEGV: null pointer
+      offset 0x10: a field of a missing object
+      at libfoo.so.1!at: mov eax, [rdi+0x10]
+        rax = 0x1   rdi = 0x0
+      next: find out who should have made the object, and whether it is used before that or after its
+        end.
+
     Files without symbols:
       /opt/lib/libbar.so (build id a1b2)
       Build them with -g and do not strip them, or install the package with their debug symbols
-      (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
+        (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
 
     Not known:
       - the file /opt/lib/libbar.so has changed since the crash
@@ -133,9 +147,9 @@ fn the_answer_comes_first_and_the_gaps_last() {
 
 #[test]
 fn every_register_is_shown_if_wanted() {
-    let brief = story(&null(), false);
+    let brief = told(&null(), false);
     assert!(!brief.contains("rbx"));
-    assert!(story(&null(), true).contains("rax = 0x1   rbx = 0x2   rdi = 0x0   r8 = 0x8"));
+    assert!(told(&null(), true).contains("rax = 0x1   rbx = 0x2   rdi = 0x0   r8 = 0x8"));
 }
 
 #[test]
@@ -156,21 +170,25 @@ fn a_recursion_is_told_once() {
         ..Fault::default()
     };
     (autopsy.tools, autopsy.gaps) = (Vec::new(), Vec::new());
-    insta::assert_snapshot!(story(&autopsy, false), @"
-    boom (process 77) died of SIGSEGV: stack overflow.
-      The calls are 2038 deep: recursion.
-    Next: look for the end of the recursion that is never reached; a larger stack (ulimit -s) only moves
-        it.
+    insta::assert_snapshot!(told(&autopsy, false), @"
+    SIGSEGV at foo.h:7 in at: stack overflow
+      called by conv (foo.c:12)
 
-    The calls, innermost first:
+    Calls, innermost first:
         0  boom  rec  boom.c:3
            (and 2036 more like this)
         1  boom  main
 
+    Details:
+      process 77 (boom) died of SIGSEGV: stack overflow
+      the calls are 2038 deep: recursion
+      next: look for the end of the recursion that is never reached; a larger stack (ulimit -s) only
+        moves it.
+
     Files without symbols:
       /opt/lib/libbar.so (build id a1b2)
       Build them with -g and do not strip them, or install the package with their debug symbols
-      (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
+        (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.
     ");
 }
 
@@ -193,17 +211,20 @@ fn what_the_program_said_is_explained() {
         },
         ..Autopsy::default()
     };
-    insta::assert_snapshot!(story(&autopsy, false), @"
-    boom (process 77) died of SIGABRT: aborted itself, while it was shutting down.
-      The process sent the signal to itself.
-    It said: free(): double free detected in tcache 2
-      Memory was freed twice.
-    Next: the damage was done before. Run it once with AddressSanitizer (-fsanitize=address) or
-        valgrind, which stop at the culprit; they change timing, so they may need many trials.
+    insta::assert_snapshot!(told(&autopsy, false), @"
+    SIGABRT at a.py:3 in close, while it was shutting down: free(): double free detected in tcache 2
 
-    The calls: not known
+    Calls: not known
 
     Innermost Python call: close (a.py:3)
+
+    Details:
+      process 77 (boom) died of SIGABRT: aborted itself
+      the process sent the signal to itself
+      it said: free(): double free detected in tcache 2
+      memory was freed twice
+      next: the damage was done before. Run it once with AddressSanitizer (-fsanitize=address) or
+        valgrind, which stop at the culprit; they change timing, so they may need many trials.
     ");
 }
 
@@ -213,9 +234,9 @@ fn long_stacks_are_cut() {
     autopsy.threads[0].frames = (0..40)
         .map(|n| frame("boom", &format!("f{n}"), None))
         .collect();
-    let brief = story(&autopsy, false);
+    let brief = told(&autopsy, false);
     assert!(brief.contains("f23") && !brief.contains("f24") && brief.contains("… 16 more calls"));
-    assert!(story(&autopsy, true).contains("f39"));
+    assert!(told(&autopsy, true).contains("f39"));
 }
 
 #[test]
@@ -240,24 +261,69 @@ fn hostile_text_does_nothing_to_a_terminal() {
     autopsy.registers[0].0 = evil.to_owned();
     autopsy.tools = vec![(evil.to_owned(), evil.to_owned())];
     autopsy.gaps = vec![evil.to_owned()];
-    let text = story(&autopsy, true);
+    let text = told(&autopsy, true);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()) && !text.contains('\u{202e}'));
 }
 
 #[test]
 fn nothing_known_is_said_to_be_so() {
-    insta::assert_snapshot!(story(&Autopsy::default(), false), @"
-    The process (process 0) was looked at while it lived.
+    insta::assert_snapshot!(told(&Autopsy::default(), false), @"
+    examined while it ran
 
-    The calls: not known
+    Calls: not known
+
+    Details:
+      process 0 was examined while it ran
     ");
 }
 
 #[test]
-fn lines_fit_a_page() {
-    for line in story(&null(), true).lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+fn lines_fit_the_width() {
+    for width in [60, 80, 100] {
+        for line in story(&null(), true, width).lines() {
+            assert!(line.chars().count() <= width, "{line}");
+        }
     }
+}
+
+#[test]
+fn a_line_of_the_stack_that_does_not_fit_is_broken_before_its_file() {
+    let mut autopsy = null();
+    autopsy.threads.truncate(1);
+    let file = "./csu/../sysdeps/nptl/libc_start_call_main.h";
+    let frames = vec![frame(
+        "libc.so.6",
+        "__libc_start_call_main",
+        Some((file, 58)),
+    )];
+    autopsy.threads[0].frames = frames;
+    (autopsy.tools, autopsy.gaps) = (Vec::new(), Vec::new());
+    let shown = |width| {
+        let text = story(&autopsy, false, width);
+        let stack = text
+            .lines()
+            .skip_while(|line| !line.contains("innermost first"));
+        stack.take(3).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(shown(70), @"
+    Calls, innermost first:
+        0  libc.so.6  __libc_start_call_main  …/libc_start_call_main.h:58
+           … the list ends here: the stack is damaged
+    ");
+    insta::assert_snapshot!(shown(50), @"
+    Calls, innermost first:
+        0  libc.so.6  __libc_start_call_main
+                        …/libc_start_call_main.h:58
+    ");
+}
+
+#[test]
+fn an_instruction_tells_reading_from_writing() {
+    assert_eq!(access("mov eax, [rdi+0x10]"), "read from");
+    assert_eq!(access("mov dword ptr [rax], 1"), "wrote to");
+    assert_eq!(access("add [rax], esi"), "touched");
+    assert_eq!(access("movsb [rdi], [rsi]"), "touched");
+    assert_eq!(access("call [rax]"), "touched");
 }
 
 #[test]
@@ -317,7 +383,7 @@ fn a_deadlock_is_told_as_a_circle() {
         cycle: vec![78, 79],
         ..Hang::default()
     };
-    insta::assert_snapshot!(hang_story(&hang, None), @"
+    insta::assert_snapshot!(told_of(&hang), @"
     Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for a
     lock that is held by thread 78 (worker).
 
@@ -340,11 +406,10 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         ..thread(77, "boom", 'R')
     };
     let told = |threads| {
-        let hang = Hang {
+        told_of(&Hang {
             threads,
             ..Hang::default()
-        };
-        hang_story(&hang, None)
+        })
     };
     insta::assert_snapshot!(told(vec![busy]), @"
     Busy: 1 thread used the CPU time that it could get.
@@ -373,7 +438,7 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         }],
         ..Hang::default()
     };
-    insta::assert_snapshot!(hang_story(&other, None), @"
+    insta::assert_snapshot!(told_of(&other), @"
     Blocked: every thread waits.
 
     At the deadline:

@@ -1,11 +1,12 @@
 //! The story of one trial: everything that was seen of its failure.
 
 use super::super::load;
+use super::super::source_line;
 use super::super::words::{bytes, left_behind, plural, sanitize, seconds};
 use super::lines::Lines;
-use super::{hang_story, story};
+use super::{DETAILS, at, details, hang_story, headline, source, stacks};
 use crate::model::{
-    Autopsy, Depth, Ending, Failure, Limit, Load, ObjectSort, Observation, Outcome, Residue,
+    Autopsy, Depth, Ending, Failure, Kind, Limit, Load, ObjectSort, Observation, Outcome, Residue,
     Signature, TrialId,
 };
 use crate::oracle;
@@ -30,16 +31,12 @@ pub struct Told<'a> {
     pub stories: &'a [Autopsy],
     /// The last lines that it wrote to standard error, or else to standard output.
     pub output: &'a [String],
-    /// Another trial that showed the same failure, and says more of it.
-    pub better: Option<TrialId>,
+    /// Another trial that showed the same failure and says more of it, and the command that explains it.
+    pub better: Option<(TrialId, String)>,
+    /// Columns that it may take.
+    pub width: usize,
     /// Every register, and every thread in full.
     pub verbose: bool,
-}
-
-fn sites(failure: &Failure, lines: &mut Lines) {
-    for site in &failure.sites {
-        lines.line(&format!("  {}", sanitize(&site.to_string())));
-    }
 }
 
 /// A request in flight when the service died.
@@ -58,8 +55,7 @@ pub struct InFlight {
 
 /// Returns the story of a trial.
 pub fn trial_story(told: &Told<'_>) -> String {
-    let mut lines = Lines::default();
-    let seen = told.seen;
+    let mut lines = Lines::new(told.width);
     match told.outcome {
         Outcome::Pass => {
             lines.line(&format!(
@@ -67,33 +63,149 @@ pub fn trial_story(told: &Told<'_>) -> String {
                 told.trial
             ));
             lived(told, &mut lines);
-            return lines.finish();
         }
-        Outcome::Void(void) => {
-            let Some(hang) = told.seeming_hang else {
+        Outcome::Void(void) => match told.seeming_hang {
+            Some(hang) => failed(told, hang, &mut lines),
+            None => {
                 lines.line(&format!("{} is inconclusive: {void}.", told.trial));
                 lived(told, &mut lines);
-                return lines.finish();
-            };
-            let title = sanitize(&hang.signature.title);
-            lines.line(&format!("{}: {title}", told.trial));
-            sites(hang, &mut lines);
-            let ran = seconds(seen.elapsed.as_secs_f64());
-            lines.line(&format!(
-                "  still running after {ran} when the run was stopped, and not counted"
-            ));
+            }
+        },
+        Outcome::Fail(failure) | Outcome::Other(failure) => failed(told, failure, &mut lines),
+    }
+    lines.finish()
+}
+
+fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
+    let seen = told.seen;
+    let shown = |autopsy: &&Autopsy| told.verbose || is_shown(seen, autopsy);
+    let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
+    let first = first_story(failure, &stories);
+    what_and_where(told, failure, first, lines);
+    if told.seeming_hang.is_some() {
+        let ran = seconds(seen.elapsed.as_secs_f64());
+        lines.detail(&format!(
+            "still running after {ran} when the run was stopped, and not counted"
+        ));
+    }
+    if let Some(hang) = &seen.hang {
+        let mut actors = seen.actors.iter();
+        let is_over = told.seeming_hang.is_none();
+        let hung = actors.find(|actor| match actor.ending {
+            Ending::TimedOut { .. } => true,
+            _ => !is_over,
+        });
+        lines.gap();
+        hang_story(lines, hang, hung.map(|actor| actor.pid));
+    }
+    for autopsy in &stories {
+        if first.is_none_or(|first| !std::ptr::eq(first, *autopsy)) {
+            lines.gap();
+            headline(
+                lines,
+                &format!("process {}: ", autopsy.crash.pid),
+                &autopsy.crash,
+            );
         }
-        Outcome::Fail(failure) | Outcome::Other(failure) => {
-            let title = sanitize(&failure.signature.title);
-            lines.line(&format!("{}: {title}", told.trial));
-            sites(failure, &mut lines);
-            lines.line(&format!("  {}: {}", failure.kind, failure.kind.words()));
-            lines.line(&format!("  {}", known_by(&failure.signature)));
+        stacks(lines, autopsy, told.verbose);
+    }
+    if !told.output.is_empty() {
+        lines.gap();
+        lines.line("Last lines of its output:");
+        for line in told.output {
+            lines.quoted(&sanitize(line));
         }
     }
-    lived(told, &mut lines);
+    if !told.in_flight.is_empty() {
+        lines.gap();
+        in_flight(told, lines);
+    }
+    lines.gap();
+    lines.line(DETAILS);
+    if told.seeming_hang.is_none() {
+        lines.detail(&format!("{}: {}", failure.kind, failure.kind.words()));
+    }
+    ended(told, lines);
+    for autopsy in &stories {
+        details(lines, autopsy, told.verbose);
+    }
+    lines.detail(&known_by(&failure.signature));
+    if seen.residue.is_leak() {
+        lines.gap();
+        left(seen, lines);
+    }
+    // A stack says more than a line of the kernel's log.
+    let shows_kernel = told.verbose || stories.is_empty();
+    for line in seen.kernel.iter().filter(|_| shows_kernel) {
+        lines.prose("  kernel log: ", &sanitize(&line.text));
+    }
+    let cores = seen.cores.iter();
+    for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
+        let unread = core.unread.as_ref();
+        let unread = unread.map_or(String::new(), |why| format!(" (not read: {why})"));
+        lines.line(&sanitize(&format!("  core: {}{unread}", core.file)));
+    }
+    if let Some((better, command)) = &told.better {
+        // Many bugs end with the same exit status.
+        let same = if failure.signature.depth == Depth::Status {
+            "which ended in the same way and may be the same bug"
+        } else {
+            "which has the same failure"
+        };
+        lines.gap();
+        lines.prose("", &format!("More is known of {better}, {same}:"));
+        lines.line(&format!("  {command}"));
+    }
+}
+
+/// Says what happened, and where.
+fn what_and_where(told: &Told<'_>, failure: &Failure, story: Option<&Autopsy>, lines: &mut Lines) {
+    let head = format!("{}: ", told.trial);
+    if let Some(story) = story {
+        return headline(lines, &head, &story.crash);
+    }
+    let title = &failure.signature.title;
+    let rest = title.strip_prefix(&format!("{}: ", failure.kind.name()));
+    match (failure.sites.as_slice(), rest) {
+        ([site], Some(rest)) => {
+            let kind = failure.kind.name();
+            lines.prose(&head, &format!("{kind}{}: {}", at(site), sanitize(rest)));
+            source(lines, site);
+        }
+        (sites, _) => {
+            lines.prose(&head, &sanitize(title));
+            for site in sites {
+                lines.detail(&sanitize(&site.to_string()));
+                if let Some(text) = source_line(site) {
+                    lines.quoted(&format!("{:>4} | {}", site.line, sanitize(&text)));
+                }
+            }
+        }
+    }
+}
+
+/// What a hung process was doing is told thread by thread.
+fn is_shown(seen: &Observation, autopsy: &Autopsy) -> bool {
+    seen.hang.is_none() || autopsy.crash.signal.is_some()
+}
+
+/// Returns the crash that the failure is.
+fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Autopsy> {
+    let Kind::Signal { signal, .. } = &failure.kind else {
+        return None;
+    };
+    stories
+        .iter()
+        .copied()
+        .find(|story| story.crash.signal == Some(*signal))
+}
+
+/// Says how the processes of the trial ended.
+fn ended(told: &Told<'_>, lines: &mut Lines) {
+    let seen = told.seen;
+    lived(told, lines);
     if let Some(killer) = oracle::killer(seen, told.limits) {
-        lines.prose("  killed by ", &killer);
+        lines.detail(&format!("killed by {killer}"));
     }
     for casualty in &seen.casualties {
         let name = match casualty.program.as_str() {
@@ -103,85 +215,16 @@ pub fn trial_story(told: &Told<'_>) -> String {
         let signal = casualty
             .signal
             .map_or("a signal".to_owned(), |signal| signal.to_string());
-        lines.line(&format!(
-            "  process {}{name} died of {signal}",
-            casualty.pid
-        ));
+        lines.detail(&format!("process {}{name} died of {signal}", casualty.pid));
     }
     for actor in seen.actors.iter().filter(|_| told.output.is_empty()) {
         for said in actor.telling.iter().chain(Some(&actor.last_words)) {
             if !said.is_empty() {
-                lines.prose("  it said: ", &sanitize(said));
+                lines.detail(&format!("it said: {}", sanitize(said)));
                 break;
             }
         }
     }
-    // A stack says more than a line of the kernel's log.
-    let shows_kernel = told.verbose || told.stories.is_empty();
-    for line in seen.kernel.iter().filter(|_| shows_kernel) {
-        lines.prose("  kernel log: ", &sanitize(&line.text));
-    }
-    if !told.output.is_empty() {
-        lines.gap();
-        lines.line("Last lines of its output:");
-        for line in told.output {
-            lines.line(&format!("  {}", sanitize(line)));
-        }
-    }
-    let mut out = lines.finish();
-    let mut add = |text: &str| {
-        out.push('\n');
-        out.push_str(text);
-    };
-    if let Some(hang) = &seen.hang {
-        let mut actors = seen.actors.iter();
-        let is_over = told.seeming_hang.is_none();
-        let hung = actors.find(|actor| match actor.ending {
-            Ending::TimedOut { .. } => true,
-            _ => !is_over,
-        });
-        add(&hang_story(hang, hung.map(|actor| actor.pid)));
-    }
-    // What a hung process was doing has been told, thread by thread.
-    let told_already = |autopsy: &&Autopsy| seen.hang.is_none() || autopsy.crash.signal.is_some();
-    for autopsy in told
-        .stories
-        .iter()
-        .filter(|one| told.verbose || told_already(one))
-    {
-        add(&story(autopsy, told.verbose));
-    }
-    if !told.in_flight.is_empty() {
-        add(&in_flight(told));
-    }
-    if seen.residue.is_leak() {
-        add(&left(seen));
-    }
-    let cores = seen
-        .cores
-        .iter()
-        .filter(|core| !core.file.as_os_str().is_empty());
-    for core in cores {
-        let unread = core.unread.as_ref();
-        let unread = unread.map_or(String::new(), |why| format!(" (not read: {why})"));
-        add(&sanitize(&format!("core: {}{unread}", core.file)));
-        add("");
-    }
-    if let Some(better) = told.better {
-        let depth = told
-            .outcome
-            .failure()
-            .map(|failure| failure.signature.depth);
-        // Many bugs end with the same exit status.
-        add(&if depth == Some(Depth::Status) {
-            format!(
-                "More is known of {better}, which ended in the same way and may be the same bug: explain that trial.\n"
-            )
-        } else {
-            format!("More is known of {better}, which has the same failure: explain that trial.\n")
-        });
-    }
-    out
 }
 
 /// Says what the service did, where it was put under load.
@@ -190,7 +233,7 @@ fn lived(told: &Told<'_>, lines: &mut Lines) {
         return;
     };
     for line in load::life(seen, load) {
-        lines.prose("  ", &sanitize(&line));
+        lines.detail(&sanitize(&line));
     }
 }
 
@@ -198,8 +241,7 @@ fn lived(told: &Told<'_>, lines: &mut Lines) {
 const REQUESTS: usize = 16;
 
 /// Lists the requests in flight when the service died.
-fn in_flight(told: &Told<'_>) -> String {
-    let mut lines = Lines::default();
+fn in_flight(told: &Told<'_>, lines: &mut Lines) {
     lines.line("Requests in flight, oldest first:");
     let shown = match told.in_flight {
         all if told.verbose => all,
@@ -229,15 +271,13 @@ fn in_flight(told: &Told<'_>) -> String {
         lines.line(&format!("  and {more} more: -v lists all"));
     }
     lines.line("Their bytes are in `requests/` of the trial, with a list in `in-flight.jsonl`.");
-    lines.finish()
 }
 
 fn known_by(signature: &Signature) -> String {
     format!("signature {}, from the {}", signature.id, signature.depth)
 }
 
-fn left(seen: &Observation) -> String {
-    let mut lines = Lines::default();
+fn left(seen: &Observation, lines: &mut Lines) {
     let Residue { objects, .. } = &seen.residue;
     let all = left_behind(seen.residue.processes(), objects.len() as u64);
     lines.line(&format!("Left behind: {}", all.unwrap_or_default()));
@@ -273,7 +313,6 @@ fn left(seen: &Observation) -> String {
             ObjectSort::Container => format!(" ({})", object.name),
             ObjectSort::Volume | ObjectSort::Network => String::new(),
         };
-        lines.prose("  ", &sanitize(&format!("{object}{name}{status}")));
+        lines.detail(&sanitize(&format!("{object}{name}{status}")));
     }
-    lines.finish()
 }

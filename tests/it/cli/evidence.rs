@@ -101,6 +101,8 @@ fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
     let said = sandbox.provoke(&["explain", "plain"]);
     insta::assert_snapshot!(said, @"
     #1: exit 1
+
+    Details:
       exit 1: the program reported failure
       signature 1d7d2b19, from the exit status
     ------- stderr -------
