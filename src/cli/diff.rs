@@ -1,4 +1,4 @@
-//! `diff`: what differs between the environments of two runs, or distinguishes several.
+//! `diff`: what differs between two runs, or distinguishes several.
 
 use super::error::CliError;
 use super::exit::Exit;
@@ -10,9 +10,10 @@ use crate::survey::{Compared, Difference, Group, Parted, Run, Side, differences,
 use crate::term;
 use clap::Args;
 
-/// Show how the environments of runs differ
+/// Show how the failure rates and the environments of runs differ
 ///
-/// The most suspicious difference comes first.
+/// The most suspicious difference comes first. Fisher's exact test tells whether the failure rates may
+/// differ by chance, if the runs were made under the same conditions.
 ///
 /// Compares the builds of the program and of its libraries, the packages of its language, environment
 /// variables, limits, kernel settings and machines. For three runs or more, for example from several
@@ -56,10 +57,13 @@ impl Diff {
             .map(|one| if self.all { one } else { one.discreet() })
             .collect();
         let matters = found.iter().any(|one| one.group != Group::Trifle);
+        let chance = report::chance_of_difference(&left, &right);
         let compared = Compared {
             format: Compared::FORMAT,
             left: about(&left),
             right: about(&right),
+            p_value: chance.as_ref().ok().copied(),
+            not_comparable: chance.err(),
             differences: found,
         };
         let text = if self.json {

@@ -17,6 +17,10 @@ pub struct Compared {
     pub left: Run,
     /// The second.
     pub right: Run,
+    /// The probability of so different failure rates by chance; null if they cannot be compared.
+    pub p_value: Option<f64>,
+    /// Why the failure rates cannot be compared; null if they can.
+    pub not_comparable: Option<String>,
     /// What differs, the most suspicious first.
     pub differences: Vec<Difference>,
 }

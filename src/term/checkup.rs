@@ -1,54 +1,167 @@
 //! What a machine can capture, and what to change, as people read it.
 
+use super::screen::{Screen, width};
 use crate::doctor::{Check, Checkup, State};
 use crate::report::words;
 use console::style;
-use std::fmt::Write as _;
 
-/// Returns what was looked at, what it means, and what to do.
+/// Columns of the names of checks, and the blanks before and behind them.
+const NAMES: usize = 17;
+
+/// Returns what the machine can capture, then what to change, then what was seen.
 pub fn checkup(checkup: &Checkup) -> String {
-    let mut out = String::new();
-    let width = checkup.checks.iter().map(|check| check.name.len()).max();
-    let width = width.unwrap_or(0);
-    for check in &checkup.checks {
-        row(&mut out, check, width);
-    }
-    let can = checkup.can;
-    let yes = |it| {
-        if it {
-            style("yes").green()
-        } else {
-            style("no").red()
-        }
-    };
-    let _ = writeln!(
-        out,
-        "\n  This machine can capture: cores {}, stacks of hangs {}, lines of the kernel log {}, OOM kills with certainty {}.",
-        yes(can.cores),
-        yes(can.stacks_of_hangs),
-        yes(can.kernel_lines),
-        yes(can.oom_for_certain),
-    );
-    out
+    laid_out(checkup, width())
 }
 
-fn row(out: &mut String, check: &Check, width: usize) {
-    // The words say what the colours say.
-    let mark = match check.state {
-        State::Ok => style("✓ ok    ").green(),
-        State::Better => style("! better").yellow(),
-        State::Bad => style("✗ bad   ").red().bold(),
-    };
+fn laid_out(checkup: &Checkup, width: Option<usize>) -> String {
+    let mut screen = Screen::new(width);
+    screen.text(0, &style("This machine can capture").bold().to_string());
+    let can = checkup.can;
+    for (it, what) in [
+        (can.cores, "cores of crashes, with stacks"),
+        (can.stacks_of_hangs, "stacks of hung processes"),
+        (
+            can.kernel_lines,
+            "the kernel's log of crashes and OOM kills",
+        ),
+        (can.oom_for_certain, "OOM kills with certainty"),
+    ] {
+        // The words say what the colours say.
+        let mark = if it {
+            style("yes").green()
+        } else {
+            style("no ").red().bold()
+        };
+        screen.text(2, &format!("{mark}  {what}"));
+    }
+    for (state, one, many) in [
+        (
+            State::Bad,
+            "check failed: evidence is lost",
+            "checks failed: evidence is lost",
+        ),
+        (
+            State::Better,
+            "check can be improved",
+            "checks can be improved",
+        ),
+        (State::Ok, "check passed", "checks passed"),
+    ] {
+        let checks = || checkup.checks.iter().filter(|check| check.state == state);
+        let title = words::plural_of(checks().count() as u64, one, many);
+        let title = match state {
+            State::Ok => style(title).green(),
+            State::Better => style(title).yellow(),
+            State::Bad => style(title).red().bold(),
+        };
+        if checks().next().is_some() {
+            screen.gap();
+            screen.text(0, &title.to_string());
+        }
+        for check in checks() {
+            row(&mut screen, check);
+        }
+    }
+    screen.finish()
+}
+
+fn row(screen: &mut Screen, check: &Check) {
     let seen = words::sanitize(&check.seen);
-    let _ = writeln!(out, "  {mark}  {:<width$}  {seen}", check.name);
-    if let Some(fix) = &check.fix {
-        let fix = words::sanitize(fix);
-        let _ = writeln!(
-            out,
-            "  {:8}  {:width$}  {} {fix}",
-            "",
-            "",
-            style("fix:").dim()
-        );
+    let name_width = NAMES - 4;
+    screen.hanging(2, NAMES, &format!("{:<name_width$}  {seen}", check.name));
+    for line in check.fix.iter().flat_map(|fix| fix_lines(fix)) {
+        screen.row(&format!("{}{line}", " ".repeat(NAMES)));
+    }
+}
+
+/// Returns what to do, with each command on a line of its own.
+fn fix_lines(fix: &str) -> Vec<String> {
+    let fix = words::sanitize(fix);
+    let mut lines = Vec::new();
+    for part in fix.split("; ") {
+        let (about, command) = match part.rsplit_once(": ") {
+            Some((about, command)) => (Some(about), command),
+            None => (None, part),
+        };
+        let command = command
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'))
+            .unwrap_or(command);
+        match about {
+            Some(about) => {
+                lines.extend([format!("{about}:"), format!("  {}", style(command).bold())]);
+            }
+            None => lines.push(style(command).bold().to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Can;
+
+    #[test]
+    fn the_summary_comes_first_and_commands_have_their_own_lines() {
+        let check = |name, state, seen: &str, fix: Option<&str>| Check {
+            name,
+            state,
+            seen: seen.to_owned(),
+            fix: fix.map(str::to_owned),
+        };
+        let found = Checkup {
+            format: Checkup::FORMAT,
+            can: Can {
+                cores: false,
+                stacks_of_hangs: true,
+                kernel_lines: true,
+                oom_for_certain: false,
+            },
+            checks: vec![
+                check(
+                    "crash",
+                    State::Ok,
+                    "a test program crashed, and its core was at /tmp/core",
+                    None,
+                ),
+                check(
+                    "core-limit",
+                    State::Bad,
+                    "the hard limit for core files is 0",
+                    Some(
+                        "as root, before provoke: `ulimit -Hc unlimited`; in a service `LimitCORE=infinity`",
+                    ),
+                ),
+                check(
+                    "core-names",
+                    State::Better,
+                    "all cores have the same name: a second crash in a directory overwrites the first",
+                    Some("sysctl kernel.core_uses_pid=1"),
+                ),
+            ],
+        };
+        insta::assert_snapshot!(console::strip_ansi_codes(&laid_out(&found, Some(60))), @"
+        This machine can capture
+          no   cores of crashes, with stacks
+          yes  stacks of hung processes
+          yes  the kernel's log of crashes and OOM kills
+          no   OOM kills with certainty
+
+        1 check failed: evidence is lost
+          core-limit     the hard limit for core files is 0
+                         as root, before provoke:
+                           ulimit -Hc unlimited
+                         in a service `LimitCORE=infinity`
+
+        1 check can be improved
+          core-names     all cores have the same name: a second
+                         crash in a directory overwrites the first
+                         sysctl kernel.core_uses_pid=1
+
+        1 check passed
+          crash          a test program crashed, and its core was at
+                         /tmp/core
+        ");
     }
 }

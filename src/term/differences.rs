@@ -1,8 +1,10 @@
 //! What differs between two runs, in two columns.
 
+use super::screen::{Screen, width};
 use crate::report::words;
 use crate::survey::{Compared, Difference, Group, Run};
-use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
+use provoke_stats::real;
 use std::fmt::Write as _;
 
 /// Differences of one kind that are shown, unless all are wanted.
@@ -17,43 +19,52 @@ const NARROWEST: usize = 8;
 const MARGINS: usize = 8;
 /// What stands where there is nothing.
 const NOTHING: &str = "-";
+/// What the runs are called in the heads of columns.
+const A: &str = "A";
+const B: &str = "B";
+const NO_DIFFERENCE: &str =
+    "No relevant difference was found in program, libraries, packages, environment and machine.";
+/// A difference of failure rates that chance makes less often is called one.
+const SMALL: f64 = 0.05;
 
 /// Returns a comparison as people read it.
 pub fn differences(compared: &Compared, all: bool) -> String {
-    let screen = Term::stdout();
-    let width = screen.is_term().then(|| usize::from(screen.size().1));
-    laid_out(compared, all, width)
+    laid_out(compared, all, width())
 }
 
 /// Lays it out for a terminal of this width, or for a file of any.
 fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
-    let mut out = String::new();
+    let mut screen = Screen::new(width);
     let Compared { left, right, .. } = compared;
-    let tally = |run: &Run| format!("{}/{}", run.failures, run.trials);
-    let headline = format!("{} failed, against {}", tally(left), tally(right));
-    let _ = writeln!(out, "  {}", style(headline).bold());
-    for (place, run) in [("left ", left), ("right", right)] {
-        let (name, host) = (words::sanitize(&run.run), words::sanitize(&run.host));
-        let _ = writeln!(out, "  {place}  {name}   {} failed   on {host}", tally(run));
+    let [first, second] = [left, right].map(|run| words::sanitize(&run.run));
+    let room = measure_text_width(&first).max(measure_text_width(&second));
+    for (letter, name, run) in [(A, &first, left), (B, &second, right)] {
+        let name = pad_str(name, room, Alignment::Left, None);
+        let host = words::sanitize(&run.host);
+        screen.hanging(
+            0,
+            3,
+            &format!("{}  {name}  {}, on {host}", style(letter).bold(), rate(run)),
+        );
     }
+    screen.text(0, &style(chance(compared)).bold().to_string());
     for run in [left, right].into_iter().filter(|run| !run.surveyed) {
         let name = words::sanitize(&run.run);
-        let _ = writeln!(
-            out,
-            "  {name} has no record of its surroundings: only what is known of both is compared"
+        screen.text(
+            0,
+            &format!(
+                "{name} has no record of its environment: only what both recorded is compared."
+            ),
         );
     }
-    let matters: Vec<&Difference> = compared
+    let mut matters = compared
         .differences
         .iter()
-        .filter(|one| one.group != Group::Trifle)
-        .collect();
-    if matters.is_empty() {
-        let _ = writeln!(
-            out,
-            "  nothing differs that may matter and is known: not the program, its libraries and packages, nor the environment, nor the machine"
-        );
+        .filter(|one| one.group != Group::Trifle);
+    if matters.next().is_none() {
+        screen.text(0, NO_DIFFERENCE);
     }
+    let mut out = screen.finish();
     let names = compared
         .differences
         .iter()
@@ -71,9 +82,11 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
             );
             continue;
         }
-        let _ = writeln!(out, "\n  {}", style(group[0].group.title()).bold());
-        let shown = if all { group.len() } else { SHOWN };
         let columns = Columns::of(group, names, width);
+        let title = pad_str(group[0].group.title(), names + 2, Alignment::Left, None);
+        let left = pad_str(A, columns.left, Alignment::Left, None);
+        let _ = writeln!(out, "\n  {}  {left}  {B}", style(title).bold());
+        let shown = if all { group.len() } else { SHOWN };
         for one in group.iter().take(shown) {
             row(&mut out, one, &columns);
         }
@@ -82,6 +95,37 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
         }
     }
     out
+}
+
+/// Returns `3 of 100 failed (3 %)`.
+fn rate(run: &Run) -> String {
+    let counts = format!("{} of {} failed", run.failures, run.trials);
+    if run.trials == 0 {
+        return counts;
+    }
+    let share = real(run.failures) / real(run.trials);
+    format!("{counts} ({} %)", words::percent(share))
+}
+
+/// Says whether the failure rates may differ by chance.
+fn chance(compared: &Compared) -> String {
+    let Compared { left, right, .. } = compared;
+    let is_equal = left.failures * right.trials == right.failures * left.trials;
+    match (compared.p_value, &compared.not_comparable) {
+        (Some(_), _) if is_equal => "The failure rates are equal.".to_owned(),
+        (Some(p), _) if p <= SMALL => {
+            let p = words::p_value(p);
+            format!("The failure rates differ by more than chance (Fisher's exact test: {p}).")
+        }
+        (Some(p), _) => {
+            let p = words::p_value(p);
+            format!("The failure rates may differ by chance (Fisher's exact test: {p}).")
+        }
+        (None, why) => {
+            let why = words::sanitize(why.as_deref().unwrap_or_default());
+            format!("The failure rates are not compared: {why}.")
+        }
+    }
 }
 
 /// Where the columns are.
@@ -177,6 +221,8 @@ mod tests {
             format: 1,
             left: run("a", 3),
             right: run("b", 0),
+            p_value: Some(0.24),
+            not_comparable: None,
             differences,
         }
     }
@@ -200,18 +246,18 @@ mod tests {
         ]);
         let text = laid_out(&all, false, Some(80));
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
-          3/30 failed, against 0/30
-          left   a   3/30 failed   on tower
-          right  b   0/30 failed   on tower
+        A  a  3 of 30 failed (10 %), on tower
+        B  b  0 of 30 failed (0 %), on tower
+        The failure rates may differ by chance (Fisher's exact test: p = 0.24).
 
-          program
+          program             A                             B
             program.build_id  012345678901234567890123456…  123456789012345678901234567…
 
-          variables
+          variables           A        B
             X                 -        \x1b[31mred
             Y                 (empty)  012345678901234567890123456789012345678901234567…
 
-          processor
+          processor           A     B
             cpu.flags         avx2  -
               programs use avx2
 
@@ -242,7 +288,7 @@ mod tests {
     #[test]
     fn where_nothing_differs_a_sentence_says_so() {
         let text = laid_out(&compared(Vec::new()), false, None);
-        assert!(text.contains("3/30 failed, against 0/30"));
-        assert!(text.contains("nothing differs that may matter"));
+        assert!(text.contains("may differ by chance (Fisher's exact test: p = 0.24)"));
+        assert!(text.contains("No relevant difference was found"));
     }
 }

@@ -17,17 +17,17 @@ pub fn partings(parted: &Parted) -> String {
     let failing = parted.runs.iter().filter(|run| run.failures > 0).count();
     let others = parted.runs.len() - failing;
     if failing == 0 || others == 0 {
-        let which = if failing == 0 { "none" } else { "every one" };
+        let which = if failing == 0 { "none" } else { "all" };
         let _ = writeln!(
             out,
-            "  {which} of the runs failed: it takes some that did and some that did not to tell what parts them"
+            "  {which} of the runs failed: at least one failing and one passing run are needed"
         );
         return out;
     }
     if parted.by.is_empty() {
         let _ = writeln!(
             out,
-            "  nothing that is known parts those that failed from the others"
+            "  no recorded fact distinguishes the failing runs from the passing ones"
         );
         return out;
     }

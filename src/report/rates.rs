@@ -1,0 +1,37 @@
+//! Whether two runs fail at different rates.
+
+use crate::model::{Question, VariantId};
+use crate::state::State;
+use crate::survey::conditions;
+use provoke_stats as stats;
+
+/// Returns the probability of a difference between the failure rates of two runs that is at least as large by chance,
+/// by Fisher's exact test; or why the rates cannot be compared.
+pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
+    let [(failures, trials), (other_failures, other_trials)] = [rate(one)?, rate(other)?];
+    let [conditions, others] =
+        [one, other].map(|run| conditions(&run.plan, VariantId(0), &run.host));
+    let differences = conditions.differences(&others).into_iter();
+    let differing: Vec<String> = differences
+        .filter(|one| one.can_change_rate)
+        .map(|one| one.what)
+        .collect();
+    if !differing.is_empty() {
+        return Err(format!(
+            "the conditions of the runs differ: {}",
+            differing.join(", ")
+        ));
+    }
+    Ok(stats::fisher(failures, trials, other_failures, other_trials).two_sided)
+}
+
+/// Returns the failures and trials of a run that measured one rate.
+fn rate(run: &State) -> Result<(u64, u64), String> {
+    let measures = matches!(run.plan.question, Question::Rate) && run.plan.variants.len() == 1;
+    let tally = run.tally(VariantId(0));
+    match tally.trials() {
+        _ if !measures => Err(format!("{} did not measure one failure rate", run.run)),
+        0 => Err(format!("all trials of {} were inconclusive", run.run)),
+        trials => Ok((tally.failures, trials)),
+    }
+}
