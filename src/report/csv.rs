@@ -11,10 +11,10 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`Row`] in their order.
-pub(super) const COLUMNS: [&str; 33] = [
+pub(super) const COLUMNS: [&str; 34] = [
     "trial",
     "variant",
-    "lane",
+    "slot",
     "seed",
     "attempt",
     "started",
@@ -45,6 +45,7 @@ pub(super) const COLUMNS: [&str; 33] = [
     "last_words",
     "kept",
     "verdict",
+    "lane",
 ];
 
 /// Writes the trials of a run, after a line with the names of the columns.

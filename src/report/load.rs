@@ -21,6 +21,7 @@ const SUSPICIOUS: f64 = 0.01;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LoadTotals {
     /// Lives that count.
+    #[serde(rename = "trials")]
     pub lives: u64,
     /// Clients of each, or connections.
     pub clients: u32,
@@ -61,6 +62,7 @@ pub struct LoadTotals {
     /// without any.
     pub in_flight_age: Option<[f64; 2]>,
     /// Lives that were long enough to tell whether they grow.
+    #[serde(rename = "watched_trials")]
     pub watched_lives: u64,
     /// What grew in how many of them, and by how much a second in the middle one.
     pub grew: Vec<GrewSeen>,
@@ -104,6 +106,7 @@ pub struct GrewSeen {
     /// What.
     pub what: Quantity,
     /// In how many lives.
+    #[serde(rename = "trials")]
     pub lives: u64,
     /// By how much a second, in the middle one of these.
     pub per_second: f64,

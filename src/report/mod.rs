@@ -147,10 +147,12 @@ pub struct Variant {
     /// Trials that failed otherwise; they count as neither.
     pub other: u64,
     /// Trials that say nothing.
+    #[serde(rename = "inconclusive")]
     pub void: u64,
     /// Trials by the name of their outcome, `pass` included.
     pub outcomes: BTreeMap<String, u64>,
     /// Trials that say nothing by reason, and those that were only to warm up, which `void` leaves out.
+    #[serde(rename = "inconclusive_reasons")]
     pub void_reasons: BTreeMap<String, u64>,
     /// Every kind of failure that was seen.
     pub kinds: Vec<KindSeen>,

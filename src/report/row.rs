@@ -14,8 +14,8 @@ pub struct Row {
     pub trial: u64,
     /// The name of its variant; empty when there is only one.
     pub variant: String,
-    /// Where it ran.
-    pub lane: u32,
+    /// The number of the slot that ran it, from 0.
+    pub slot: u32,
     /// What it could draw its randomness from.
     pub seed: u64,
     /// Which attempt this was: above 1, those before it were interrupted or lost.
@@ -77,6 +77,8 @@ pub struct Row {
     pub kept: Option<String>,
     /// What the whole run says, the same in every row.
     pub verdict: Verdict,
+    /// An older name of `slot`, until version 0.3.
+    pub lane: u32,
     /// What the failure means, in words.
     #[serde(skip)]
     pub(super) words: String,

@@ -216,6 +216,7 @@ impl Reader {
         Some(Row {
             trial: number,
             variant: variant.label(),
+            slot: trial.lane.0,
             lane: trial.lane.0,
             seed: trial.seed,
             attempt: open.attempt,

@@ -72,6 +72,7 @@ pub struct Bisection {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PointSeen {
     /// Its place in the order, from 0.
+    #[serde(rename = "position")]
     pub place: u64,
     /// Its name.
     pub name: String,

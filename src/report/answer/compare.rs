@@ -42,6 +42,7 @@ pub struct Comparison {
     /// What was set against what, where rates were compared.
     pub contrasts: Vec<ContrastSeen>,
     /// The nearest rates that would have been told from the one that was seen.
+    #[serde(rename = "detectable")]
     pub could_see: Option<Seeable>,
     /// The variants by what they are made of, where they are combinations.
     pub factors: Vec<FactorSeen>,
@@ -54,6 +55,7 @@ pub struct Comparison {
     pub facts: Vec<Differing>,
     /// The facts that distinguish the variants that failed from those that fail less often or not at
     /// all, the most suspicious first.
+    #[serde(rename = "distinguishing_facts")]
     pub parted_by: Vec<Parting>,
     /// How often a fact that this many variants share belongs to exactly the failed ones by chance; null
     /// where all failed, or none did.

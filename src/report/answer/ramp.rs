@@ -55,6 +55,7 @@ pub struct LevelOfLoad {
     /// How many clients.
     pub clients: u64,
     /// Lives that count.
+    #[serde(rename = "trials")]
     pub lives: u64,
     /// Lives that failed.
     pub failures: u64,

@@ -22,6 +22,7 @@ pub struct Reduction {
     /// The answer in one sentence.
     pub sentence: String,
     /// How many things there were.
+    #[serde(rename = "items")]
     pub things: u64,
     /// What was found to be needed.
     pub needed: Vec<Needed>,
@@ -59,6 +60,7 @@ pub struct Counts {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Needed {
     /// What it is; several where none could be tried without the others.
+    #[serde(rename = "items")]
     pub things: Vec<String>,
     /// How often the rest failed without it.
     pub without: Counts,

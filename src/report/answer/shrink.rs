@@ -32,6 +32,7 @@ pub struct Shrinking {
     /// that is not known.
     pub connections: Option<&'static str>,
     /// Silent lives after which something was kept; null as long as the rate is not known.
+    #[serde(rename = "trials_each")]
     pub lives_each: Option<u64>,
     /// What was tried, in order.
     pub tried: Vec<TriedSeen>,
@@ -74,6 +75,7 @@ pub struct TriedSeen {
     /// Lives that crashed.
     pub crashed: u64,
     /// Lives that count.
+    #[serde(rename = "trials")]
     pub lives: u64,
     /// Whether it still crashes; null where that is not known.
     pub crashes: Option<bool>,
