@@ -25,7 +25,7 @@ pub(super) fn write(
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
         lines.push(
             Command::new("log of the search", near(&path).safe().to_string())
-                .with("edit it to correct a result; --log FILE continues from it"),
+                .with("edit it, and continue with --log FILE"),
         );
     }
     if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))

@@ -1016,7 +1016,11 @@ fn check(schema: &Value, root: &Value, value: &Value, at: &str) {
             "{at} has no {name}"
         );
     }
-    let is_old = |name: &str| super::json::OLD_NAMES.iter().any(|(_, old, _)| *old == name);
+    let is_old = |name: &str| {
+        super::json::OLD_NAMES
+            .iter()
+            .any(|(_, old, _)| *old == name)
+    };
     for (name, field) in fields {
         if is_old(name) && schema["properties"].get(name).is_none() {
             continue;

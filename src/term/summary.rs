@@ -62,6 +62,9 @@ pub fn summary(
         Some(Answer::Bisect(answer)) => table(&mut screen, &table::points(answer, width)),
         Some(Answer::Ramp(answer)) => {
             table(&mut screen, &table::levels(report, answer, width));
+            if let Some(marks) = table::marks_of_levels(answer) {
+                screen.text(2, &style(marks).dim().to_string());
+            }
             lowest_failing_level(&mut screen, report, answer);
         }
         _ => {}
@@ -221,7 +224,7 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
         for (at, site) in group.is.sites.iter().enumerate() {
             site_of(screen, site, at == 0);
         }
-        screen.text(8, &format!("trials {}", words::trial_list(&trials, LISTED)));
+        screen.text(8, &numbered(&trials));
         for text in group.known(LISTED) {
             screen.text(8, &style(text).dim().to_string());
         }
@@ -247,9 +250,15 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
         }
         let trials = words::trial_list(&other.trials, LISTED);
         let text =
-            format!("in extra trials {trials}; which of the failures above it is, is not known");
+            format!("in extra trials {trials}; it is not known which of the failures above it is");
         screen.text(8, &style(text).dim().to_string());
     }
+}
+
+/// Returns `trial 4`, `trials 2, 5-9`.
+fn numbered(trials: &[u64]) -> String {
+    let noun = if trials.len() == 1 { "trial" } else { "trials" };
+    format!("{noun} {}", words::trial_list(trials, LISTED))
 }
 
 /// Writes a line of source code that a failure points at, and its text if it is known.
@@ -278,9 +287,8 @@ fn late_trials(screen: &mut Screen, report: &Report) {
         let longest = same.iter().map(|one| one.seconds).fold(0.0, f64::max);
         screen.gap();
         let text = format!(
-            "{} {} still running after {} when you stopped the run:",
-            if trials.len() == 1 { "trial" } else { "trials" },
-            words::trial_list(&trials, LISTED),
+            "{} still running after {} when you stopped the run:",
+            numbered(&trials),
             words::seconds(longest)
         );
         screen.text(2, &text);

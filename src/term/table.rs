@@ -223,15 +223,22 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
     for (row, crashes) in &rows {
         let numbers = line(row.each_ref().map(String::as_str));
         let used = measure_text_width(&numbers) + 4;
-        let room = terminal.map(|width| width.saturating_sub(used).max(TITLE));
-        let crashes = room.map_or_else(|| crashes.into(), |room| truncate_str(crashes, room, "…"));
+        let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used));
+        let crashes = if room < TITLE {
+            "".into()
+        } else {
+            truncate_str(crashes, room, "…")
+        };
         let _ = writeln!(out, "{}", format!("  {numbers}  {crashes}").trim_end());
     }
-    if answer.levels.iter().any(|level| level.one_sided) {
-        let note = "(*) upper bound: no trial failed. Served before the death: min / median / max";
-        let _ = writeln!(out, "  {}", style(note).dim());
-    }
     out
+}
+
+/// Explains the marks in the table of levels, if there are any.
+pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
+    let marked = answer.levels.iter().any(|level| level.one_sided);
+    marked
+        .then_some("(*) upper bound: no trial failed. Served before the death: min / median / max")
 }
 
 /// Returns a row for each variant, but only one for those that passed, if they are many.

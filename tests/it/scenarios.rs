@@ -99,7 +99,7 @@ const UNUSED_IMPORT: &[Scene] = &[
         "unused-import/confirm.toml",
         &["-j", "2"],
         0,
-        &[r"FIXED \(95 %\): 50 passing trials; before, 3 of 30 failed"],
+        &[r"FIXED \(95 %\): 103 passing trials; before, 3 of 30 failed"],
     ),
     scene(
         "unused-import/confirm.toml",

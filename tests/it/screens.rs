@@ -10,7 +10,9 @@ use provoke::state::State;
 use provoke::term;
 use std::time::Duration;
 
-use crate::answers::{SETTINGS, World, compare, failure, fixed_side, reduction, search, shrinking};
+use crate::answers::{
+    SETTINGS, World, compare, failure, fixed_side, ramp, reduction, search, shrinking,
+};
 use crate::loop_and_fold::plan;
 
 const WIDTHS: [usize; 3] = [60, 80, 120];
@@ -133,6 +135,8 @@ fn every_answer_fits_the_terminal() {
     for (name, (plan, rates)) in [
         ("bisect", search(29, 18, 0.2)),
         ("reduce", reduction(6, 0.6)),
+        ("load", ramp(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
+        ("load_clean", ramp(&[1, 2, 4], 3, 0.0)),
         ("shrink", shrinking(0.9)),
     ] {
         assert_screens(name, &answered(&plan, &rates));

@@ -361,9 +361,9 @@ impl Comparison {
     pub(super) fn lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
-        // Of one factor, the table says the same.
-        let factors = self.factors.iter().filter(|_| self.factors.len() > 1);
-        for factor in factors {
+        // Of one factor, the table says the same; a rule says more.
+        let are_shown = self.factors.len() > 1 && self.fails_where.is_none();
+        for factor in self.factors.iter().filter(|_| are_shown) {
             let levels = factor.levels.iter().map(|level| {
                 format!(
                     "{} in {} of {} variants ({} of {} trials)",

@@ -90,7 +90,7 @@ fn a_field_that_is_like_no_other_is_still_helped() {
     4 | zebra = 1
       | ^^^^^
       |
-      = help: valid names: `args`, `cleanup`, `command`, `conclude`, `copies`, `cwd`, `edit`, `env`, `files`, `image`, `name`, `prepare`, `setup`, `shell` or `stdin`
+      = help: valid names: `name`, `command`, `shell`, `args`, `env`, `cwd`, `stdin`, `copies`, `image`, `setup`, `prepare`, `conclude`, `cleanup`, `files` or `edit`
     ");
 }
 

@@ -219,8 +219,10 @@ fn the_report_says_what_was_seen_of_it() {
     let (report, said) = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
     let wanted = json!({
         "sentence": "`b` is needed; without it, 0 of 3 failed",
+        "items": 3,
         "things": 3,
         "needed": [{
+            "items": ["`b`"],
             "things": ["`b`"],
             "without": { "failures": 0, "trials": 3 },
             "shown": true,
