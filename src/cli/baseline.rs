@@ -331,11 +331,13 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
     })
 }
 
-/// True where two failures have a name in common, as far as the first is known by more than its exit
-/// status.
+/// True where two failures have a name in common. If only the exit status of one is known, the other may be the same:
+/// an interrupted run has no stacks, and must not count as if it had only passed.
 fn is_same(known: &Bug, seen: &Bug) -> bool {
-    let by_status = known.names == [known.widest] && known.widest == seen.widest;
-    by_status || known.names.iter().any(|name| seen.names.contains(name))
+    let is_only_status = |bug: &Bug| bug.names == [bug.widest];
+    let by_status = is_only_status(known) || is_only_status(seen);
+    by_status && known.widest == seen.widest
+        || known.names.iter().any(|name| seen.names.contains(name))
 }
 
 /// Counts the runs kept here that confirmed a fix against the same baseline.

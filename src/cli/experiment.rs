@@ -84,6 +84,7 @@ impl<'a> Experiment<'a> {
         find_ourselves(&mut plan);
         let root = default_root();
         prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
+        check_program(&plan)?;
         let facts = host::facts();
         let host = Host {
             name: facts.name,
@@ -485,6 +486,21 @@ impl<'a> Experiment<'a> {
             next: next.or(stretch),
             adds_nothing,
         })
+    }
+}
+
+/// Looks for the program of a plain run before anything is stored. Other commands may be made first.
+fn check_program(plan: &Plan) -> Result<(), CliError> {
+    match plan.variants.as_slice() {
+        [only]
+            if plan.space.is_none()
+                && plan.hooks.setup.is_none()
+                && only.hooks.setup.is_none()
+                && only.edits.is_empty() =>
+        {
+            startable(plan, VariantId(0))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -250,5 +250,37 @@ fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
                 .hinted("pass it in a file or an environment variable")
         })
     };
-    command.into_iter().map(text).collect()
+    let words = command
+        .into_iter()
+        .map(text)
+        .collect::<Result<Vec<_>, _>>()?;
+    note_misplaced_flag(&words);
+    Ok(words)
+}
+
+/// Tells the user that a flag behind the program goes to the program, if it was probably meant for provoke.
+fn note_misplaced_flag(command: &[String]) {
+    const PROBABLE: [&str; 8] = [
+        "-n",
+        "--runs",
+        "-j",
+        "--jobs",
+        "-d",
+        "--duration",
+        "--max-fail",
+        "--max-rate",
+    ];
+    let is_explicit = std::env::args_os().any(|word| word == "--");
+    let Some((program, arguments)) = command.split_first().filter(|_| !is_explicit) else {
+        return;
+    };
+    let misplaced = arguments
+        .iter()
+        .find(|word| PROBABLE.contains(&word.as_str()));
+    if let Some(flag) = misplaced {
+        let program = program.safe();
+        crate::term::say(&format!(
+            "note: `{flag}` is passed to `{program}`; flags of provoke stand before the program"
+        ));
+    }
 }

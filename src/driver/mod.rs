@@ -36,6 +36,8 @@ const STARTS_OF_A_SERVICE: u64 = 3;
 const SKIPS_IN_VAIN: u64 = 100;
 /// ... but in a search means that this cannot be tried, as it does to `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
+/// So many trials are reported as slow; the live line names the slowest.
+const SLOW_NOTES: u32 = 3;
 /// How often the time is looked at, and the screen redrawn.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -85,6 +87,8 @@ struct Run<'a, 'b> {
     first_words: BTreeMap<TrialId, String>,
     /// Whether the first trials all fail alike is still to be checked.
     looks_for_alike: bool,
+    /// How many trials were reported as slow.
+    slow_notes: u32,
 }
 
 /// What a task came to.
@@ -136,6 +140,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
         told_of_cores: false,
         cannot_start: false,
         first_words: BTreeMap::new(),
+        slow_notes: 0,
         // A resumed run has been told to go on.
         looks_for_alike: driver.state.plan.stop.all_alike && !alike::is_due(driver.state),
         driver,
@@ -660,7 +665,12 @@ impl Run<'_, '_> {
     fn tick(&mut self) {
         self.end_hung_trials();
         let state = &*self.driver.state;
-        if let Some(long) = self.pace.known_to_be_late_after(state) {
+        if self.slow_notes < SLOW_NOTES {
+            let long = self.pace.late_after(state);
+            let usual = match self.pace.known_to_be_late_after(state) {
+                Some(_) => "takes longer than usual",
+                None => "is still running",
+            };
             let timeout = self.pace.timeout(state);
             let mut slow = Vec::new();
             for UnderWay {
@@ -673,13 +683,14 @@ impl Run<'_, '_> {
                 if !*called_slow && since.elapsed() > long {
                     *called_slow = true;
                     slow.push(format!(
-                        "{} takes longer than usual; it counts as hung after {:.0} s (-t)",
+                        "{} {usual}; it counts as hung after {:.0} s (-t)",
                         trial.id,
                         trial.timeout.min(timeout).as_secs_f64(),
                     ));
                 }
             }
             for text in slow {
+                self.slow_notes += 1;
                 self.emit(&Event::Note {
                     level: Level::Info,
                     text,

@@ -161,7 +161,7 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     let [only] = report.variants.as_slice() else {
         return Ok(());
     };
-    let (Some(needed), Some((_, words))) = (only.clean_runs_to_confirm, &issue.repeat) else {
+    let (Some(needed), Some((_, words))) = (only.clean_runs_to_exclude_half, &issue.repeat) else {
         return Ok(());
     };
     writeln!(
@@ -427,7 +427,7 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     }
     // Of a fix that was tried, its few trials are no baseline.
     let tried = matches!(report.answer, Some(Answer::Confirm(_)));
-    if let Some(clean) = variant.clean_runs_to_confirm.filter(|_| !tried) {
+    if let Some(clean) = variant.clean_runs_to_exclude_half.filter(|_| !tried) {
         facts.push(format!(
             "To confirm a fix: {} in a row, at {} % confidence",
             words::plural(clean, "passing trial"),

@@ -425,7 +425,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
 
     ### After a fix
 
-    FIXED at 95 % takes 4 passing trials:
+    FIXED at 95 % takes 11 passing trials:
 
     ```sh
     provoke confirm --baseline 6/8 -j 2 -- ./neighbors.py '--all of it'
@@ -452,7 +452,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
     - One failure about every 333 ms of trial time (95 % interval 153 ms to 908 ms)
     - Left behind and killed: 3 processes of 1 trial
-    - To confirm a fix: 4 passing trials in a row, at 95 % confidence
+    - To confirm a fix: 11 passing trials in a row, at 95 % confidence
     - Why the trials ended: all planned trials ran (-n)
     - Finished after the decision, not counted: 1 trial
     - Interrupted or lost, and retried: 1 attempt
@@ -760,7 +760,7 @@ fn several_variants_are_told_apart() {
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: median 251 ms, 90 % within 251 ms, longest 251 ms
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure about every 500 ms of trial time (95 % interval 90 ms to 19.7 s)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: To confirm a fix: 38 passing trials in a row, at 95 % confidence
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: To confirm a fix: 85 passing trials in a row, at 95 % confidence
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: all planned trials ran (-n)
 
     </details>

@@ -305,9 +305,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     }
     if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
         let trials = words::plural(all, "trial");
-        lines.push(format!(
-            "at most {trials} are allowed (-n): too few for FIXED"
-        ));
+        lines.push(format!("-n allows at most {trials}: too few for FIXED"));
     }
     lines
 }

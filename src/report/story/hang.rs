@@ -25,7 +25,7 @@ pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
         );
     }
     lines.gap();
-    lines.line("At the deadline:");
+    lines.line("What its threads were doing:");
     for (text, threads) in alike(hang.threads.iter().map(|it| (line(it), it))) {
         let mut rows = text.split('\n');
         lines.prose(

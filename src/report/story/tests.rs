@@ -387,7 +387,7 @@ fn a_deadlock_is_told_as_a_circle() {
     Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for a
     lock that is held by thread 78 (worker).
 
-    At the deadline:
+    What its threads were doing:
       3 threads: asleep, in futex, at futex_do_wait in the kernel
       process 77, thread 78 (worker): asleep, in futex, at futex_do_wait in the kernel, waits for 79
           libc.so.6!pthread_mutex_lock < boom!take_ab
@@ -414,19 +414,19 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
     insta::assert_snapshot!(told(vec![busy]), @"
     Busy: 1 thread used the CPU time that it could get.
 
-    At the deadline:
+    What its threads were doing:
       process 77 (boom): running, used 199 ms of CPU time
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'D')]), @"
     Stuck in the kernel: a disk, a network file system or a driver does not answer.
 
-    At the deadline:
+    What its threads were doing:
       process 77 (boom): stuck in the kernel, in futex, at futex_do_wait in the kernel
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'S')]), @"
     Blocked: every thread waits.
 
-    At the deadline:
+    What its threads were doing:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
     ");
     let other = Hang {
@@ -441,19 +441,19 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
     insta::assert_snapshot!(told_of(&other), @"
     Blocked: every thread waits.
 
-    At the deadline:
+    What its threads were doing:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
       no stack of 77: cannot write it: Permission denied
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'T')]), @"
     Stopped: by SIGSTOP, or because it wanted its terminal.
 
-    At the deadline:
+    What its threads were doing:
       process 77 (boom): stopped, in futex, at futex_do_wait in the kernel
     ");
     insta::assert_snapshot!(told(Vec::new()), @"
     It did not end in time; what it was doing is not known.
 
-    At the deadline:
+    What its threads were doing:
     ");
 }

@@ -75,7 +75,7 @@ fn too_few_clean_trials_say_how_many_more() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "3/30", "-n", "30", "--", "true"]);
     assert!(
         said.stderr
-            .contains("at most 30 trials are allowed (-n): too few for FIXED"),
+            .contains("-n allows at most 30 trials: too few for FIXED"),
         "{said}"
     );
 }

@@ -1,6 +1,6 @@
 //! Earlier runs of the same program count: which do, which do not, and what is said of them.
 
-use super::support::{Said, Sandbox};
+use super::support::{PROVOKE, Said, Sandbox};
 use serde_json::{Value, json};
 
 /// Fails in the trials that this variable names. Variables that begin with TERM_ describe the terminal, so they do not
@@ -367,4 +367,21 @@ fn a_comparison_under_other_conditions_than_its_baseline_is_refused() {
     let said = sandbox.provoke(&[&compare[..], &["-j", "2"], &accept, &command].concat());
     let assumed = "the failure rate does not depend on parallel trials: 1 in the baseline, 2 here";
     assert!(said.stdout.contains(assumed), "{said}");
+}
+
+#[test]
+fn failures_of_an_interrupted_run_count_though_their_stacks_are_unknown() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("in")).unwrap();
+    let victim = [
+        "--cwd", "in", "--", PROVOKE, "victim", "segv", "--rate", "0.3",
+    ];
+    let child = sandbox.start(&[&["run", "-n", "100000"], &victim[..]].concat());
+    child.wait_for("SIGSEGV");
+    child.signal(rustix::process::Signal::INT);
+    assert_eq!(child.end().code, Some(130));
+    sandbox.provoke(&[&["run", "-n", "30", "--progress=none"], &victim[..]].concat());
+    let said = sandbox.provoke(&["confirm", "--baseline", "last", "-n", "1"]);
+    assert!(said.stderr.contains(" in 1 other run"), "{said}");
+    assert!(!said.stderr.contains(" 0 of "), "{said}");
 }
