@@ -294,7 +294,7 @@ pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor
     let pass = tally.pass_times.quantile(0.5);
     Measured {
         one_life: state.shares_a_life(),
-        pass_us: pass.and_then(|time| u64::try_from(time.as_micros()).ok()),
+        pass_us: pass.and_then(|time| u64::try_from((time + state.overhead()).as_micros()).ok()),
         run: Some(state.run.clone()),
         unfinished: !state.finished,
         conditions: Some(survey::conditions(&state.plan, variant, &state.host)),

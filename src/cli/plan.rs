@@ -241,8 +241,8 @@ impl Prospect {
                 )
             }
         };
-        table.exact("confirm a fix: no failure in", clean);
-        table.exact("  and it does not merely fail half as often", half);
+        table.exact("confirm a fix: PROBABLY FIXED after", clean);
+        table.exact("  FIXED (also excludes half the rate) after", half);
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),
             ("  that fails a tenth as often", rate / 10.0),

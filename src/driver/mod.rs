@@ -152,12 +152,14 @@ impl Run<'_, '_> {
     /// Measures, then catches evidence of what was seen.
     async fn run(&mut self) {
         let mut broken_off = None;
+        let mut decided = self.driver.state.decided;
         if !self.driver.state.capturing {
             let budget = self.driver.state.plan.stop.duration();
             let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
             let ends = left.and_then(|left| self.begun.checked_add(left));
             broken_off = self.stage(ends).await;
-            if broken_off.is_none() && Collect::is_wanted(self.driver.state) {
+            decided = self.driver.state.decided;
+            if self.wants_evidence(broken_off) {
                 let at = self.worked();
                 self.emit(&Event::CaptureBegun { at });
                 self.halt = Halt::No;
@@ -165,16 +167,33 @@ impl Run<'_, '_> {
             }
         }
         if self.driver.state.capturing {
-            // The answer is known: whoever is tired of waiting for evidence ends the run.
-            let ends = Instant::now().checked_add(Collect::time(self.driver.state));
-            self.stage(ends).await;
+            let time = match broken_off {
+                // The answer is known: whoever is tired of waiting for evidence ends the run.
+                None => Collect::time(self.driver.state),
+                Some(_) => Collect::TIME_AFTER_STOP,
+            };
+            self.stage(Instant::now().checked_add(time)).await;
         }
         let at = self.worked();
         self.emit(&match broken_off {
-            Some(why) if !self.driver.state.decided => Event::RunStopped { why, at },
+            Some(why) if !decided => Event::RunStopped { why, at },
             _ => Event::RunFinished { at },
         });
         self.settle();
+    }
+
+    /// True if extra trials shall catch evidence now.
+    fn wants_evidence(&self, broken_off: Option<StopCause>) -> bool {
+        let state = &*self.driver.state;
+        Collect::is_wanted(state)
+            && match broken_off {
+                None => true,
+                // A user who is in a hurry presses Ctrl-C again.
+                Some(StopCause::Signal(Signal::INT)) => {
+                    self.halt != Halt::Now && Collect::is_quick(state)
+                }
+                Some(_) => false,
+            }
     }
 
     fn settle(&mut self) {

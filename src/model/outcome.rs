@@ -191,6 +191,11 @@ impl Kind {
     /// Returns how this is known, where more than one fact goes by the same name.
     pub fn label(&self) -> Option<String> {
         match self {
+            // A signal that provoke saw itself needs no explanation.
+            Self::Signal {
+                witness: Witness::Seen { core: false },
+                ..
+            } => None,
             Self::Signal { witness, .. } => Some(witness.to_string()),
             _ => None,
         }
@@ -233,7 +238,7 @@ impl fmt::Display for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Seen { core: true } => f.write_str("core dumped"),
-            Self::Seen { core: false } => f.write_str("seen"),
+            Self::Seen { core: false } => f.write_str("seen by provoke"),
             Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
             Self::Shell { code } => write!(f, "read from exit {code}"),
             Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),

@@ -303,11 +303,11 @@ mod tests {
     fn a_kill_is_called_out_of_memory_only_where_the_kernel_counted_one() {
         let rules = Rules::default();
         let mut seen = saw(&[Ending::Signaled(Signal::KILL, false)]);
-        assert_eq!(outcome(&rules, &seen), "fail: SIGKILL (seen)");
+        assert_eq!(outcome(&rules, &seen), "fail: SIGKILL");
         seen.oom_kills_on_host = Some(1);
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGKILL (seen)",
+            "fail: SIGKILL",
             "somebody's, not ours"
         );
         seen.oom_kills = Some(1);
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(outcome(&rules, &main), "fail: oom");
         let crash = "eat[77]: segfault at 10 ip 0 sp 0 error 4";
         main.kernel = vec![line(77, crash)];
-        assert_eq!(outcome(&Rules::default(), &main), "fail: SIGKILL (seen)");
+        assert_eq!(outcome(&Rules::default(), &main), "fail: SIGKILL");
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
             (Ending::Exited(3), "fail: exit 3"),
             (
                 Ending::Signaled(Signal::SEGV, false),
-                "fail: SIGSEGV (seen)",
+                "fail: SIGSEGV",
             ),
             (Ending::Exited(139), "fail: SIGSEGV (read from exit 139)"),
         ] {
@@ -439,7 +439,7 @@ mod tests {
             (Ending::Exited(1), "void: service not ready"),
             (
                 Ending::Signaled(Signal::SEGV, false),
-                "fail: SIGSEGV (seen)",
+                "fail: SIGSEGV",
             ),
         ] {
             let mut seen = life(Stage::Loading, ending);

@@ -26,6 +26,9 @@ const AT_LEAST: u64 = 10;
 pub struct Collect;
 
 impl Collect {
+    /// Time that is spent on it after the user stopped the measurement.
+    pub const TIME_AFTER_STOP: Duration = Duration::from_secs(3);
+
     /// True when the measurement, which is over, saw crashes of which there is more to learn.
     pub fn is_wanted(state: &State) -> bool {
         state.plan.capture == Capture::Auto
@@ -44,6 +47,14 @@ impl Collect {
     /// True when trials have run to catch crashes.
     pub fn has_run(state: &State) -> bool {
         crashed(state).any(|(id, _)| state.captured(id).ran() > 0)
+    }
+
+    /// True if a crash is likely to be caught soon after the user stopped the measurement: one came
+    /// more often than every third of that time.
+    pub fn is_quick(state: &State) -> bool {
+        let crashes: u64 = crashed(state).map(|(_, tally)| crashes(tally)).sum();
+        let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
+        state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
     }
 
     /// Returns how long that may take: as long as the measurement did, or, where the time of

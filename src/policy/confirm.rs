@@ -114,13 +114,14 @@ fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
     real(rounds) * seconds <= LITTLE_TIME.as_secs_f64()
 }
 
-/// Returns how long a passing trial takes: here, or else in the baseline, if that is known.
+/// Returns how long a passing trial takes, with the overhead: here, or else in the baseline, if that is known.
 pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
     let here = state.tally(FIXED_SIDE).pass_times.quantile(0.5);
     let before = || match &asked.baseline {
         Baseline::Measured(base) => base.seconds(),
         Baseline::Assumed(_) => None,
     };
+    let here = here.map(|time| time + state.overhead());
     here.map(|time| time.as_secs_f64()).or_else(before)
 }
 

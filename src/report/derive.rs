@@ -47,6 +47,7 @@ impl Report {
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
             seconds_left: seconds_left(state),
+            overhead_seconds: state.overhead().as_secs_f64(),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
             capture: state.plan.capture,
@@ -236,7 +237,8 @@ fn signatures(
         } else {
             stats::confidence_sequence(count, among, alpha)
         };
-        let known = captured.groups.values().map(|group| &group.signature);
+        let groups = captured.groups.values().chain(tally.groups.values());
+        let known = groups.map(|group| &group.signature);
         let better = |one: &Signature| {
             let weaker = (one.depth, one.id);
             known

@@ -18,7 +18,10 @@ pub fn groups(variant: &Variant) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for seen in &variant.signatures {
         let better = |ids: &[String]| match ids {
-            [id] => captured.iter().find(|one| one.id == *id),
+            [id] => captured
+                .iter()
+                .chain(&variant.signatures)
+                .find(|one| one.id == *id),
             _ => None,
         };
         let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
@@ -67,11 +70,12 @@ impl Group<'_> {
             }
         }
         if !self.probable.is_empty() {
-            let count = words::plural(count(&self.probable), "failure");
+            let count = count(&self.probable);
             let outcome = &self.probable[0].outcome;
-            known.push(format!(
-                "of {count} only {outcome} is known; probably the same"
-            ));
+            known.push(match count {
+                1 => format!("1 trial shows only {outcome}; it is probably the same failure"),
+                _ => format!("{count} trials show only {outcome}; they are probably the same failure"),
+            });
         }
         known
     }

@@ -84,7 +84,7 @@ impl MaxRate {
             _ => {
                 let more = match self.trials_to_pass {
                     Some(needed) if is_planned => {
-                        format!("; -n {needed} decides if no more trials fail")
+                        format!("; -n {needed} is enough to pass if no more trials fail")
                     }
                     _ => String::new(),
                 };

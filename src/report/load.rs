@@ -587,13 +587,18 @@ pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
     if total <= LONG {
         return None;
     }
-    let at_least = if left.is_none() { "at least " } else { "" };
     let rate = match measured {
-        Some(Speed::Answers(rate)) => format!(" at {} answers a second", words::number(rate)),
+        Some(Speed::Answers(rate)) => format!(", at {} answers/s", words::number(rate)),
         _ => String::new(),
     };
+    let shorter = match load.amount {
+        Amount::Requests(_) => "fewer --requests",
+        Amount::Time(_) => "a shorter --time",
+    };
+    // The levels of a search are not known in advance, and each has its own speed.
+    let about = if left.is_none() { "about " } else { "" };
     Some(format!(
-        "expected: {at_least}{}, about {} each{rate}: {at_least}{} in all",
+        "expected: {about}{} of {}{rate}: about {}; {shorter} would take less time",
         words::plural(runs, "trial"),
         words::seconds(each),
         words::seconds(total),

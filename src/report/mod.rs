@@ -92,6 +92,8 @@ pub struct Report {
     pub seconds: f64,
     /// Working time that is left in seconds; null without `-d`, and once the run is finished.
     pub seconds_left: Option<f64>,
+    /// Time per trial in which its program does not run, in seconds: hooks, delays, evidence and the journal.
+    pub overhead_seconds: f64,
     /// Trials side by side: neighbours change timing.
     pub jobs: u32,
     /// What all seeds of trials derive from.

@@ -12,6 +12,8 @@
 mod contrast;
 mod features;
 mod load;
+mod overhead;
+mod pause;
 mod raise;
 mod ramp;
 mod search;
@@ -98,7 +100,7 @@ pub struct State {
     pub finished: bool,
     /// The policy knows its answer: what ends from here on is not counted.
     pub decided: bool,
-    /// The question is answered, and trials catch evidence.
+    /// The measurement is over or paused, and extra trials catch evidence.
     pub capturing: bool,
     /// Trials that ended after the decision, and say nothing about it.
     pub after_decision: u64,
@@ -130,6 +132,9 @@ pub struct State {
     pub made: (u64, Duration),
     /// The variant that was launched last.
     pub last_launched: Option<VariantId>,
+    overhead: overhead::Overhead,
+    /// The measurement, while it is paused.
+    paused: Option<pause::Paused>,
     /// What is set against what, where rates are compared.
     pub contrasts: Vec<Contrast>,
     /// What is known of an ordered list, where its first that fails is searched.
@@ -262,6 +267,8 @@ impl State {
             builds: BTreeMap::new(),
             made: (0, Duration::ZERO),
             last_launched: None,
+            overhead: overhead::Overhead::default(),
+            paused: None,
             plan: *plan,
             version,
             run,
@@ -305,15 +312,22 @@ impl State {
                 let took = at.saturating_sub(self.worked);
                 self.worked = *at;
                 self.spend(*trial, took);
+                if !self.capturing {
+                    self.overhead.add(took, seen.elapsed);
+                }
                 self.ended(*trial, seen, outcome.clone());
                 self.advance(decided);
             }
             Event::CaptureBegun { at } => {
                 self.worked = *at;
-                let finished = |open: &&Open| matches!(open, Open::Finished(..));
-                self.after_decision += self.open.values().filter(finished).count() as u64;
-                self.open.clear();
-                self.again.clear();
+                if self.decided || self.budget_spent {
+                    let finished = |open: &&Open| matches!(open, Open::Finished(..));
+                    self.after_decision += self.open.values().filter(finished).count() as u64;
+                    self.open.clear();
+                    self.again.clear();
+                } else {
+                    self.pause();
+                }
                 (self.capturing, self.decided) = (true, false);
             }
             Event::VariantChosen(choice) => self.choose(choice),
@@ -361,9 +375,11 @@ impl State {
             Event::RunStopped { why, at } => {
                 self.worked = *at;
                 self.stopped = Some(*why);
+                self.end_pause();
             }
             Event::LimitsChanged(limits) => self.change_limits(limits),
             Event::RunResumed { .. } => {
+                self.end_pause();
                 self.stopped = None;
                 self.late.clear();
                 self.void_streak = 0;
@@ -753,6 +769,11 @@ impl State {
             Open::Running(trial, _) => Some(trial),
             _ => None,
         })
+    }
+
+    /// Returns the mean time per trial in which the program does not run.
+    pub fn overhead(&self) -> Duration {
+        self.overhead.per_trial(self.plan.jobs)
     }
 
     /// True while a trial is launched that is not counted yet.

@@ -189,7 +189,7 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
     if variant.actors.iter().any(|one| one.container.is_some()) {
         Some("the files in its container are not recorded".to_owned())
     } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
-        Some("its files are created for each run".to_owned())
+        Some("its files are made anew for each run, and cannot be compared".to_owned())
     } else {
         None
     }

@@ -107,7 +107,7 @@ fn rate(run: &Run) -> String {
     format!("{counts} ({} %)", words::percent(share))
 }
 
-/// Says whether the failure rates may differ by chance.
+/// Says whether the failure rates differ significantly.
 fn chance(compared: &Compared) -> String {
     let Compared { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
@@ -115,11 +115,11 @@ fn chance(compared: &Compared) -> String {
         (Some(_), _) if is_equal => "The failure rates are equal.".to_owned(),
         (Some(p), _) if p <= SMALL => {
             let p = words::p_value(p);
-            format!("The failure rates differ by more than chance (Fisher's exact test: {p}).")
+            format!("The failure rates differ significantly (Fisher's exact test: {p}).")
         }
         (Some(p), _) => {
             let p = words::p_value(p);
-            format!("The failure rates may differ by chance (Fisher's exact test: {p}).")
+            format!("The failure rates do not differ significantly (Fisher's exact test: {p}).")
         }
         (None, why) => {
             let why = words::sanitize(why.as_deref().unwrap_or_default());
@@ -248,7 +248,7 @@ mod tests {
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
         A  a  3 of 30 failed (10 %), on tower
         B  b  0 of 30 failed (0 %), on tower
-        The failure rates may differ by chance (Fisher's exact test: p = 0.24).
+        The failure rates do not differ significantly (Fisher's exact test: p = 0.24).
 
           program             A                             B
             program.build_id  012345678901234567890123456…  123456789012345678901234567…
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn where_nothing_differs_a_sentence_says_so() {
         let text = laid_out(&compared(Vec::new()), false, None);
-        assert!(text.contains("may differ by chance (Fisher's exact test: p = 0.24)"));
+        assert!(text.contains("do not differ significantly (Fisher's exact test: p = 0.24)"));
         assert!(text.contains("No relevant difference was found"));
     }
 }

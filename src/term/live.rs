@@ -28,6 +28,8 @@ pub struct Live {
     last_line: Option<Instant>,
     every_trial: bool,
     began: Instant,
+    /// When the last trial ended.
+    last_end: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
     /// Whether a search is long was looked at.
@@ -72,6 +74,7 @@ impl Live {
             last_line: None,
             every_trial,
             began: Instant::now(),
+            last_end: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
             hinted: false,
@@ -255,24 +258,23 @@ impl Live {
         if !making.is_empty() {
             parts.push(format!("building {}", making.join(", ")));
         }
+        let late = self.late(completed);
+        parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
+        parts.push(self.time(state, completed, left.filter(|_| late.is_none())));
+        // Last, because a narrow terminal cuts it off.
         parts.extend(self.within.as_ref().map(|say| {
             let of = self.running.values().find_map(|(_, variant)| *variant);
             let of = of.map(|id| &state.plan.variant(id).name);
             of.map_or_else(&say, |name| format!("{}: {}", words::sanitize(name), say()))
         }));
-        let late = self.late(completed);
-        parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
-        parts.push(self.time(state, completed, left.filter(|_| late.is_none())));
         parts.join("   ")
     }
 
     /// Returns the trial that runs unusually long, and its time so far.
     fn late(&self, completed: u64) -> Option<(TrialId, Duration)> {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        let usual = self
-            .began
-            .elapsed()
-            .checked_div(u32::try_from(fresh).ok()?)?;
+        let until_last = self.last_end.duration_since(self.began);
+        let usual = until_last.checked_div(u32::try_from(fresh).ok()?)?;
         let oldest = self.running.iter().min_by_key(|(_, (since, _))| *since);
         let (trial, since) = oldest.map(|(trial, (since, _))| (*trial, since.elapsed()))?;
         (since > LATE.max(usual * LATE_TIMES)).then_some((trial, since))
@@ -324,6 +326,7 @@ impl Sink for Live {
                 outcome,
                 ..
             } => {
+                self.last_end = Instant::now();
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
                 let of = variant.map_or(String::new(), |of| {
                     let name = words::sanitize(&state.plan.variant(of).label());

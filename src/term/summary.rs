@@ -490,14 +490,17 @@ fn rarer(report: &Report) -> Option<Command> {
     });
     let (rate, needed) = needed?;
     let pass = variant.durations.get("pass")?;
-    let time = pass.p50 * provoke_stats::real(needed.div_ceil(u64::from(report.jobs)));
-    Some(
-        Command::new(
-            &format!("detect a rate of {} %", words::percent(rate)),
-            format!("repeat this with -n {needed}"),
-        )
-        .with(format!("about {}", words::seconds(time))),
-    )
+    let command = Command::new(
+        &format!("detect a rate of {} %", words::percent(rate)),
+        format!("repeat this with -n {needed}"),
+    );
+    Some(command.with(format!("about {}", time_of_passes(report, pass.p50, needed))))
+}
+
+/// Returns how long so many passing trials take.
+fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
+    let rounds = trials.div_ceil(u64::from(report.jobs));
+    words::seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
 }
 
 /// Returns how a fix of this variant is confirmed.
@@ -506,7 +509,8 @@ fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command
         .clean_runs_to_confirm
         .zip(variant.clean_runs_to_exclude_half)?;
     let pass = variant.durations.get("pass").map(|pass| pass.p50);
-    let needed = needed_by_default(needed, half, report.jobs, pass);
+    let seconds = pass.map(|pass| pass + report.overhead_seconds);
+    let needed = needed_by_default(needed, half, report.jobs, seconds);
     let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
         let between = if variant.name.starts_with('-') {
@@ -518,9 +522,7 @@ fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command
         let _ = write!(line, " --of{between}{name}");
     }
     let time = pass.map_or(String::new(), |pass| {
-        let rounds = needed.div_ceil(u64::from(report.jobs));
-        let time = pass * provoke_stats::real(rounds);
-        format!(", about {}", words::seconds(time))
+        format!(", about {}", time_of_passes(report, pass, needed))
     });
     let trials = words::plural(needed, "passing trial");
     Some(Command::new("is it fixed?", line).with(format!("{trials}{time}")))

@@ -565,6 +565,47 @@ fn evidence_is_caught_after_the_measurement_and_counted_apart() {
 }
 
 #[test]
+fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
+    let (started, mut state) = begin(plan("runs = 400\njobs = 2"));
+    let script = |trial: &Trial| {
+        let crash = trial.id.0.is_multiple_of(5);
+        let seen = if crash { crashed(trial) } else { exited(0) };
+        // The last of the first part is open when the user stops the run.
+        let time = if trial.id.0 == 41 { 1_000 } else { 10 };
+        (Duration::from_millis(time), seen)
+    };
+    let mut events = vec![started];
+    events.extend(run(&mut state, script, Some(Duration::from_millis(405))));
+    assert!(matches!(events.last(), Some(Event::RunStopped { .. })));
+    let (_, trials, failures, ..) = answer(&state);
+    assert_eq!((trials, failures), (40, 8));
+    assert_eq!(state.captured(VariantId(0)).failures, 3);
+    assert!(!state.capturing && !state.finished);
+
+    let mut events = events.iter();
+    let mut again = State::begin(events.next().unwrap().clone()).unwrap();
+    events.for_each(|event| apply(&mut again, event));
+    apply(&mut again, &Event::RunResumed { at: 0 });
+    run(&mut again, script, None);
+    let (_, trials, ..) = answer(&again);
+    assert_eq!(trials, 400);
+    assert_eq!(again.captured(VariantId(0)).failures, 3, "no more are needed");
+    assert!(again.finished);
+}
+
+#[test]
+fn a_rare_crash_is_not_waited_for_after_an_interrupt() {
+    let (_, mut state) = begin(plan("runs = 400"));
+    let script = |trial: &Trial| {
+        let crash = trial.id.0 == 2;
+        let seen = if crash { crashed(trial) } else { exited(0) };
+        (Duration::from_millis(100), seen)
+    };
+    run(&mut state, script, Some(Duration::from_secs(10)));
+    assert_eq!(state.captured(VariantId(0)).ran(), 0);
+}
+
+#[test]
 fn a_crash_that_does_not_come_again_is_not_waited_for_for_long() {
     let (_, mut state) = begin(plan("runs = 20"));
     let once = |trial: &Trial| {

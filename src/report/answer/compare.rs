@@ -568,19 +568,19 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
     let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
         (Find::Failing, Some(_), _) => vec![format!(
-            "{variants} variants, each until it fails or has passed {} times",
+            "{variants} variants; each runs until it fails or has passed {} times",
             needed()
         )],
         (Find::Failing, None, Some(base)) => {
             let mut lines = vec![format!(
-                "{variants} variants, each until it fails or has passed {} times: then it fails less often than the baseline",
+                "{variants} variants; each runs until it fails, or until {} passing trials show that it fails less often than the baseline",
                 needed()
             )];
             lines.extend(BaselineSeen::new(base, None).runs_beforehand());
             lines
         }
         (Find::Failing, None, None) => vec![format!(
-            "{variants} variants, each until it fails, or has passed so often that it fails less often than the first that failed"
+            "{variants} variants; each runs until it fails, or until its passing trials show that it fails less often than the first variant that failed"
         )],
         (Find::Different, ..) => vec![told(state)],
     }

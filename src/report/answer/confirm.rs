@@ -72,9 +72,9 @@ pub struct MoreFailures {
 impl MoreFailures {
     fn advice(self) -> String {
         format!(
-            "the baseline has few failures: {} (about {}) would save {} in all",
+            "the baseline has few failures: about {} of the unfixed program ({}) would reduce the total by {}",
+            words::plural(self.trials, "more trial"),
             words::plural(self.failures, "more failure"),
-            words::plural(self.trials, "trial"),
             words::plural(self.saves, "trial"),
         )
     }
@@ -157,10 +157,10 @@ impl Confirmation {
             let passes = words::percent(passes);
             let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
                 let trials = words::plural(half, "passing trial");
-                format!("; --exclude-half excludes that with {trials}")
+                format!("; to exclude that, use --exclude-half ({trials})")
             });
             lines.push(format!(
-                "a fix that only halves the failure rate passes as often in {passes} % of cases{half}"
+                "if the fix only halved the failure rate, this result would occur in {passes} % of cases{half}"
             ));
         }
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
@@ -215,7 +215,7 @@ fn attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "fix {all} tried against this baseline: if none of {all} fixes changed anything, one of them is called FIXED in up to {most} % of cases; --conf {confidence} keeps that below {} %",
+        "this is fix {all} for this baseline: if none of the {all} fixes works, the chance that one is called FIXED is at most {most} %; --conf {confidence} keeps it below {} %",
         words::percent(alpha),
     )
 }
@@ -378,13 +378,13 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     let clean = words::plural(progress.clean, "passing trial");
     match policy::Confirm.verdict(state) {
         Verdict::Fixed => {
-            let (fixed, program) = if progress.excludes_half {
-                ("FIXED", "a program that fails half as often")
+            let (fixed, doubted) = if progress.excludes_half {
+                ("FIXED", "the fix only halved the failure rate")
             } else {
-                ("PROBABLY FIXED", "an unchanged program")
+                ("PROBABLY FIXED", "nothing was fixed")
             };
             format!(
-                "{fixed} ({}): {clean}; before, {against} failed; {program} passes as often in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed. If {doubted}, this result would occur in at most {} cases",
                 confidence(&state.plan),
                 one_of(state.plan.alpha.value()),
             )
@@ -491,12 +491,12 @@ fn assumptions(
                 let one = stats::clean_runs_needed_effective(failures, trials, effect, alpha);
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; if they came in one clump, {} would be needed",
+                        "; if one event caused them all, FIXED needs {}",
                         words::plural(needed, "passing trial")
                     )
                 });
                 all.push(format!(
-                    "the {} of the baseline are independent; so few cannot show it{needed}",
+                    "the {} of the baseline are independent of each other, which so few cannot show{needed}",
                     words::plural(base.failures, "failure"),
                 ));
             }

@@ -47,10 +47,10 @@ impl RatesDifferSeen {
         let (often, meaning) = if self.more_often {
             (
                 "more",
-                "all runs count, because a run is often chosen for its failures",
+                "the baseline is all runs together, because a run with many failures may be an exception",
             )
         } else {
-            ("less", "only this run counts")
+            ("less", "the baseline is this run alone")
         };
         format!(
             "{} failed {often} often ({} of {}) than {} ({} of {}, {}): {meaning}",

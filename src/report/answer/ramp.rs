@@ -375,7 +375,7 @@ pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
     let guard = state.ramp.as_ref();
     let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
     vec![format!(
-        "searching {count} from {} to {} clients for the lowest at which {} % or more of the trials fail; {guard} passing trials exclude that for the level below ({})",
+        "searching {count} from {} to {} clients for the lowest at which {} % or more of the trials fail; at the level below it, {guard} trials in a row must pass ({})",
         clients(state, 0),
         clients(state, last),
         words::percent(f64::from(asked.detect) / 1e6),

@@ -108,14 +108,14 @@ fn the_first_failure_ends_it() {
 fn the_whole_screen_of_a_fix() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 390 passing trials; before, 1 of 10 failed; a program that fails half as often passes as often in at most 1 of 20 cases
+    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
 
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
-      the baseline has few failures: 3 more failures (about 20 trials) would save 120 trials in all
+      the baseline has few failures: about 20 more trials of the unfixed program (3 more failures) would reduce the total by 120 trials
     [exit status: Some(0)]
     ");
 }
@@ -603,7 +603,7 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
     assert_eq!(said.code, Some(0), "{said}");
     assert!(
         said.stdout
-            .contains("passing trials; before, 3 of 8 failed; a program that fails half as often"),
+            .contains("passing trials; before, 3 of 8 failed. If the fix only halved"),
         "{said}"
     );
     let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
@@ -949,15 +949,15 @@ fn attempts_against_one_baseline_are_counted() {
     }
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed; a program that fails half as often passes as often in at most 1 of 20 cases
-      fix 3 tried against this baseline: if none of 3 fixes changed anything, one of them is called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
+      this is fix 3 for this baseline: if none of the 3 fixes works, the chance that one is called FIXED is at most 15 %; --conf 98.34 keeps it below 5 %
 
-      assumes: the 3 failures of the baseline are independent; so few cannot show it; if they came in one clump, 266 passing trials would be needed
+      assumes: the 3 failures of the baseline are independent of each other, which so few cannot show; if one event caused them all, FIXED needs 266 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      fix 3 tried against this baseline: if none of 3 fixes changed anything, one of them is called FIXED in up to 15 % of cases; --conf 98.34 keeps that below 5 %
+      this is fix 3 for this baseline: if none of the 3 fixes works, the chance that one is called FIXED is at most 15 %; --conf 98.34 keeps it below 5 %
       the bug: exit 1; every failure with its exit status counts
     [exit status: Some(0)]
     ");

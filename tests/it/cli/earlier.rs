@@ -60,7 +60,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     assert_eq!(counts(&base["runs"]), [(3, 100), (3, 100), (0, 100)]);
     assert_eq!(base["runs"][0]["run"], base["run"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed; a program that fails half as often passes as often in at most 1 of 20 cases
+    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database

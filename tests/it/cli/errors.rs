@@ -168,8 +168,8 @@ fn a_plan_is_a_small_table() {
       see it once                                             29    1m 00s
         if it fails in only 2.1 %                            141    4m 44s
       get a baseline: 3 failures                        about 30    1m 00s
-      confirm a fix: no failure in                            50    1m 40s
-        and it does not merely fail half as often            103    3m 28s
+      confirm a fix: PROBABLY FIXED after                     50    1m 40s
+        FIXED (also excludes half the rate) after            103    3m 28s
       compare with a variant that never fails                156    5m 12s
         that fails a tenth as often                          306   10m 12s
         that fails half as often                            1918    1h 03m
@@ -208,8 +208,8 @@ fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
         if it fails in only 2.1 %                            141    2m 21s
       measure the rate: interval 5 points wide               593    9m 53s
       get a baseline: 3 failures                        about 30    TIME
-      confirm a fix: no failure in                            50    TIME
-        and it does not merely fail half as often            103    1m 43s
+      confirm a fix: PROBABLY FIXED after                     50    TIME
+        FIXED (also excludes half the rate) after            103    1m 43s
       compare with a variant that never fails                156    2m 36s
         that fails a tenth as often                          306    5m 06s
         that fails half as often                            1918   31m 58s

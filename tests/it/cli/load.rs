@@ -850,7 +850,7 @@ fn a_long_run_is_announced_before_its_start() {
         "1s",
     ];
     let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
-    let forecast = "expected: at least 29 trials, about 2.50 s each: at least 1m 13s in all";
+    let forecast = "expected: about 29 trials of 2.50 s: about 1m 13s; a shorter --time would take less time";
     assert!(said.stderr.contains(forecast), "{}", said.stderr);
     let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
     let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());

@@ -74,7 +74,7 @@ fn failure_rates_are_compared_under_the_same_conditions() {
     let said = sandbox.provoke(&["diff", "a", "b"]);
     assert!(
         said.stdout
-            .contains("differ by more than chance (Fisher's exact test: p < 0.001)"),
+            .contains("differ significantly (Fisher's exact test: p < 0.001)"),
         "{said}"
     );
     let compared = json(&sandbox.provoke(&["diff", "a", "b", "--json"]));

@@ -1,0 +1,44 @@
+//! The time per trial in which the program does not run: hooks, delays, evidence and the journal.
+
+use std::time::Duration;
+
+/// Sums over the trials of the measurement.
+#[derive(Debug, Default)]
+pub(super) struct Overhead {
+    trials: u32,
+    /// From the end of one trial to the end of the next.
+    passed: Duration,
+    /// While the programs of trials ran.
+    running: Duration,
+}
+
+impl Overhead {
+    pub(super) fn add(&mut self, passed: Duration, running: Duration) {
+        self.trials = self.trials.saturating_add(1);
+        self.passed = self.passed.saturating_add(passed);
+        self.running = self.running.saturating_add(running);
+    }
+
+    /// Returns the mean for one trial, where so many run in parallel.
+    pub(super) fn per_trial(&self, jobs: u32) -> Duration {
+        let passed = self.passed.saturating_mul(jobs);
+        passed.saturating_sub(self.running) / self.trials.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overhead_is_what_the_program_leaves_of_the_time() {
+        let ms = Duration::from_millis;
+        let mut overhead = Overhead::default();
+        assert_eq!(overhead.per_trial(1), Duration::ZERO);
+        overhead.add(ms(3), ms(1));
+        overhead.add(ms(5), ms(1));
+        assert_eq!(overhead.per_trial(1), ms(3));
+        // Two at a time: 16 ms of both slots, of which programs ran for 2 ms.
+        assert_eq!(overhead.per_trial(2), ms(7));
+    }
+}

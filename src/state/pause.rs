@@ -1,0 +1,41 @@
+//! A measurement that the user stopped, while extra trials catch evidence of its crashes.
+
+use super::{Open, State};
+use crate::model::TrialId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The trials of the measurement that do not count yet: they go on when the run is resumed.
+#[derive(Debug)]
+pub(super) struct Paused {
+    open: BTreeMap<TrialId, Open>,
+    again: BTreeSet<TrialId>,
+    last_counted: TrialId,
+}
+
+impl State {
+    /// Puts the open trials of the measurement aside.
+    pub(super) fn pause(&mut self) {
+        self.paused = Some(Paused {
+            open: std::mem::take(&mut self.open),
+            again: std::mem::take(&mut self.again),
+            last_counted: self.last_counted,
+        });
+    }
+
+    /// Goes back to the measurement. Extra trials that have not ended are forgotten.
+    pub(super) fn end_pause(&mut self) {
+        let Some(paused) = self.paused.take() else {
+            return;
+        };
+        for Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _) in
+            self.open.values()
+        {
+            self.variants[trial.variant.index()].of(trial).pending -= 1;
+        }
+        self.open = paused.open;
+        self.again = paused.again;
+        self.last_counted = paused.last_counted;
+        self.capturing = false;
+        self.decided = false;
+    }
+}
