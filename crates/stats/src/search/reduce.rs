@@ -28,6 +28,7 @@ use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed, fisher};
 use super::batch::{Slots, drawn};
+use super::capacity::{Channel, bisect_runs};
 use super::contradiction::ln_sum;
 use super::grid::{Cell, Grid, Model, backgrounds};
 use super::posterior::{Bisection, times_ln};
@@ -651,6 +652,24 @@ impl Reduction {
             phase: Phase::Checking,
             ..self.clone()
         })
+    }
+
+    /// Returns about how many more runs it takes if no more than one of the open things is needed.
+    pub fn runs_left(&self) -> f64 {
+        let missing = || self.missing().iter().map(|(_, more)| real(*more)).sum();
+        match self.phase {
+            Phase::Over => 0.0,
+            Phase::Checking => missing(),
+            Phase::Searching => {
+                let Count { failures, runs } = self.baseline;
+                let p = real(failures) / real(runs.max(1));
+                let open = self.search.credible_set(1.0 - self.delta).len() as u64;
+                let groups = real(self.found.len() as u64 + 1);
+                let clean = clean_runs_needed(failures, runs, self.level()).unwrap_or(0);
+                let search = bisect_runs(open, &Channel { p, q: 0.0 }, true, self.delta);
+                search + groups * real(clean) + real(self.failures) / p
+            }
+        }
     }
 
     /// Tells whether no further run is wanted.
