@@ -312,6 +312,7 @@ pub(super) struct Exports {
 
 /// Earlier names of the flags for reports.
 #[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(super) struct EarlierNames {
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "json")]
     pub(super) export_json: Option<PathBuf>,

@@ -788,6 +788,22 @@ mod tests {
     }
 
     #[test]
+    fn the_runs_left_are_about_those_that_follow() {
+        for n in [4, 16, 64] {
+            let begun = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
+            let search = reduce(n, &[], |set| set.contains(&(n / 2)));
+            let runs: u64 = search.counts.values().map(|count| count.runs).sum();
+            let runs = real(runs - BASELINE.runs);
+            let expected = begun.runs_left();
+            assert!(
+                (0.5..=2.0).contains(&(expected / runs)),
+                "{n}: {expected} {runs}"
+            );
+            assert!(search.runs_left() < 1.0);
+        }
+    }
+
+    #[test]
     fn a_part_that_turns_out_needless_is_left_out() {
         // Thing 2 hides the failure unless thing 5 is on as well.
         let hidden = |set: &[usize]| set.contains(&1) && (!set.contains(&2) || set.contains(&5));
