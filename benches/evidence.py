@@ -92,7 +92,7 @@ class Bench:
         cwd = self.memory if mode.shm else self.disk
         out = cwd / "out"
         argv = [self.options.provoke, "run", "-q", "-n", str(runs), "--keep", "none", "-o", out, "--cwd", cwd,
-                "--export-json", "-", *mode.flags, "--", self.race, str(self.spins)]  # fmt: skip
+                "--json", *mode.flags, "--", self.race, str(self.spins)]  # fmt: skip
         try:
             done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT)
             variant = json.loads(done.stdout)["variants"][0]

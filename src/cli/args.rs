@@ -51,9 +51,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     seed: Option<u64>,
 
-    /// Treat a trial as hung after this long [default: 10m]
+    /// Treat a trial as hung after this long [default: auto]
     ///
-    /// A time such as 60s or 2m, or `auto`: ten times the median time of a trial.
+    /// A time such as 60s or 2m, or `auto`: twenty times the slowest passing trial, at least 10 s, and 5
+    /// minutes until five trials have passed.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     timeout: Option<TimeoutValue>,
     /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]
@@ -290,21 +291,39 @@ pub(super) enum Progress {
 /// Where reports go.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Exports {
-    /// Write the report as JSON to FILE (`-` for stdout)
-    #[arg(long = "export-json", value_name = "FILE", help_heading = RESULT)]
+    /// Write the report as JSON to FILE [default: stdout]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     pub(super) json: Option<PathBuf>,
-    /// Write JSON Lines to FILE, one line per trial
-    #[arg(long = "export-jsonl", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
+    /// Write JSON Lines, one line per trial
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
     pub(super) jsonl: Option<PathBuf>,
-    /// Write CSV to FILE, one row per trial
-    #[arg(long = "export-csv", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
+    /// Write CSV, one row per trial
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
     pub(super) csv: Option<PathBuf>,
-    /// Write JUnit XML to FILE
-    #[arg(long = "export-junit", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
+    /// Write JUnit XML for CI servers
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     pub(super) junit: Option<PathBuf>,
-    /// Write Markdown to FILE
-    #[arg(long = "export-md", value_name = "FILE", help_heading = RESULT, hide_short_help = true)]
+    /// Write Markdown for a bug report
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
     pub(super) md: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) earlier: EarlierNames,
+}
+
+/// Earlier names of the flags for reports.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
+pub(super) struct EarlierNames {
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "json")]
+    pub(super) export_json: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "jsonl")]
+    pub(super) export_jsonl: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "csv")]
+    pub(super) export_csv: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "junit")]
+    pub(super) export_junit: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "md")]
+    pub(super) export_md: Option<PathBuf>,
 }
 
 impl Flags {

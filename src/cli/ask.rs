@@ -6,6 +6,8 @@ use super::exit::Exit;
 use super::run::{begin, from_file, from_words, refuse};
 use crate::model::Find;
 use crate::scenario::{Amount, Ask, Numbers, Rate, Scenario, Span};
+use crate::store::{Folder, default_root};
+use crate::untrusted::shell_word;
 use clap::Args;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -407,8 +409,25 @@ impl Compare {
             scenario.ask = Some(Ask::Compare);
             about.clone().overlay(scenario);
         };
-        self.rest.ask(overlay)
+        let command = self.rest.command.clone();
+        let done = self.rest.ask(overlay);
+        done.map_err(|error| stored_runs(&command).unwrap_or(error))
     }
+}
+
+/// Explains that stored runs are not programs to compare.
+fn stored_runs(command: &[OsString]) -> Option<CliError> {
+    let is_run = |word: &OsString| {
+        let word = word.to_str();
+        word.is_some_and(|word| Folder::find(word, &default_root()).is_ok())
+    };
+    if command.len() < 2 || !command.iter().all(is_run) {
+        return None;
+    }
+    let runs = command.iter().map(|run| shell_word(run).to_string());
+    let runs = runs.collect::<Vec<_>>().join(" ");
+    let error = anyhow::anyhow!("`provoke compare` compares programs, and these are stored runs");
+    Some(CliError::usage(error).hinted(format!("to compare stored runs: provoke diff {runs}")))
 }
 
 impl Bisect {

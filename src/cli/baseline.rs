@@ -7,11 +7,12 @@ use crate::model::{
     Signature, SignatureId, StopCause, VariantId,
 };
 use crate::policy;
-use crate::report::{self, words};
-use crate::scenario::{Ask, Refusal, Scenario};
+use crate::report;
+use crate::scenario::{Ask, MEASURE_FIRST, Refusal, Scenario};
 use crate::state::{Group, State, Tally};
-use crate::store::{self, Folder, default_root};
+use crate::store::{self, Folder, StoreError, default_root};
 use crate::survey;
+use crate::term::Pooled;
 use crate::untrusted::Untrusted as _;
 use provoke_stats as stats;
 
@@ -173,7 +174,11 @@ impl Baseline {
             ));
         }
         let (folder, state) = read.map_err(|error| {
-            let hint = error.hint();
+            let none_is_stored = Folder::all(&default_root()).map_or(true, |runs| runs.is_empty());
+            let hint = match error {
+                StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
+                _ => error.hint(),
+            };
             let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
             refuse(
                 "baseline",
@@ -306,8 +311,9 @@ pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor
     }
 }
 
-/// Says how many clean trials a fix of a run will need if other runs of the same program count, too.
-pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> {
+/// Returns how many passing trials a fix of a run needs if other runs of the same program count, too, as they
+/// do for `confirm`.
+pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> {
     let [_] = state.plan.variants.as_slice() else {
         return None;
     };
@@ -321,13 +327,10 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<String> 
     let effect = base.effect();
     let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
     let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
-    let clean = policy::needed_by_default(least, half, state.plan.jobs, base.seconds());
-    (base.runs.len() > 1).then(|| {
-        format!(
-            "together with {} of the same program ({failures} of {trials} failed), a fix needs {}",
-            words::plural(base.runs.len() as u64 - 1, "other run"),
-            words::plural(clean, "passing trial"),
-        )
+    let needed = policy::needed_by_default(least, half, state.plan.jobs, base.seconds());
+    (base.runs.len() > 1).then_some(Pooled {
+        needed,
+        runs: base.runs.len() as u64,
     })
 }
 

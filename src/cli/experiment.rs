@@ -21,17 +21,14 @@ use crate::model::{
 };
 use crate::policy::{self, Verdict};
 use crate::prepare::{self, Unready};
-use crate::report::{self, Format, Report, words};
+use crate::report::{self, Report, words};
 use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
 use crate::state::{Sink, State};
 use crate::store::{Folder, Journal, default_root};
 use crate::survey;
 use crate::sys::{cgroup, core_pattern, host, signals};
 use crate::term::{self, Live, Ticks};
-use crate::untrusted::Untrusted as _;
-use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -43,6 +40,8 @@ pub(super) struct Experiment<'a> {
     pub(super) folder: Folder,
     pub(super) journal: Journal,
     pub(super) output: &'a Output,
+    /// Notes that were printed before the first trial. The summary does not repeat them.
+    pub(super) printed: Vec<String>,
 }
 
 /// Returns what a plan takes from here.
@@ -127,6 +126,7 @@ impl<'a> Experiment<'a> {
             folder,
             journal,
             output,
+            printed: Vec::new(),
         };
         experiment.caution();
         let asked = experiment.state.plan.question.search();
@@ -144,7 +144,11 @@ impl<'a> Experiment<'a> {
     /// Says, and writes down, what the plan itself gives reason to be careful about.
     fn caution(&mut self) {
         for (level, text) in survey::cautions(&self.state.plan) {
-            self.note(level, words::sanitize(&text));
+            let text = words::sanitize(&text);
+            if level == Level::Warning {
+                self.printed.push(text.clone());
+            }
+            self.note(level, text);
         }
         if let Some(text) = engine::unheeded(&self.state.plan) {
             self.note(Level::Warning, text);
@@ -178,12 +182,12 @@ impl<'a> Experiment<'a> {
                 Ok(further) if further.adds_nothing => told.next = further.next,
                 Ok(further) => told = further,
                 Err(error) => {
-                    output.exports.write(&told.folder, &told.report)?;
+                    output.export(&told.folder, &told.report)?;
                     return Err(error);
                 }
             }
         }
-        output.exports.write(&told.folder, &told.report)?;
+        output.export(&told.folder, &told.report)?;
         Ok(told.exit)
     }
 
@@ -421,7 +425,7 @@ impl<'a> Experiment<'a> {
     pub(super) fn conclude(self) -> Result<Exit, CliError> {
         let output = self.output;
         let told = self.tell(true, false)?;
-        output.exports.write(&told.folder, &told.report)?;
+        output.export(&told.folder, &told.report)?;
         Ok(told.exit)
     }
 
@@ -431,9 +435,10 @@ impl<'a> Experiment<'a> {
             state,
             folder,
             output,
+            printed,
             ..
         } = self;
-        let report = Report {
+        let mut report = Report {
             reference: folder.reference(&default_root()),
             ..Report::new(&state, journal_complete)
         };
@@ -446,17 +451,24 @@ impl<'a> Experiment<'a> {
             term::verdict(&report)
         } else {
             let reference = folder.shortest_reference(&default_root());
-            term::summary(&report, folder.path(), &reference, more, term::width())
+            let pooled = baseline::with_other_runs(&state, &folder);
+            let notes = report.notes.clone();
+            report.notes.retain(|note| !printed.contains(note));
+            let summary = term::summary(
+                &report,
+                folder.path(),
+                &reference,
+                pooled,
+                more,
+                term::width(),
+            );
+            report.notes = notes;
+            summary
         };
         if output.exports.takes_stdout() {
             term::say_as_it_is(summary.trim_end());
         } else {
             term::tell(&summary).map_err(CliError::could_not)?;
-        }
-        if !output.talk.quiet
-            && let Some(line) = baseline::with_other_runs(&state, &folder)
-        {
-            term::say(&line);
         }
         let merge = Merge::found(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
@@ -470,7 +482,7 @@ impl<'a> Experiment<'a> {
         };
         // What is known is told and exported, also where no patch can be made of it.
         if let Some(error) = failed {
-            output.exports.write(&folder, &report)?;
+            output.export(&folder, &report)?;
             return Err(error);
         }
         let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows(&state);
@@ -571,53 +583,11 @@ impl Output {
         survey::add_files(&mut survey, plan, &ours);
         survey
     }
-}
-
-impl super::args::Exports {
-    fn wanted(&self) -> impl Iterator<Item = (Format, &Path)> {
-        let all = [
-            (Format::Json, &self.json),
-            (Format::Jsonl, &self.jsonl),
-            (Format::Csv, &self.csv),
-            (Format::Junit, &self.junit),
-            (Format::Md, &self.md),
-        ];
-        all.into_iter()
-            .filter_map(|(format, path)| Some((format, path.as_deref()?)))
-    }
-
-    fn takes_stdout(&self) -> bool {
-        self.wanted().any(|(_, path)| path == Path::new("-"))
-    }
-
-    /// Makes the files now: a path that cannot be written should not cost an hour of trials.
-    fn touch(&self) -> Result<(), CliError> {
-        for (_, path) in self.wanted().filter(|(_, path)| *path != Path::new("-")) {
-            // What an earlier run said stays until there is something new.
-            let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| cannot_write(path, error))?;
-        }
-        Ok(())
-    }
 
     /// Writes the reports that are wanted.
-    pub(super) fn write(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
-        for (format, path) in self.wanted() {
-            super::report::write(format, path, folder, report)?;
-        }
-        Ok(())
+    fn export(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
+        self.exports.write(folder, report, self.talk.quiet)
     }
-}
-
-/// Makes a file for a report.
-pub(super) fn create(path: &Path) -> Result<BufWriter<File>, CliError> {
-    let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-    Ok(BufWriter::new(file))
-}
-
-fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.safe());
-    CliError::usage(anyhow::Error::new(error).context(what))
 }
 
 /// How a command around the whole run went.

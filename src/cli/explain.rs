@@ -11,8 +11,8 @@ use crate::exec::STORY;
 use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId, VariantId, Void};
 use crate::oracle;
 use crate::policy;
-use crate::report::Report;
 use crate::report::story::{InFlight, Told, story, trial_story};
+use crate::report::{Report, words};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
@@ -75,10 +75,9 @@ impl Explain {
             }
             return match Folder::find(&name, &default_root()) {
                 Ok(folder) => self.trial(&best_of(&folder)?),
-                Err(StoreError::NoRun { .. }) => {
+                Err(no_run @ StoreError::NoRun { .. }) => {
                     let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
-                    let hint = "`provoke list` shows the stored runs";
-                    Err(CliError::usage(error).hinted(hint))
+                    Err(CliError::usage(error).hinted(no_run.hint().unwrap_or_default()))
                 }
                 Err(error) => Err(error.into()),
             };
@@ -122,6 +121,7 @@ impl Explain {
         let (run, id) = run_and_trial(name)?;
         let folder = Folder::find(run, &default_root())?;
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
+        let mut finished: Vec<u64> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
         let mut variant = VariantId(0);
         let take = |event: &Event, _: &_| {
@@ -139,6 +139,7 @@ impl Explain {
             else {
                 return;
             };
+            finished.push(trial.0);
             if let Some(failure) = outcome.failure() {
                 known.push((*trial, failure.signature.clone()));
             }
@@ -148,10 +149,8 @@ impl Explain {
         };
         let state = store::read(&folder.journal(), |_| false, take)?;
         let (seen, outcome) = found.ok_or_else(|| {
-            CliError::usage(anyhow::anyhow!(
-                "the run {} has no finished trial {id}",
-                state.run
-            ))
+            let failed: Vec<u64> = known.iter().map(|(trial, _)| trial.0).collect();
+            no_trial(&state.run, id, finished, failed)
         })?;
         let better = outcome.failure().and_then(|failure| {
             let mine = (failure.signature.depth, failure.signature.id);
@@ -229,6 +228,25 @@ impl Explain {
         term::tell(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
+}
+
+/// Trials that are listed one by one.
+const LISTED: usize = 12;
+
+/// Explains that a run has no such trial, and which it has.
+fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>) -> CliError {
+    let error = anyhow::anyhow!("the run {run} has no finished trial {id}");
+    finished.sort_unstable();
+    failed.sort_unstable();
+    let trials = words::trial_list(&finished, LISTED);
+    CliError::usage(error).hinted(match (finished.as_slice(), failed.as_slice()) {
+        ([], _) => "none of its trials finished".to_owned(),
+        (_, []) => format!("its trials are {trials}; none of them failed"),
+        (_, failed) => {
+            let failed = words::trial_list(failed, LISTED);
+            format!("its trials are {trials}; failed: {failed}")
+        }
+    })
 }
 
 /// The longest first line of a request that is read.

@@ -28,6 +28,7 @@ mod search;
 mod seeds;
 mod shrink;
 mod signals;
+mod source_file;
 mod stretch;
 mod typo;
 mod user;

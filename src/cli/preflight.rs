@@ -2,6 +2,7 @@
 
 use super::engine;
 use super::error::CliError;
+use super::source_file::{SourceFile, compiled};
 use super::typo;
 use crate::load;
 use crate::model::{ActorPlan, Owner, Plan, Text, VariantId, VariantPlan};
@@ -163,6 +164,15 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
     if is_path && here.is_dir() {
         return error("it is a directory").hinted("name a program in it");
     }
+    if let Some(flag) = typo::file_of_flag(typed) {
+        return error("it is not a program").hinted(format!("did you mean `{flag}`?"));
+    }
+    let is_executable = spawn::find(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
+    match SourceFile::of(&here).filter(|_| here.is_file()) {
+        Some(SourceFile::Script(_)) if is_executable => {}
+        Some(source) => return as_source(name, actor, source),
+        None => {}
+    }
     if is_path && here.exists() {
         return error("it is not executable").hinted(format!(
             "make it executable: chmod +x {}",
@@ -227,7 +237,6 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         return error("there is no such file").hinted(hint);
     }
     if here.is_file() {
-        let is_executable = spawn::find(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
         let word = shell_word(typed);
         return error("it is not in PATH").hinted(if is_executable {
             format!("did you mean `./{word}`?")
@@ -236,6 +245,41 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         });
     }
     error("there is no such program").hinted("is it installed, and is its directory in PATH?")
+}
+
+/// Explains that a file is source code, and how to run that.
+fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
+    let error = |why: &str| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
+    let typed = name.as_os_str();
+    match source {
+        SourceFile::Compiled(language, compiler) => {
+            let error = error(&format!("it is source code in {language}"));
+            let hint = match compiler {
+                Some(compiler) => {
+                    let (program, make) = compiled(Path::new(typed), compiler);
+                    let run = typo::retyped(typed, &with_arguments(&program, actor));
+                    format!("compile it first: {make}\n      and run the program: {run}")
+                }
+                None => "compile it first, and run the program that the compiler writes".to_owned(),
+            };
+            error.hinted(hint)
+        }
+        SourceFile::Script(interpreter) => {
+            let command = format!("{interpreter} {}", shell_word(typed));
+            error("it is a script that is not executable").hinted(format!(
+                "name its interpreter: {}",
+                typo::retyped(typed, &with_arguments(&command, actor))
+            ))
+        }
+    }
+}
+
+/// Returns the end of a command line: this in place of the program, and its arguments.
+fn with_arguments(command: &str, actor: &ActorPlan) -> String {
+    let arguments = actor.command[1..].iter();
+    let arguments = arguments.map(|word| shell_word(word.as_os_str()).to_string());
+    let words: Vec<String> = [command.to_owned()].into_iter().chain(arguments).collect();
+    format!("-- {}", words.join(" "))
 }
 
 /// True for `NAME=value`.
@@ -305,19 +349,21 @@ fn executable(
     }
     let is_text = !header.contains(&0);
     if is_text {
-        let rest = actor.command[1..].iter();
-        let words = [OsStr::new("sh"), name.as_os_str()].into_iter();
-        let words = words
-            .chain(rest.map(Text::as_os_str))
-            .map(|word| shell_word(word).to_string());
-        let command = words.collect::<Vec<_>>().join(" ");
+        let (line, interpreter) = match SourceFile::of(program) {
+            Some(source @ SourceFile::Compiled(..)) => return Err(as_source(name, actor, source)),
+            Some(SourceFile::Script(interpreter)) if interpreter != "sh" => {
+                (format!("#!/usr/bin/env {interpreter}"), interpreter)
+            }
+            _ => ("#!/bin/sh".to_owned(), "sh"),
+        };
+        let command = format!("{interpreter} {}", shell_word(name.as_os_str()));
         let why = match header.len() {
             0 => "it is empty",
             _ => "it is a text file without a #! line",
         };
         return Err(error(why.to_owned()).hinted(format!(
-            "add a first line such as #!/bin/sh, or name the interpreter: {}",
-            typo::retyped(name.as_os_str(), &format!("-- {command}"))
+            "add a first line such as {line}, or name the interpreter: {}",
+            typo::retyped(name.as_os_str(), &with_arguments(&command, actor))
         )));
     }
     match survey::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {

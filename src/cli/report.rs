@@ -1,38 +1,26 @@
 //! `report`: the result of a run, in the chosen format.
 
-use super::args::RESULT;
-use super::bundle;
+use super::args::{Exports, RESULT};
 use super::error::CliError;
 use super::exit::Exit;
-use super::experiment::create;
+use super::{baseline, bundle, typo};
 use crate::policy;
 use crate::report::{Answer, Format, Report, export};
 use crate::store::{self, Folder, Shared, default_root};
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
 use clap::{Args, ValueEnum};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Report a run as a summary, JSON, CSV, JUnit or Markdown
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args(in_short_help))]
 pub(super) struct Make {
     /// Runs: directories, names, starts or ends of names, or `last`
     #[arg(default_value = "last")]
     runs: Vec<String>,
-    /// Write the report as JSON to FILE [default: stdout]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    json: Option<PathBuf>,
-    /// Write JSON Lines, one line per trial
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    jsonl: Option<PathBuf>,
-    /// Write CSV, one row per trial
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    csv: Option<PathBuf>,
-    /// Write JUnit XML for CI servers
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    junit: Option<PathBuf>,
     /// Write an archive (.tar.gz) of the run to FILE, to share it
     ///
     /// Secrets are masked. Values of environment variables, cores and requests are left out unless --with
@@ -42,9 +30,11 @@ pub(super) struct Make {
     /// Add these to the bundle
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<Extra>,
-    /// Write Markdown for a bug report
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    md: Option<PathBuf>,
+    /// Print only the result
+    #[arg(short, long, help_heading = RESULT)]
+    quiet: bool,
+    #[command(flatten)]
+    exports: Exports,
 }
 
 const EXAMPLES: &str = "\
@@ -56,6 +46,11 @@ Examples:
   Share a run with somebody else:
     provoke report last --bundle run.tar.gz";
 
+/// Shows a flag in the short help, where `run` does without.
+fn in_short_help(flag: clap::Arg) -> clap::Arg {
+    flag.hide_short_help(false)
+}
+
 /// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Extra {
@@ -66,16 +61,8 @@ enum Extra {
 
 impl Make {
     pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let wanted = [
-            (Format::Json, &self.json),
-            (Format::Jsonl, &self.jsonl),
-            (Format::Csv, &self.csv),
-            (Format::Junit, &self.junit),
-            (Format::Md, &self.md),
-        ];
-        let to_file =
-            |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path != Path::new("-"));
-        let to_files = self.bundle.is_some() || wanted.iter().any(|(_, path)| to_file(path));
+        let mut exports = self.exports.wanted();
+        let to_files = self.bundle.is_some() || exports.any(|(_, path)| is_file(path));
         if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("cannot write several runs to one file");
             return Err(
@@ -83,7 +70,13 @@ impl Make {
             );
         }
         for run in &self.runs {
-            let folder = Folder::find(run, &default_root())?;
+            let folder = Folder::find(run, &default_root()).map_err(|error| {
+                let error = CliError::from(error);
+                match typo::file_of_flag(run.as_ref()) {
+                    Some(flag) => error.hinted(format!("did you mean `{flag}`?")),
+                    None => error,
+                }
+            })?;
             let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
             // A journal that is whole says how its run ended.
             let complete = state.finished || state.stopped.is_some();
@@ -91,12 +84,7 @@ impl Make {
                 reference: folder.reference(&default_root()),
                 ..Report::new(&state, complete)
             };
-            let wanted = wanted
-                .iter()
-                .filter_map(|(format, path)| Some((*format, path.as_deref()?)));
-            let mut none = true;
             if let Some(file) = &self.bundle {
-                none = false;
                 let shared = Shared {
                     environment: self.with.contains(&Extra::Environment),
                     cores: self.with.contains(&Extra::Cores),
@@ -104,22 +92,26 @@ impl Make {
                 };
                 bundle::write(&folder, &report, shared, file)?;
             }
-            if self.md.is_some() {
+            let mut exports = self.exports.wanted();
+            if exports.any(|(format, _)| format == Format::Md) {
                 name_failing_run(&report);
             }
-            for (format, path) in wanted {
-                none = false;
-                write(format, path, &folder, &report)?;
-            }
-            if none {
-                let reference = folder.shortest_reference(&default_root());
-                let summary = term::summary(
-                    &report,
-                    folder.path(),
-                    &reference,
-                    Vec::new(),
-                    term::width(),
-                );
+            self.exports.write(&folder, &report, self.quiet)?;
+            let nothing_written = self.bundle.is_none() && self.exports.wanted().next().is_none();
+            if nothing_written {
+                let summary = if self.quiet {
+                    term::verdict(&report)
+                } else {
+                    let reference = folder.shortest_reference(&default_root());
+                    term::summary(
+                        &report,
+                        folder.path(),
+                        &reference,
+                        baseline::with_other_runs(&state, &folder),
+                        Vec::new(),
+                        term::width(),
+                    )
+                };
                 term::tell(&summary).map_err(CliError::could_not)?;
             }
         }
@@ -143,18 +135,78 @@ fn name_failing_run(report: &Report) {
     }
 }
 
+impl Exports {
+    /// Returns the reports that are wanted, each with its file, or `-` for standard output.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (Format, &Path)> {
+        let Self {
+            json,
+            jsonl,
+            csv,
+            junit,
+            md,
+            earlier,
+        } = self;
+        let all = [
+            (Format::Json, json.as_ref().or(earlier.export_json.as_ref())),
+            (
+                Format::Jsonl,
+                jsonl.as_ref().or(earlier.export_jsonl.as_ref()),
+            ),
+            (Format::Csv, csv.as_ref().or(earlier.export_csv.as_ref())),
+            (
+                Format::Junit,
+                junit.as_ref().or(earlier.export_junit.as_ref()),
+            ),
+            (Format::Md, md.as_ref().or(earlier.export_md.as_ref())),
+        ];
+        all.into_iter()
+            .filter_map(|(format, path)| Some((format, path?.as_path())))
+    }
+
+    pub(super) fn takes_stdout(&self) -> bool {
+        self.wanted().any(|(_, path)| !is_file(path))
+    }
+
+    /// Creates the files now: a path that cannot be written should not cost an hour of trials.
+    pub(super) fn touch(&self) -> Result<(), CliError> {
+        for (_, path) in self.wanted().filter(|(_, path)| is_file(path)) {
+            // An earlier report stays until there is a new one.
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(|error| cannot_write(path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the reports that are wanted, and names their files.
+    pub(super) fn write(
+        &self,
+        folder: &Folder,
+        report: &Report,
+        quiet: bool,
+    ) -> Result<(), CliError> {
+        for (format, path) in self.wanted() {
+            write(format, path, folder, report)?;
+            if is_file(path) && !quiet {
+                term::say(&format!("wrote {}", path.safe()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True for a path that is not standard output.
+fn is_file(path: &Path) -> bool {
+    path != Path::new("-")
+}
+
 /// Writes a report to a file, or to standard output for `-`.
-pub(super) fn write(
-    format: Format,
-    path: &Path,
-    folder: &Folder,
-    report: &Report,
-) -> Result<(), CliError> {
-    let done = if path == Path::new("-") {
-        export(format, folder, report, true, &mut io::stdout().lock())
-    } else {
-        let mut file = create(path)?;
+fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Result<(), CliError> {
+    let done = if is_file(path) {
+        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
+        let mut file = BufWriter::new(file);
         export(format, folder, report, true, &mut file).and_then(|()| Ok(file.flush()?))
+    } else {
+        export(format, folder, report, true, &mut io::stdout().lock())
     };
     match done {
         // Whoever read it has seen enough.
@@ -164,4 +216,9 @@ pub(super) fn write(
             CliError::could_not(anyhow::Error::new(error).context(what))
         }),
     }
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> CliError {
+    let what = format!("cannot write `{}`", path.safe());
+    CliError::usage(anyhow::Error::new(error).context(what))
 }

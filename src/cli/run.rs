@@ -230,6 +230,7 @@ impl Resume {
                 folder,
                 journal,
                 output: &self.output,
+                printed: Vec::new(),
             };
             return experiment.conclude();
         }
@@ -243,6 +244,7 @@ impl Resume {
             folder,
             journal,
             output: &self.output,
+            printed: Vec::new(),
         }
         .run()
     }

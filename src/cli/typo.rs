@@ -39,16 +39,34 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
     (&["--procs", "-P"], "-j V"),
     (&["-c", "--sh"], "--shell V"),
-    (&["--json", "--output-json"], "--export-json FILE"),
-    (&["--csv"], "--export-csv FILE"),
-    (&["--jsonl"], "--export-jsonl FILE"),
-    (&["--junit", "--junitxml"], "--export-junit FILE"),
-    (&["--md", "--markdown"], "--export-md FILE"),
+    (&["--output-json"], "--json=FILE"),
+    (&["--junitxml", "--junit-xml"], "--junit=FILE"),
+    (&["--markdown"], "--md=FILE"),
     (&["--until-fail", "--until-failure", "--exitfirst"], "-x"),
     (&["--max-failure-rate", "--threshold"], "--max-rate V"),
     (&["-C", "--chdir"], "--cwd V"),
     (&["--for", "--budget"], "-d V"),
     (&["--docker", "--podman"], "--image IMAGE"),
+];
+
+/// Flags of other tools for the format of a report.
+const FORMAT_FLAGS: &[&str] = &[
+    "--format",
+    "--output-format",
+    "--reporter",
+    "--output",
+    "--out",
+    "-f",
+    "-o",
+];
+
+/// The formats of reports, and how files and other tools call them.
+const FORMATS: &[(&str, &[&str])] = &[
+    ("json", &["json"]),
+    ("jsonl", &["jsonl", "ndjson"]),
+    ("csv", &["csv"]),
+    ("junit", &["junit", "xml", "junitxml"]),
+    ("md", &["md", "markdown"]),
 ];
 
 /// Adds the command `run` where the command line begins with a program, or with flags before one.
@@ -97,7 +115,7 @@ pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliErr
         }
         ErrorKind::UnknownArgument => {
             let argument = text_of(error, ContextKind::InvalidArg)?;
-            Some(unknown_argument(error, &argument, args))
+            Some(unknown_argument(&argument, args))
         }
         _ => None,
     }
@@ -175,14 +193,16 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
     CliError::usage(what).hinted(hint)
 }
 
-fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> CliError {
+fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     let command = args.get(1).map(|word| word.safe().to_string());
     let command = command.unwrap_or_default();
     if !argument.starts_with('-') {
         let what = anyhow::anyhow!("unexpected argument `{}`", SafeText::line(argument));
         let at = args.iter().position(|word| word == argument);
-        let hint = match at {
-            Some(at) if matches!(command.as_str(), "load" | "scenario") => {
+        let flag = file_of_flag(argument.as_ref());
+        let hint = match (at, flag) {
+            (_, Some(flag)) => format!("did you mean `{flag}`?"),
+            (Some(at), _) if matches!(command.as_str(), "load" | "scenario") => {
                 let separated = [&args[1..at], &["--".into()], &args[at..]].concat();
                 format!("put `--` before the command: provoke {}", line(&separated))
             }
@@ -190,13 +210,18 @@ fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> C
         };
         return CliError::usage(what).hinted(hint);
     }
+    if command.starts_with('-') {
+        let what = anyhow::anyhow!("there is no command before `{command}`");
+        let with_run = [&["run".into()], &args[1..]].concat();
+        return CliError::usage(what)
+            .hinted(format!("to run a program: provoke {}", line(&with_run)));
+    }
     let what = anyhow::anyhow!(
         "`provoke {command}` has no flag `{}`",
         SafeText::line(argument)
     );
     let value = value_of(argument, args);
     let near = similar_flag(argument, &command);
-    let near = near.or_else(|| text_of(error, ContextKind::SuggestedArg));
     let known = FLAGS.iter().find(|(flags, _)| flags.contains(&argument));
     let hint = if let "--good" | "--bad" = argument {
         let end =
@@ -206,7 +231,16 @@ fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> C
             "bisect" => format!("did you mean `--git {range}`?"),
             _ => format!("did you mean `provoke bisect --git {range} -- CMD`?"),
         }
-    } else if let Some((_, flag)) = known.filter(|_| has_trials(&command)) {
+    } else if FORMAT_FLAGS.contains(&argument) && has_flag(&command, "--junit") {
+        match value.as_deref().and_then(format_flag) {
+            Some(flag) => format!("did you mean `{flag}`?"),
+            None => {
+                let flags = FORMATS.iter().map(|(format, _)| format!("--{format}=FILE"));
+                let flags = flags.collect::<Vec<_>>().join(", ");
+                format!("each format has a flag: {flags}")
+            }
+        }
+    } else if let Some((_, flag)) = known.filter(|(_, flag)| has_flag(&command, flag)) {
         let given = format!("{argument}=");
         let in_one_word = args
             .iter()
@@ -233,28 +267,73 @@ fn unknown_argument(error: &clap::Error, argument: &str, args: &[OsString]) -> C
     CliError::usage(what).hinted(hint)
 }
 
+/// Returns the flag for a format of reports, or for a file whose name ends like one: `junit`, `ci.xml`.
+fn format_flag(value: &str) -> Option<String> {
+    let end = Path::new(value).extension().and_then(OsStr::to_str);
+    let known = |name: &str| {
+        let known = FORMATS.iter().find(|(_, names)| names.contains(&name));
+        known.map(|(format, _)| format)
+    };
+    match known(value) {
+        Some(format) => Some(format!("--{format}")),
+        None => Some(format!("--{}={value}", known(end?)?)),
+    }
+}
+
+/// Returns the flag that was meant where a word of the command line is its file, but stands apart: `--json FILE`.
+pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let at = args.iter().position(|argument| argument == word)?;
+    let flag = args[at.checked_sub(1)?].to_str()?.strip_prefix("--")?;
+    let is_format = FORMATS.iter().any(|(format, _)| *format == flag);
+    is_format.then(|| format!("--{flag}={}", quoted(word)))
+}
+
 /// Returns the flag of a command that another tool calls by this name.
 fn similar_flag(flag: &str, command: &str) -> Option<String> {
     let flag = flag.strip_prefix("--")?;
     let all = super::command();
     let flags = all.find_subcommand(command)?.get_arguments();
     let flags = flags.filter(|flag| !flag.is_hide_set());
-    let flags: Vec<&str> = flags.filter_map(clap::Arg::get_long).collect();
+    let spellings = flags.filter_map(|flag| {
+        let aliases = flag.get_all_aliases().unwrap_or_default();
+        let long = flag.get_long()?;
+        Some(
+            std::iter::once(long)
+                .chain(aliases)
+                .map(move |one| (one, long)),
+        )
+    });
+    let spellings: Vec<(&str, &str)> = spellings.flatten().collect();
     match (command, flag) {
         ("load", "concurrency" | "users" | "virtual-users") => Some("--clients".to_owned()),
-        _ => similar_field(flag, flags).map(|name| format!("--{name}")),
+        _ => {
+            let near = similar_field(flag, spellings.iter().map(|(one, _)| *one))?;
+            let (_, long) = spellings.iter().find(|(one, _)| *one == near)?;
+            Some(format!("--{long}"))
+        }
     }
 }
 
 /// True for the commands that run trials, and so have the flags of `run`.
 fn has_trials(command: &str) -> bool {
-    [
-        "run", "confirm", "compare", "bisect", "reduce", "load", "scenario",
-    ]
-    .contains(&command)
+    has_flag(command, "--shell")
 }
 
-/// True for a flag as the parser suggests it, `--name <VALUE>`, if it takes a value.
+/// True if a command has the flag that a text such as `-n V` begins with.
+fn has_flag(command: &str, flag: &str) -> bool {
+    let flag = flag.split([' ', '=']).next().unwrap_or_default();
+    let all = super::command();
+    all.find_subcommand(command).is_some_and(|command| {
+        command.get_arguments().any(|argument| {
+            let short = argument.get_short().map(|short| format!("-{short}"));
+            let long = argument.get_long().map(|long| format!("--{long}"));
+            [short, long].iter().flatten().any(|name| name == flag)
+        })
+    })
+}
+
+/// True for a flag that takes a value.
 fn takes_value(flag: &str) -> bool {
     super::command()
         .get_subcommands()
@@ -344,7 +423,7 @@ mod tests {
             })
         };
         for (flags, instead) in FLAGS {
-            let flag = instead.split(' ').next().unwrap();
+            let flag = instead.split([' ', '=']).next().unwrap();
             assert!(is_flag(flag), "{flag}");
             assert!(!flags.iter().any(|flag| is_flag(flag)), "{flags:?}");
         }

@@ -131,6 +131,20 @@ pub fn search_trials(state: &State) -> Option<u64> {
     (failures > 0).then(|| whole(bisect_runs(places, &Channel { p, q: 0.0 }, clean, alpha)))
 }
 
+/// Returns about how many more trials a search takes; of a reduction at least, if more items are needed.
+pub fn trials_left(state: &State) -> Option<u64> {
+    let alpha = state.plan.alpha.value();
+    if let Some(reduction) = &state.reduction {
+        return Some(whole(reduction.runs_left()));
+    }
+    let search = Search::of(state)?.known;
+    let (failures, trials) = search.counts(search.newest());
+    let p = real(failures) / real(trials.max(1));
+    let clean = !search.allows_background();
+    let open = search.credible_set(1.0 - alpha).len() as u64;
+    (failures > 0).then(|| whole(bisect_runs(open, &Channel { p, q: 0.0 }, clean, alpha)))
+}
+
 /// Returns the number of trials after which a search is given up; nothing as long as the bad end has not failed, or
 /// for any other question.
 pub(super) fn default_limit(state: &State) -> Option<u64> {

@@ -29,7 +29,7 @@ mod repeat;
 mod search;
 mod shrink;
 
-pub use bisect::{Bisect, Search, search_trials};
+pub use bisect::{Bisect, Search, search_trials, trials_left};
 pub use capture::Collect;
 pub use confirm::{
     Confirm, Progress, clean_needed, doubtful, needed_by_default, seconds_of_a_pass,

@@ -32,7 +32,7 @@ impl Listing {
             result: if report.finished {
                 result
             } else {
-                format!("{result}, unfinished")
+                format!("{} so far", result.trim_end_matches(" yet"))
             },
             crash: crash(&report),
             command: report.command,

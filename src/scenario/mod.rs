@@ -29,6 +29,7 @@ pub use file::{complain, load, plan_file};
 pub use load::{Attach, Load};
 pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, Refusal, Surroundings};
+pub use question::MEASURE_FIRST;
 pub use request::Request;
 pub use schema::schema;
 pub use search::Searched;
@@ -207,7 +208,7 @@ pub struct Scenario {
     pub jobs: Option<NonZeroU32>,
     /// Start this many trials together, and the next ones when all of them have ended.
     pub wave: Option<NonZeroU32>,
-    /// Treat a trial as hung after this long. `auto` is ten times the median time of passing trials.
+    /// Treat a trial as hung after this long. `auto`, the default, is twenty times the slowest passing trial, at least 10 s, and 5 minutes until five trials have passed.
     pub timeout: Option<TimeoutValue>,
     /// Time between SIGTERM and SIGKILL for a hung trial.
     pub grace: Option<Span>,

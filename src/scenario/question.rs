@@ -11,6 +11,9 @@ use crate::untrusted::shell_word;
 /// Trials of the last variant, after which it is given up that it fails, unless told.
 const REPRODUCE: u64 = 200;
 
+/// What to do without a baseline.
+pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)";
+
 impl Scenario {
     /// Returns the question; `measured` is what the baseline turned out to be.
     pub(super) fn question(
@@ -221,7 +224,7 @@ impl Scenario {
                 return Err(refuse(
                     "there is no baseline: no stored run has failures",
                     &["baseline"],
-                    "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)",
+                    MEASURE_FIRST,
                 ));
             }
         };

@@ -124,15 +124,23 @@ fn plain(word: &str) -> String {
     word.replace(['_', ' '], "-")
 }
 
-/// Returns the name with the fewest typing errors, if they are few for its length.
+/// Returns the name with the fewest typing errors, if they are few for its length; of several, one in which
+/// letters were only left out.
 pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance =
         |name: &str| strsim::osa_distance(&word.to_ascii_lowercase(), &name.to_ascii_lowercase());
     names
         .map(|name| (distance(name), name))
         .filter(|(slips, name)| *slips <= word.len().max(name.len()) / 3)
-        .min_by_key(|(slips, _)| *slips)
+        .min_by_key(|(slips, name)| (*slips, !is_left_of(word, name)))
         .map(|(_, name)| name)
+}
+
+/// True if a word is left of a name where letters are left out.
+fn is_left_of(word: &str, name: &str) -> bool {
+    let mut letters = name.chars();
+    word.chars()
+        .all(|letter| letters.any(|other| other == letter))
 }
 
 #[cfg(test)]
@@ -167,6 +175,7 @@ mod tests {
             ("timeuot", "timeout"),
             ("max-failures", "max-fail"),
             ("desc", "description"),
+            ("envs", "env"),
         ] {
             assert_eq!(meant(wrote, NAMES), Some(wanted), "{wrote}");
         }

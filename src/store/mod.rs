@@ -109,7 +109,19 @@ impl StoreError {
                 "choose a new directory, or use `provoke resume` to continue the run in it"
                     .to_owned()
             }
-            Self::NoRun { .. } => "`provoke list` shows the stored runs".to_owned(),
+            Self::NoRun { name, .. } if is_trial(name) => {
+                format!(
+                    "to explain the trial: provoke explain {}",
+                    shell_word(name.as_ref())
+                )
+            }
+            Self::NoRun { root, .. } if Folder::all(root).is_ok_and(|runs| !runs.is_empty()) => {
+                "`provoke list` shows the stored runs".to_owned()
+            }
+            Self::NoRun { .. } => {
+                "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME"
+                    .to_owned()
+            }
             Self::Untrusted { path, .. } => format!(
                 "inspect it first: provoke report {}\n      if you trust its commands, add --trust",
                 shell_word(path.as_os_str())
@@ -127,6 +139,12 @@ impl StoreError {
             Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
         })
     }
+}
+
+/// True for `RUN#17`.
+fn is_trial(name: &str) -> bool {
+    let id = name.rsplit_once('#').map(|(_, id)| id.parse::<u64>());
+    id.is_some_and(|id| id.is_ok())
 }
 
 /// The damage that a line of a journal shows.

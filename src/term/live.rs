@@ -210,10 +210,18 @@ impl Live {
 
     /// Says once, when the rate of a search is known, that a setting may shorten it.
     fn hint(&mut self, state: &State) {
-        if self.hinted || state.reproduced() != Reproduced::Yes {
+        let reduces = matches!(state.plan.question, Question::Reduce(_));
+        let begun = !reduces || state.reduction.is_some();
+        if self.hinted || state.reproduced() != Reproduced::Yes || !begun {
             return;
         }
         self.hinted = true;
+        if reduces && let Some(trials) = policy::trials_left(state) {
+            let trials = words::plural(trials, "more trial");
+            let time = self.estimate(state, state.completed());
+            let time = time.map_or(String::new(), |time| format!(", {}", words::seconds(time)));
+            self.text(2, &format!("expected: at least {trials}{time}"));
+        }
         if let Some(text) = answer::raise_hint(state) {
             self.text(2, &text);
         }
@@ -280,6 +288,14 @@ impl Live {
         (since > LATE.max(usual * LATE_TIMES)).then_some((trial, since))
     }
 
+    /// Returns in about how many seconds a search ends.
+    fn estimate(&self, state: &State, completed: u64) -> Option<f64> {
+        let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
+        let fresh = fresh.filter(|fresh| *fresh > 0 && state.raising().is_none())?;
+        let each = self.began.elapsed().as_secs_f64() / real(fresh);
+        Some(each * real(policy::trials_left(state)?))
+    }
+
     fn time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
         let elapsed = self.began.elapsed();
         let spent = in_seconds(elapsed);
@@ -292,6 +308,11 @@ impl Live {
             (None, Some(most)) => {
                 let spent = elapsed + self.worked_before;
                 format!("{} of {}", in_seconds(spent), in_seconds(most))
+            }
+            (None, None) if self.late(completed).is_none() => {
+                let left = self.estimate(state, completed);
+                let left = left.map(|left| format!(", {} left", words::seconds(left)));
+                spent + &left.unwrap_or_default()
             }
             _ => spent,
         }
@@ -491,7 +512,7 @@ fn found(state: &State) -> Option<String> {
     Some(if reduction.is_found() {
         format!("{found} of {things} needed, confirming")
     } else {
-        format!("{found} of {things} known to be needed")
+        format!("{found} of {things} needed so far")
     })
 }
 

@@ -21,7 +21,7 @@ pub use live::Live;
 pub use partings::partings;
 pub use runs::{StoredRun, runs};
 pub use screen::{Command, Screen, page_width, width};
-pub use summary::{near, summary, verdict};
+pub use summary::{Pooled, near, summary, verdict};
 pub use ticks::Ticks;
 
 use crate::untrusted::SafeText;

@@ -19,7 +19,7 @@ pub struct StoredRun {
 const DEFAULT_WIDTH: usize = 80;
 const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
 /// Columns that are cut if a line is too long, in this order, and what is left of them at least.
-const CUT: [(usize, usize); 6] = [(4, 20), (3, 17), (5, 8), (4, 8), (3, 8), (1, 8)];
+const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3, 8), (1, 8)];
 const GAP: &str = "  ";
 
 /// Returns the table of stored runs.
@@ -140,6 +140,14 @@ mod tests {
                 "SIGABRT a_long_file_name.cpp:1042 +2",
                 "./app",
             ),
+            run(
+                "9c2e",
+                "1 min ago",
+                "compare",
+                "not known so far",
+                "exit 1",
+                "./app",
+            ),
             StoredRun {
                 reference: "last".to_owned(),
                 when: String::new(),
@@ -148,17 +156,19 @@ mod tests {
         ];
         let shown = |width| console::strip_ansi_codes(&table(&runs, width)).into_owned();
         insta::assert_snapshot!(shown(80), @"
-        RUN   WHEN             WHAT    RESULT           CRASH                 COMMAND
-        386f  yesterday 14:02  run     3 of 100 failed  SIGSEGV crash.c:20    ./crash -…
-        0a1b  3 min ago        bisect  8ba5df4          SIGABRT a_long_file…  ./app
-        last                           cannot be read
+        RUN   WHEN             WHAT     RESULT            CRASH                 COMMAND
+        386f  yesterday 14:02  run      3 of 100 failed   SIGSEGV crash.c:20    ./crash…
+        0a1b  3 min ago        bisect   8ba5df4           SIGABRT a_long_file…  ./app
+        9c2e  1 min ago        compare  not known so far  exit 1                ./app
+        last                            cannot be read
         ");
         assert!(shown(60).lines().all(|line| measure_text_width(line) <= 60));
         insta::assert_snapshot!(shown(120), @"
-        RUN   WHEN             WHAT    RESULT           CRASH                                 COMMAND
-        386f  yesterday 14:02  run     3 of 100 failed  SIGSEGV crash.c:20                    ./crash --with arguments
-        0a1b  3 min ago        bisect  8ba5df4          SIGABRT a_long_file_name.cpp:1042 +2  ./app
-        last                           cannot be read
+        RUN   WHEN             WHAT     RESULT            CRASH                                 COMMAND
+        386f  yesterday 14:02  run      3 of 100 failed   SIGSEGV crash.c:20                    ./crash --with arguments
+        0a1b  3 min ago        bisect   8ba5df4           SIGABRT a_long_file_name.cpp:1042 +2  ./app
+        9c2e  1 min ago        compare  not known so far  exit 1                                ./app
+        last                            cannot be read
         ");
     }
 }

@@ -38,11 +38,21 @@ pub fn verdict(report: &Report) -> String {
     text
 }
 
+/// A baseline of several runs of the same program.
+#[derive(Clone, Copy, Debug)]
+pub struct Pooled {
+    /// Passing trials that a fix needs.
+    pub needed: u64,
+    /// Runs that it counts.
+    pub runs: u64,
+}
+
 /// Returns the first screen of a run, broken at this width. Commands name the run by this reference.
 pub fn summary(
     report: &Report,
     evidence: &Path,
     reference: &str,
+    pooled: Option<Pooled>,
     more: Vec<Command>,
     width: Option<usize>,
 ) -> String {
@@ -84,7 +94,7 @@ pub fn summary(
         screen.text(2, &format!("{mark} {}", words::sanitize(note)));
     }
     screen.gap();
-    let mut commands = next(report, reference);
+    let mut commands = next(report, reference, pooled);
     commands.extend(more);
     commands.push(saved(evidence));
     screen.commands(&commands);
@@ -377,11 +387,11 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
 }
 
 /// Returns what to type next.
-fn next(report: &Report, reference: &str) -> Vec<Command> {
+fn next(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command> {
     let run = shell_word(reference.as_ref());
     let mut commands = Vec::new();
     if report.finished {
-        commands.extend(after_the_end(report, &run));
+        commands.extend(after_the_end(report, &run, pooled));
     } else {
         let resume = Command::new("continue", format!("provoke resume {run}"));
         commands.push(match report.seconds_left {
@@ -423,7 +433,7 @@ fn explain(report: &Report, run: &SafeText) -> Command {
     Command::new(what, format!("provoke explain {run}"))
 }
 
-fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
+fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec<Command> {
     // The one that is known best.
     let failing = report.variants.iter().filter(|one| one.failures > 0);
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
@@ -451,7 +461,7 @@ fn after_the_end(report: &Report, run: &SafeText) -> Vec<Command> {
         }
         // How often each was tried was chosen by how often it failed.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
-        _ => commands.extend(confirm(report, variant, run)),
+        _ => commands.extend(confirm(report, variant, run, pooled)),
     }
     commands.push(Command::new(
         "repeat one trial",
@@ -504,13 +514,21 @@ fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
 }
 
 /// Returns how a fix of this variant is confirmed.
-fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command> {
+fn confirm(
+    report: &Report,
+    variant: &Variant,
+    run: &SafeText,
+    pooled: Option<Pooled>,
+) -> Option<Command> {
     let (needed, half) = variant
         .clean_runs_to_confirm
         .zip(variant.clean_runs_to_exclude_half)?;
     let pass = variant.durations.get("pass").map(|pass| pass.p50);
     let seconds = pass.map(|pass| pass + report.overhead_seconds);
-    let needed = needed_by_default(needed, half, report.jobs, seconds);
+    let needed = pooled.map_or_else(
+        || needed_by_default(needed, half, report.jobs, seconds),
+        |pooled| pooled.needed,
+    );
     let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
         let between = if variant.name.starts_with('-') {
@@ -525,5 +543,11 @@ fn confirm(report: &Report, variant: &Variant, run: &SafeText) -> Option<Command
         format!(", about {}", time_of_passes(report, pass, needed))
     });
     let trials = words::plural(needed, "passing trial");
-    Some(Command::new("is it fixed?", line).with(format!("{trials}{time}")))
+    let counted = pooled.map_or(String::new(), |pooled| {
+        format!(
+            "; counts {} of the program",
+            words::plural(pooled.runs, "run")
+        )
+    });
+    Some(Command::new("is it fixed?", line).with(format!("{trials}{time}{counted}")))
 }

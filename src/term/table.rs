@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 const TITLE: usize = 16;
 /// So many variants that passed are shown in one row.
 const MANY: usize = 4;
+/// The head of the column that names the failures.
+const SIGNATURE: &str = "signature";
 /// Cells of a row before what its failures are.
 const CELLS: usize = 8;
 /// Columns that a narrow terminal does without, the first of these first: times, the interval, the rate.
@@ -30,11 +32,12 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
         "pass",
         "failure",
     ];
+    let rows = rows(report);
+    let named = rows.iter().any(|(_, what)| !what.is_empty());
     let head = (
         heads.map(|head| style(head).dim().to_string()),
-        String::new(),
+        style(if named { SIGNATURE } else { "" }).dim().to_string(),
     );
-    let rows = rows(report);
     let width = |column: usize| {
         let cells = rows
             .iter()
@@ -218,9 +221,9 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
         let cells: Vec<String> = (0..).zip(cells).map(|(at, cell)| fill(at, cell)).collect();
         cells.join("  ")
     };
-    let mut out = String::new();
-    let _ = writeln!(out, "  {}", style(line(heads)).dim());
-    for (row, crashes) in &rows {
+    let named = rows.iter().any(|(_, crashes)| !crashes.is_empty());
+    let head = heads.map(str::to_owned);
+    let full = |row: &[String; 5], crashes: &str| {
         let numbers = line(row.each_ref().map(String::as_str));
         let used = measure_text_width(&numbers) + 4;
         let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used));
@@ -229,7 +232,12 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
         } else {
             truncate_str(crashes, room, "…")
         };
-        let _ = writeln!(out, "{}", format!("  {numbers}  {crashes}").trim_end());
+        format!("  {numbers}  {crashes}").trim_end().to_owned()
+    };
+    let head = full(&head, if named { SIGNATURE } else { "" });
+    let mut out = format!("{}\n", style(head).dim());
+    for (row, crashes) in &rows {
+        let _ = writeln!(out, "{}", full(row, crashes));
     }
     out
 }

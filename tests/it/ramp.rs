@@ -106,6 +106,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
         &Report::new(&state, true),
         "x".as_ref(),
         "last",
+        None,
         Vec::new(),
         None,
     );
@@ -113,7 +114,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     It dies from 10 clients on: SIGSEGV, in parse (with 9 it survived 29 of 29 trials)
       with 9 clients, a death in 9.9 % or more of the trials is excluded (95 %)
 
-      clients  trials  died              95 %      served before
+      clients  trials  died              95 %      served before  signature
             1       1     0     0 to 95 % (*)
             2       1     0     0 to 95 % (*)
             4       1     0     0 to 95 % (*)
@@ -229,6 +230,7 @@ fn the_table_of_levels_names_the_crashes() {
         &Report::new(&state, true),
         "x".as_ref(),
         "last",
+        None,
         Vec::new(),
         None,
     );

@@ -323,5 +323,9 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
         seen.iter()
             .flat_map(|seen| seen.beforehand("the set of all items")),
     );
+    let stop = &state.plan.stop;
+    if stop.trials.is_none() && stop.duration().is_none() {
+        lines.push("it runs until there is an answer (-n and -d set a limit)".to_owned());
+    }
     lines
 }

@@ -151,7 +151,7 @@ fn nothing_to_confirm() {
     ------- stderr -------
     error: cannot read the baseline: there is no run `nowhere` in `provoke-out`
 
-    hint: `provoke list` shows the stored runs
+    hint: measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&["--baseline", "3/30", "--assume-rate", "1%"]), @"

@@ -51,8 +51,15 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     sandbox.earlier(100, "5 41 77", &[]);
     sandbox.earlier(100, "", &[]);
     let said = sandbox.earlier(100, "20 60 90", &[]);
-    let told = "together with 2 other runs of the same program (6 of 300 failed), a fix needs 388 passing trials";
-    assert!(said.stderr.contains(told), "{said}");
+    // The summary tells how many trials `confirm` will need.
+    let needed = "provoke confirm --baseline last   # 388 passing trials, about ";
+    assert!(said.stdout.contains(needed), "{said}");
+    assert!(
+        said.stdout.contains("; counts 3 runs of the program\n"),
+        "{said}"
+    );
+    let report = sandbox.provoke(&["report", "last"]);
+    assert!(report.stdout.contains(needed), "{report}");
     let (answer, said) = sandbox.confirmed(&[]);
     assert_eq!(answer["clean_needed"], 388, "{said}");
     let base = &answer["baseline"];
@@ -70,6 +77,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
       before: 6 of 300 in 3 runs failed; FIXED needs 388 passing trials, about TIME; the first failure means NOT FIXED
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
       the bug: exit 1; every failure with its exit status counts
+    wrote report.json
     [exit status: Some(0)]
     ");
     // Whichever of them is named.

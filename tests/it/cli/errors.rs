@@ -103,7 +103,7 @@ fn a_run_that_is_not_there() {
     ------- stderr -------
     error: there is no run `nothing` in `provoke-out`
 
-    hint: `provoke list` shows the stored runs
+    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
     [exit status: Some(2)]
     ");
 }

@@ -119,7 +119,7 @@ fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
     ------- stderr -------
     error: found neither a core file nor a run `nothing`
 
-    hint: `provoke list` shows the stored runs
+    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
     [exit status: Some(2)]
     ");
 }

@@ -47,6 +47,34 @@ fn with_a_secret() -> Sandbox {
     sandbox
 }
 
+#[test]
+fn reports_have_the_same_flags_everywhere_and_name_their_files() {
+    let sandbox = Sandbox::new();
+    let trials = ["--progress=none", "-n", "2", "--", "true"];
+    let wrote = |args: &[&str]| sandbox.provoke(args).stderr;
+    let run = ["run", "--json=a.json", "--junit=a.xml", "--md=a.md"];
+    assert_eq!(
+        wrote(&[&run[..], &trials].concat()),
+        "wrote a.json\nwrote a.xml\nwrote a.md\n"
+    );
+    assert_eq!(
+        wrote(&[&["run", "-q", "--csv=q.csv"], &trials[..]].concat()),
+        ""
+    );
+    assert!(!sandbox.read("q.csv").is_empty());
+    // An earlier name of the flag.
+    let run = ["run", "--export-junit", "b.xml"];
+    assert_eq!(wrote(&[&run[..], &trials].concat()), "wrote b.xml\n");
+    assert_eq!(wrote(&["report", "--md=b.md"]), "wrote b.md\n");
+    assert_eq!(wrote(&["report", "-q", "--jsonl=b.jsonl"]), "");
+    assert!(!sandbox.read("b.jsonl").is_empty());
+    let said = sandbox.provoke(&[&["run", "--json"], &trials[..]].concat());
+    assert!(said.stdout.starts_with("{\n"), "{said}");
+    assert!(said.stderr.starts_with("0 of 2 trials failed"), "{said}");
+    let quiet = sandbox.provoke(&["report", "-q"]).stdout;
+    assert_eq!(quiet, "0 of 2 trials failed: rate below 85 % (95 %)\n");
+}
+
 /// The parts of the canary that no escape changes.
 fn assert_clean(what: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text);

@@ -1,6 +1,6 @@
 //! Mistyped command lines: each is accepted, or answered by a hint with the corrected flag or command.
 
-use super::support::Sandbox;
+use super::support::{PROVOKE, Sandbox};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -13,6 +13,10 @@ fn sandbox() -> Sandbox {
         ("badinterp", "#!/bin/nosuch\n", true),
         ("badenv", "#!/usr/bin/env nosuch-interpreter\n", true),
         ("noshebang", "exit 0\n", true),
+        ("noshebang.py", "exit(0)\n", true),
+        ("crash.c", "int main(void) { return 0; }\n", false),
+        ("Main.java", "class Main {}\n", false),
+        ("job.py", "exit(0)\n", false),
         ("trials.toml", "runs = 3\ncommand = [\"true\"]\n", false),
     ] {
         let path = sandbox.write(name, text);
@@ -106,22 +110,82 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "did you mean `provoke bisect --git v1..BAD -- CMD`?",
         ),
         (
-            "run --json -- true",
-            2,
-            "`provoke run` has no flag `--json`",
-            "did you mean `--export-json FILE`?",
+            "run --json r.json -- true",
+            125,
+            "cannot run `r.json`: it is not a program",
+            "did you mean `--json=r.json`?",
         ),
         (
-            "run --json=r.json -- true",
+            "run --junitxml=ci.xml -- true",
             2,
-            "`provoke run` has no flag `--json`",
-            "did you mean `--export-json r.json`?",
+            "`provoke run` has no flag `--junitxml`",
+            "did you mean `--junit=ci.xml`?",
         ),
         (
-            "run --junit=ci.xml -- true",
+            "report --markdown",
             2,
-            "`provoke run` has no flag `--junit`",
-            "did you mean `--export-junit ci.xml`?",
+            "`provoke report` has no flag `--markdown`",
+            "did you mean `--md=FILE`?",
+        ),
+        (
+            "report --md issue.md",
+            2,
+            "there is no run `issue.md` in `provoke-out`",
+            "did you mean `--md=issue.md`?",
+        ),
+        (
+            "report --format junit",
+            2,
+            "`provoke report` has no flag `--format`",
+            "did you mean `--junit`?",
+        ),
+        (
+            "report -o ci.xml",
+            2,
+            "`provoke report` has no flag `-o`",
+            "did you mean `--junit=ci.xml`?",
+        ),
+        (
+            "run --format=html true",
+            2,
+            "`provoke run` has no flag `--format`",
+            "each format has a flag: --json=FILE, --jsonl=FILE, --csv=FILE, --junit=FILE, --md=FILE",
+        ),
+        (
+            "report last#3",
+            2,
+            "there is no run `last#3` in `provoke-out`",
+            "to explain the trial: provoke explain 'last#3'",
+        ),
+        (
+            "explain last",
+            2,
+            "found neither a core file nor a run `last`",
+            "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME",
+        ),
+        (
+            "confirm --baseline last ./prog",
+            2,
+            "cannot read the baseline: there is no run `last` in `provoke-out`",
+            "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)",
+        ),
+        (
+            "run --cont 3 true",
+            2,
+            "`provoke run` has no flag `--cont`",
+            "did you mean `--runs 3`?",
+        ),
+        (
+            "run --cnt 3 true",
+            2,
+            "`provoke run` has no flag `--cnt`",
+            "`provoke run --help` lists all flags; flags of the program follow its name",
+        ),
+        (
+            "-n 3 --goood x true",
+            2,
+            "there is no command before `-n`",
+            "to run a program: provoke run -n 3 --goood x true",
         ),
         (
             "run --max-failures 3 -- true",
@@ -181,7 +245,7 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "replay last",
             2,
             "there is no run `last` in `provoke-out`",
-            "`provoke list` shows the stored runs",
+            "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME",
         ),
         (
             "repeat -n 3 ./prog",
@@ -230,6 +294,36 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             125,
             "cannot run `./noexec`: it is not executable",
             "make it executable: chmod +x ./noexec",
+        ),
+        (
+            "run -n 9 ./crash.c --seed 1",
+            125,
+            "cannot run `./crash.c`: it is source code in C",
+            "compile it first: cc -g -o ./crash ./crash.c\n      and run the program: provoke run -n 9 -- ./crash --seed 1",
+        ),
+        (
+            "run crash.c",
+            125,
+            "cannot run `crash.c`: it is source code in C",
+            "compile it first: cc -g -o crash crash.c\n      and run the program: provoke run -- ./crash",
+        ),
+        (
+            "run ./Main.java",
+            125,
+            "cannot run `./Main.java`: it is source code in Java",
+            "compile it first, and run the program that the compiler writes",
+        ),
+        (
+            "run -n 2 ./job.py a",
+            125,
+            "cannot run `./job.py`: it is a script that is not executable",
+            "name its interpreter: provoke run -n 2 -- python3 ./job.py a",
+        ),
+        (
+            "run ./noshebang.py",
+            125,
+            "cannot run `./noshebang.py`: it is a text file without a #! line",
+            "add a first line such as #!/usr/bin/env python3, or name the interpreter: provoke run -- python3 ./noshebang.py",
         ),
         (
             "run -n 9 -- ./badinterp",
@@ -300,6 +394,44 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             .read("provoke-out/last/events.jsonl")
             .contains("trial_started")
     );
+}
+
+#[test]
+fn stored_runs_and_their_trials_are_found_or_named() {
+    let sandbox = sandbox();
+    let run = ["run", "-n", "9", "--capture=off", "--", PROVOKE];
+    sandbox.provoke(&[&run[..], &["victim", "exit", "--fail-on", "3,7"]].concat());
+    let run = fs::read_link(sandbox.path("provoke-out/last")).unwrap();
+    let run = run.to_str().unwrap();
+    for (line, error, hint) in [
+        (
+            "compare last last",
+            "`provoke compare` compares programs, and these are stored runs".to_owned(),
+            "to compare stored runs: provoke diff last last".to_owned(),
+        ),
+        (
+            "explain last#99",
+            format!("the run {run} has no finished trial #99"),
+            "its trials are 1-9; failed: 3, 7".to_owned(),
+        ),
+        (
+            "report last#3",
+            "there is no run `last#3` in `provoke-out`".to_owned(),
+            "to explain the trial: provoke explain 'last#3'".to_owned(),
+        ),
+        (
+            "report lost",
+            "there is no run `lost` in `provoke-out`".to_owned(),
+            "`provoke list` shows the stored runs".to_owned(),
+        ),
+    ] {
+        let words = words(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = sandbox.provoke(&words);
+        let expected = format!("error: {error}\n\nhint: {hint}\n");
+        assert_eq!(said.stderr, expected, "provoke {line}");
+        assert_eq!(said.code, Some(2), "provoke {line}\n{said}");
+    }
 }
 
 #[test]

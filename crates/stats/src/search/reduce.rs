@@ -28,6 +28,7 @@ use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed, fisher};
 use super::batch::{Slots, drawn};
+use super::capacity::{Channel, bisect_runs};
 use super::contradiction::ln_sum;
 use super::grid::{Cell, Grid, Model, backgrounds};
 use super::posterior::{Bisection, times_ln};
@@ -653,6 +654,24 @@ impl Reduction {
         })
     }
 
+    /// Returns about how many more runs it takes if no more than one of the open things is needed.
+    pub fn runs_left(&self) -> f64 {
+        let missing = || self.missing().iter().map(|(_, more)| real(*more)).sum();
+        match self.phase {
+            Phase::Over => 0.0,
+            Phase::Checking => missing(),
+            Phase::Searching => {
+                let Count { failures, runs } = self.baseline;
+                let p = real(failures) / real(runs.max(1));
+                let open = self.search.credible_set(1.0 - self.delta).len() as u64;
+                let groups = real(self.found.len() as u64 + 1);
+                let clean = clean_runs_needed(failures, runs, self.level()).unwrap_or(0);
+                let search = bisect_runs(open, &Channel { p, q: 0.0 }, true, self.delta);
+                search + groups * real(clean) + real(self.failures) / p
+            }
+        }
+    }
+
     /// Tells whether no further run is wanted.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
@@ -766,6 +785,22 @@ mod tests {
         let all = reduce(3, &[], |set| set.len() == 3);
         assert_eq!(sorted(&all), [0, 1, 2]);
         assert!(all.answer().open.is_empty(), "{:?}", all.answer());
+    }
+
+    #[test]
+    fn the_runs_left_are_about_those_that_follow() {
+        for n in [4, 16, 64] {
+            let begun = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
+            let search = reduce(n, &[], |set| set.contains(&(n / 2)));
+            let runs: u64 = search.counts.values().map(|count| count.runs).sum();
+            let runs = real(runs - BASELINE.runs);
+            let expected = begun.runs_left();
+            assert!(
+                (0.5..=2.0).contains(&(expected / runs)),
+                "{n}: {expected} {runs}"
+            );
+            assert!(search.runs_left() < 1.0);
+        }
     }
 
     #[test]
