@@ -1,7 +1,7 @@
 //! What is known of a crash or a hang beyond its exit status.
 
 use super::{Signal, Text, is_default};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// The full story of one process that crashed or hung, as its core tells it.
@@ -54,9 +54,12 @@ pub struct Crash {
     /// The core does not hold the stack, so that only the innermost call is known.
     #[serde(skip_serializing_if = "is_default")]
     pub stackless: bool,
-    /// Innermost Python frame, `function (file:line)`, where a tool could tell.
-    #[serde(skip_serializing_if = "is_default")]
-    pub python: Option<String>,
+    /// The Python calls of that thread, innermost first, if a tool could read them.
+    #[serde(
+        skip_serializing_if = "is_default",
+        deserialize_with = "python_calls"
+    )]
+    pub python: Vec<Frame>,
 }
 
 /// A thread and its calls.
@@ -96,6 +99,33 @@ pub struct Frame {
     /// How many calls in a row are equal to this one, without itself.
     #[serde(skip_serializing_if = "is_default")]
     pub repeated: u64,
+}
+
+impl Frame {
+    /// Reads a Python call as py-spy prints it: `loss (job.py:4)`.
+    pub fn of_python(text: &str) -> Option<Self> {
+        let (function, place) = text.trim().strip_suffix(')')?.split_once(" (")?;
+        let (file, line) = place.rsplit_once(':')?;
+        Some(Self {
+            function: Some(function.to_owned()),
+            line: Some((file.to_owned(), line.parse().ok()?)),
+            ..Self::default()
+        })
+    }
+}
+
+/// Reads Python calls; older journals hold only the innermost one, as text.
+fn python_calls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Frame>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Calls {
+        All(Vec<Frame>),
+        Innermost(String),
+    }
+    Ok(match Calls::deserialize(from)? {
+        Calls::All(calls) => calls,
+        Calls::Innermost(text) => Frame::of_python(&text).into_iter().collect(),
+    })
 }
 
 /// A file that was mapped as code.

@@ -10,7 +10,7 @@ mod killer;
 mod signature;
 
 pub use killer::killer;
-pub use signature::{bare_module, logged_place, signature, site_of_crash};
+pub use signature::{bare_module, logged_place, signature, sites_of_crash};
 
 use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,

@@ -1,7 +1,7 @@
 //! What the clients of a service saw, in numbers and in words.
 
 use super::{Quantity, words};
-use crate::model::{Amount, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
+use crate::model::{Amount, Death, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
 use crate::policy;
 use crate::state::{Lives, State};
 use provoke_stats::{self as stats, real};
@@ -288,7 +288,10 @@ impl LoadTotals {
             }
         };
         if let Some(served) = middle(&self.served_before_death) {
-            all.push(format!("answered before the death: {}", three(served)));
+            all.push(format!(
+                "responses before the death (warm-up included): {}",
+                three(served)
+            ));
         }
         if let Some(in_flight) = middle(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
@@ -477,10 +480,19 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
-        words::plural(seen.answered_until(death), "answer"),
+        responses(seen, death),
         words::plural(death.in_flight, "request"),
     ));
     all
+}
+
+/// Returns `22 responses, 20 of them to warm-up requests`.
+fn responses(seen: &LoadSeen, death: &Death) -> String {
+    let all = words::plural(seen.answered_until(death), "response");
+    match (seen.stage, seen.warmed) {
+        (Stage::WarmUp, _) | (_, 0) => all,
+        (_, warmed) => format!("{all}, {warmed} of them to warm-up requests"),
+    }
 }
 
 /// Says what a life is, where the user may not have said it.

@@ -327,7 +327,7 @@ fn where_the_address_is_does_not_matter() {
     let mut other = null("f < main");
     other.fault.address = Some(0x18);
     other.thread = 7;
-    other.python = Some("f (a.py:3)".to_owned());
+    other.python = Frame::of_python("f (a.py:3)").into_iter().collect();
     assert_eq!(of(other).id, of(null("f < main")).id);
 }
 

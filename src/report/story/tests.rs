@@ -206,17 +206,20 @@ fn what_the_program_said_is_explained() {
             },
             abort: Some("free(): double free detected in tcache 2\n".to_owned()),
             phase: Phase::Shutdown,
-            python: Some("close (a.py:3)".to_owned()),
+            python: vec![
+                frame("", "close", Some(("/usr/lib/python3.11/os.py", 7))),
+                frame("", "shut", Some(("a.py", 3))),
+                frame("", "main", Some(("a.py", 9))),
+            ],
             ..Crash::default()
         },
         ..Autopsy::default()
     };
     insta::assert_snapshot!(told(&autopsy, false), @"
-    SIGABRT at a.py:3 in close, while it was shutting down: free(): double free detected in tcache 2
+    SIGABRT at a.py:3 in shut, while it was shutting down: free(): double free detected in tcache 2
+      called by main (a.py:9)
 
     Calls: not known
-
-    Innermost Python call: close (a.py:3)
 
     Details:
       process 77 (boom) died of SIGABRT: aborted itself
@@ -245,7 +248,7 @@ fn hostile_text_does_nothing_to_a_terminal() {
     let mut autopsy = null();
     autopsy.crash.program = evil.to_owned();
     autopsy.crash.abort = Some(evil.to_owned());
-    autopsy.crash.python = Some(evil.to_owned());
+    autopsy.crash.python = vec![frame("", evil, Some((evil, 3)))];
     autopsy.crash.fault.class = evil.to_owned();
     autopsy.crash.fault.detail = evil.to_owned();
     autopsy.crash.fault.instruction = Some(evil.to_owned());

@@ -87,7 +87,7 @@ fn a_death_is_told_from_what_its_clients_see() {
     let told = sandbox.provoke(&["explain", "last#1"]).stdout;
     assert!(told.contains("  16 clients: "), "{told}");
     assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
-    let death = format!("it died under load, after 499 answers, with {in_flight} request");
+    let death = format!("it died under load, after 499 responses, with {in_flight} request");
     assert!(told.contains(&death), "{told}");
     let listed = told.matches("GET /classify  client ").count() as u64;
     assert_eq!(listed, in_flight, "{told}");
