@@ -96,10 +96,10 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
             .iter()
             .any(|tool| tool.find().is_some());
         autopsy.gaps.push(if known {
-            "Python's own frames could not be read: the interpreter was gone, or is not known"
+            "no Python calls: py-spy and pystack could not read them; the interpreter is missing or not supported"
                 .to_owned()
         } else {
-            "Python's own frames are not shown: `pip install py-spy`".to_owned()
+            "no Python calls: `pip install py-spy` to see them".to_owned()
         });
         return;
     };
@@ -154,10 +154,7 @@ mod tests {
             shown.collect()
         };
         assert_eq!(read(text, 9), ["g x.py 3", "run threading.py 982"]);
-        assert_eq!(
-            read(text, 7),
-            ["join threading.py 1119", "<module> x.py 9"]
-        );
+        assert_eq!(read(text, 7), ["join threading.py 1119", "<module> x.py 9"]);
         assert_eq!(read(text, 8), [] as [&str; 0]);
         assert_eq!(read("Thread 8 (idle)", 8), [] as [&str; 0]);
     }

@@ -53,7 +53,7 @@ Examples:
     provoke report last
   Write a bug report:
     provoke report last --md=issue.md
-  Share a run with somebody else:
+  Share a run:
     provoke report last --bundle run.tar.gz";
 
 /// Contents of a bundle that must be asked for.

@@ -55,10 +55,7 @@ pub struct Crash {
     #[serde(skip_serializing_if = "is_default")]
     pub stackless: bool,
     /// The Python calls of that thread, innermost first, if a tool could read them.
-    #[serde(
-        skip_serializing_if = "is_default",
-        deserialize_with = "python_calls"
-    )]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "python_calls")]
     pub python: Vec<Frame>,
 }
 
@@ -149,7 +146,7 @@ pub struct Fault {
     /// Its class: one short stable phrase, part of the signature. `null pointer`.
     pub class: String,
     /// What a person wants to know besides: the offset, the garbage pointer, what is
-    /// done about it. `offset 0x10: a field of a missing object`.
+    /// done about it. `offset 0x10: a field of an object whose pointer is null`.
     #[serde(skip_serializing_if = "is_default")]
     pub detail: String,
     /// The address that was touched.
@@ -246,7 +243,7 @@ pub struct Signature {
     pub id: SignatureId,
     /// The same for people: `SIGSEGV, null pointer + 0x10, in libfoo.so!conv < forward`.
     pub title: String,
-    /// What it rests on.
+    /// The evidence that it is made from.
     pub depth: Depth,
     /// Under which names the same failure goes where less is known of it.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -286,7 +283,7 @@ pub struct Family {
 #[serde(into = "String", try_from = "String")]
 pub struct SignatureId(pub u32);
 
-/// What a signature rests on, from little to much.
+/// The evidence that a signature is made from, from little to much.
 #[derive(
     Clone,
     Copy,
@@ -305,11 +302,11 @@ pub enum Depth {
     /// The exit status alone.
     #[default]
     Status,
-    /// What the program wrote.
+    /// The output of the program.
     Output,
     /// A line in the kernel's log.
     Kernel,
-    /// The stack, from a core or from the living process.
+    /// The stack, from a core or from the running process.
     Stack,
 }
 

@@ -275,16 +275,19 @@ mod tests {
         let seen = saw(&[Ending::Signaled(Signal::SEGV, true)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (core dumped)");
         let mut seen = saw(&[Ending::Exited(139)]);
-        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 139)");
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGSEGV (inferred from exit 139)"
+        );
         seen.actors[0].last_words = "sh: line 1: 77 Segmentation fault  ./x".to_owned();
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (exit 139, and a shell said so)"
+            "fail: SIGSEGV (exit 139, confirmed by the shell)"
         );
         let seen = saw(&[Ending::Exited(245)]);
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (read from exit 245, Python's habit)"
+            "fail: SIGSEGV (inferred from exit 245, as Python reports it)"
         );
     }
 
@@ -416,7 +419,10 @@ mod tests {
                 Ending::Signaled(Signal::SEGV, false),
                 "fail: SIGSEGV (seen)",
             ),
-            (Ending::Exited(139), "fail: SIGSEGV (read from exit 139)"),
+            (
+                Ending::Exited(139),
+                "fail: SIGSEGV (inferred from exit 139)",
+            ),
         ] {
             assert_eq!(outcome(&rules, &life(Stage::Loading, ending)), expected);
         }
@@ -467,7 +473,7 @@ mod tests {
         });
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (of a process below the service, which lived on)"
+            "fail: SIGSEGV (in a descendant of the service, which kept running)"
         );
     }
 
@@ -509,7 +515,7 @@ mod tests {
         };
         assert_eq!(
             outcome(&rules, &saw(&[Ending::Exited(139)])),
-            "fail: SIGSEGV (read from exit 139)"
+            "fail: SIGSEGV (inferred from exit 139)"
         );
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(1)])), "other: exit 1");
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(0)])), "pass");

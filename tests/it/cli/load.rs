@@ -305,7 +305,7 @@ fn only_this_machine_is_put_under_load() {
     ------- stderr -------
     error: `192.0.2.1` (192.0.2.1) is not this machine
 
-    hint: load on a machine of somebody else is an attack; if it is yours, add --i-own-this-target 192.0.2.1
+    hint: load on a machine that you do not own is an attack; if you own it, add --i-own-this-target 192.0.2.1
     [exit status: Some(2)]
     ");
 }
