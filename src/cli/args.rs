@@ -51,9 +51,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", help_heading = TRIALS, hide_short_help = true)]
     seed: Option<u64>,
 
-    /// Treat a trial as hung after this long [default: 10m]
+    /// Treat a trial as hung after this long [default: auto]
     ///
-    /// A time such as 60s or 2m, or `auto`: ten times the median time of a trial.
+    /// A time such as 60s or 2m, or `auto`: 20 times the slowest passing trial and at least 10 s, or 5 minutes
+    /// until five trials have passed.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     timeout: Option<TimeoutValue>,
     /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]

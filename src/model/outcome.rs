@@ -178,8 +178,10 @@ impl Kind {
                     .to_owned()
             }
             Self::Leak => "left processes or containers behind".to_owned(),
-            Self::Oom { masked: false } => "OOM-killed".to_owned(),
-            Self::Oom { masked: true } => "a child process was OOM-killed".to_owned(),
+            Self::Oom { masked: false } => "killed by the kernel because memory ran out".to_owned(),
+            Self::Oom { masked: true } => {
+                "the kernel killed a child because memory ran out".to_owned()
+            }
             Self::Output => "its output matched a failure rule".to_owned(),
             Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
         }

@@ -443,7 +443,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     | **SIGSEGV**: segmentation fault: invalid memory access | inferred from exit 139 | 1 | 4 |
     | **hang**: did not end in time |  | 1 | 6 |
     | **leak**: left processes or containers behind |  | 1 | 7 |
-    | **oom**: OOM-killed |  | 1 | 9 |
+    | **oom**: killed by the kernel because memory ran out |  | 1 | 9 |
     | **output**: its output matched a failure rule |  | 1 | 8 |
     | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
 
@@ -517,7 +517,7 @@ fn junit_has_a_case_for_every_trial() {
                 <failure message="its output matched a failure rule: WARNING: data race" type="output">repeat it: provoke replay 20251121-060000-a1b2#8</failure>
             </testcase>
             <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750+00:00" time="0.250">
-                <failure message="OOM-killed" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
+                <failure message="killed by the kernel because memory ran out" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
             </testcase>
             <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750+00:00" time="0.250">
                 <skipped message="inconclusive: not started: cannot execute `./neighbors.py`: text file busy"/>

@@ -148,7 +148,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
         (None, trials) => format!("{} of {trials}", point.failures),
     };
     if point.other > 0 {
-        let _ = write!(failed, ", {} otherwise", point.other);
+        let _ = write!(failed, ", {} in another way", point.other);
     }
     let rate = stats::real(point.failures) / stats::real(point.trials.max(1));
     let shown = |share: f64, least: f64| {

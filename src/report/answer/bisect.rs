@@ -308,7 +308,7 @@ impl Bisection {
                     None => {
                         let tried = self.inside(|point| point.trials > 0).is_some();
                         let between = if tried {
-                            ", and nothing between that was tried failed either"
+                            ", and no version tested between them failed"
                         } else {
                             ""
                         };

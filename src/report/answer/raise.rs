@@ -137,7 +137,7 @@ impl SettingTried {
     fn in_words(&self) -> String {
         let other = match self.other {
             0 => String::new(),
-            other => format!(" and {other} otherwise"),
+            other => format!(" and {other} in another way"),
         };
         format!("{} {}{other}", self.setting, self.counts.in_words())
     }

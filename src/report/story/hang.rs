@@ -81,11 +81,7 @@ fn answer(hang: &Hang, main: Option<i32>) -> String {
             "Stuck in the kernel: a disk, a network file system or a driver does not respond."
                 .to_owned()
         }
-        Activity::Busy => format!(
-            "Busy: {} used all the CPU time that {} could get.",
-            plural(busy as u64, "thread"),
-            if busy == 1 { "it" } else { "they" }
-        ),
+        Activity::Busy => format!("Busy: {} kept running.", plural(busy as u64, "thread")),
         _ => "Blocked: every thread waits.".to_owned(),
     };
     format!("{answer}{chain}")
@@ -213,7 +209,7 @@ fn line(thread: &HungThread) -> String {
         let available = seconds(thread.cpu_available.as_secs_f64());
         parts.push(match thread.activity() {
             Activity::Busy if !thread.cpu_available.is_zero() => {
-                format!("used {used} of the {available} of CPU time that it could get")
+                format!("used {used} of {available} of available CPU time")
             }
             _ => format!("used {used} of CPU time"),
         });

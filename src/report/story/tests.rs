@@ -414,7 +414,7 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         })
     };
     insta::assert_snapshot!(told(vec![busy]), @"
-    Busy: 1 thread used all the CPU time that it could get.
+    Busy: 1 thread kept running.
 
     What its threads were doing:
       process 77 (boom): running, used 199 ms of CPU time

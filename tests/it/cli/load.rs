@@ -269,7 +269,7 @@ fn a_worker_that_dies_is_a_crash_of_the_service() {
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
     let label = variant["kinds"][0]["label"].as_str().unwrap();
-    assert!(label.contains("below the service"), "{said}");
+    assert!(label.contains("descendant of the service"), "{said}");
 }
 
 #[test]

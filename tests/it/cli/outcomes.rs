@@ -319,7 +319,7 @@ fn an_oom_kill_counts_in_a_memory_group_that_a_process_joined_itself() {
     let (report, said) = sandbox.report(&args);
     let outcomes = &report["variants"][0]["outcomes"];
     assert_eq!(*outcomes, json!({"pass": 1, "oom": 2}), "{said}");
-    let once = "2x    oom: killed by the kernel: out of memory\n        trials 1, 2";
+    let once = "2x    oom: killed by the kernel because memory ran out\n        trials 1, 2";
     assert!(said.stdout.contains(once), "{said}");
 }
 
