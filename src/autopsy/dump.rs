@@ -106,7 +106,7 @@ impl Dump {
         let size = usize::try_from(dump.length.min(64)).unwrap_or(64);
         dump.exactly(0, &mut head[..size]);
         if !head.starts_with(b"\x7fELF") {
-            return Err(no_core("it does not begin like one"));
+            return Err(no_core("it is not an ELF file"));
         }
         if head[5] != 1 {
             dump.foreign = Some("a big-endian machine".to_owned());

@@ -18,8 +18,7 @@ pub enum Error {
     )]
     Broken { path: PathBuf, why: &'static str },
     #[error(
-        "the core `{}` is of {what}, and only those of 64-bit x86 programs can be explained; \
-         use the debugger of that machine",
+        "the core `{}` is from {what}; provoke reads only cores of 64-bit x86 programs; use a debugger on that machine",
         path.safe()
     )]
     Foreign { path: PathBuf, what: String },
@@ -30,7 +29,7 @@ impl Error {
     pub(super) fn ownerless(path: &Path) -> Self {
         Self::Broken {
             path: path.to_owned(),
-            why: "it does not say of which process it is",
+            why: "it does not contain a process ID",
         }
     }
 }

@@ -36,9 +36,7 @@ pub(super) fn examine(
 ) {
     let modules = Modules::find(notes, dump, shelf, settings, &mut autopsy.gaps);
     let Some(first) = notes.threads.first() else {
-        autopsy
-            .gaps
-            .push("the core says nothing of any thread".to_owned());
+        autopsy.gaps.push("the core contains no threads".to_owned());
         return;
     };
     let seen = look(dump, notes, first, &modules, settings, shelf);

@@ -77,7 +77,7 @@ impl Modules {
             &notes.files
         };
         if files.is_empty() {
-            gaps.push("the core does not say which files were mapped".to_owned());
+            gaps.push("the core does not list the mapped files".to_owned());
         }
         for parts in groups(files) {
             if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
@@ -164,14 +164,17 @@ fn module(
             book = shelf.remains(settings, layout);
             gaps.push(match found {
                 Some(_) => format!("`{name}` was replaced since the crash"),
-                None => format!("`{name}` is gone: no file `{}`", place.safe()),
+                None => format!("`{name}` is missing: no file `{}`", place.safe()),
             });
             layout.clone()
         }
         (None, _) => {
             // Not a program at all, or one of which nothing is left.
             if dump.segment(base).is_some() && book.is_none() && !place.exists() {
-                gaps.push(format!("`{name}` is gone: no program `{}`", place.safe()));
+                gaps.push(format!(
+                    "`{name}` is missing: no program `{}`",
+                    place.safe()
+                ));
             }
             Layout::default()
         }

@@ -3,7 +3,7 @@
 //! Only what they print is taken. Python's own frames need a reader of that very
 //! version of Python, which is better kept by those who make one.
 
-use crate::model::Autopsy;
+use crate::model::{Autopsy, Frame};
 use crate::sys::{spawn, tool};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -96,15 +96,16 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
             .iter()
             .any(|tool| tool.find().is_some());
         autopsy.gaps.push(if known {
-            "Python's own frames could not be read: the interpreter was gone, or is not known"
+            "no Python calls: py-spy and pystack could not read them; the interpreter is missing or not supported"
                 .to_owned()
         } else {
-            "Python's own frames are not shown: `pip install py-spy`".to_owned()
+            "no Python calls: `pip install py-spy` to see them".to_owned()
         });
         return;
     };
     if tool == Tool::PySpy {
-        autopsy.crash.python = innermost(&text, autopsy.threads.first().map(|thread| thread.tid));
+        let crashed = autopsy.threads.first();
+        autopsy.crash.python = crashed.map_or(Vec::new(), |thread| calls(&text, thread.tid));
     }
     autopsy.tools.push((tool.name().to_owned(), text));
 }
@@ -117,17 +118,22 @@ pub fn program(autopsy: &Autopsy) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Reads the innermost frame of a thread from what py-spy prints:
+/// Python calls that are kept of the thread that crashed.
+const PYTHON_CALLS: usize = 32;
+
+/// Reads the calls of a thread from the output of py-spy, innermost first:
 /// `Thread 4711 (idle): "MainThread"`, then `    f (a.py:3)`.
-fn innermost(text: &str, tid: Option<i32>) -> Option<String> {
-    let tid = tid?.to_string();
-    let mut lines = text.lines();
-    lines.find(|line| {
+fn calls(text: &str, tid: i32) -> Vec<Frame> {
+    let tid = tid.to_string();
+    let is_head = |line: &&str| {
         let rest = line.strip_prefix("Thread ");
         rest.is_some_and(|rest| rest.split(' ').next() == Some(&tid))
-    })?;
-    let frame = lines.next()?.strip_prefix("    ")?;
-    Some(frame.trim().to_owned())
+    };
+    let lines = text.lines().skip_while(|line| !is_head(line)).skip(1);
+    lines
+        .map_while(|line| Frame::of_python(line.strip_prefix("    ")?))
+        .take(PYTHON_CALLS)
+        .collect()
 }
 
 #[cfg(test)]
@@ -135,16 +141,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_frame_is_that_of_the_thread_that_crashed() {
+    fn the_calls_are_those_of_the_thread_that_crashed() {
         let text = "Process 7: python x.py\nPython v3.11.7\n\n\
             Thread 7 (idle): \"MainThread\"\n    join (threading.py:1119)\n    <module> (x.py:9)\n\
             Thread 9 (active): \"Thread-1\"\n    g (x.py:3)\n    run (threading.py:982)\n";
-        assert_eq!(innermost(text, Some(9)).as_deref(), Some("g (x.py:3)"));
-        assert_eq!(
-            innermost(text, Some(7)).as_deref(),
-            Some("join (threading.py:1119)")
-        );
-        assert_eq!(innermost(text, Some(8)), None);
-        assert_eq!(innermost("Thread 8 (idle)", Some(8)), None);
+        let read = |text: &str, tid| -> Vec<String> {
+            let calls = calls(text, tid).into_iter();
+            let shown = calls.map(|call| {
+                let (file, line) = call.line.unwrap();
+                format!("{} {file} {line}", call.function.unwrap())
+            });
+            shown.collect()
+        };
+        assert_eq!(read(text, 9), ["g x.py 3", "run threading.py 982"]);
+        assert_eq!(read(text, 7), ["join threading.py 1119", "<module> x.py 9"]);
+        assert_eq!(read(text, 8), [] as [&str; 0]);
+        assert_eq!(read("Thread 8 (idle)", 8), [] as [&str; 0]);
     }
 }

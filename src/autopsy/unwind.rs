@@ -66,7 +66,7 @@ impl<'a> Unwinder<'a> {
                 exact,
             };
             if stack.places.len() >= most {
-                stack.cut = Some(format!("it is not followed for more than {most} calls"));
+                stack.cut = Some(format!("only {most} calls are followed"));
                 return stack;
             }
             stack.places.push(place);
@@ -80,7 +80,7 @@ impl<'a> Unwinder<'a> {
                 let known =
                     |(_, other): &(usize, Interrupted)| other.registers.rsp == state.registers.rsp;
                 if stack.signals.iter().any(known) {
-                    stack.cut = Some("it goes in circles".to_owned());
+                    stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
                 // What is restored is a place further in than the trampoline's own frame.
@@ -96,7 +96,7 @@ impl<'a> Unwinder<'a> {
                 Ok(Some(caller)) if caller[RIP] == 0 => return stack,
                 Ok(Some(caller)) if caller[RSP] > now[RSP] => now = caller,
                 Ok(Some(_)) => {
-                    stack.cut = Some("it goes in circles".to_owned());
+                    stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
                 Ok(None) => return stack,
@@ -131,7 +131,7 @@ impl<'a> Unwinder<'a> {
             return match cfi.step(&row, now, &read) {
                 Ok(caller) => Ok(caller),
                 Err(Lost::Memory(address)) => Err(missing(address)),
-                Err(Lost::Rules) => Err("its unwind information makes no sense".to_owned()),
+                Err(Lost::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
         if let Some(caller) = self.guess(now, place) {
@@ -180,5 +180,5 @@ impl<'a> Unwinder<'a> {
 }
 
 fn missing(address: u64) -> String {
-    format!("the core does not hold the stack at {address:#x}")
+    format!("the core does not contain the stack at {address:#x}")
 }

@@ -213,7 +213,7 @@ fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
         .iter()
         .find(|group| group.trials().any(|id| id == trial.id.0));
     // Captured trials may know the line.
-    let site = group.and_then(|group| only(&group.is.sites));
+    let site = group.and_then(|group| Site::only(&group.is.sites));
     match site.filter(|_| failure.sites.is_empty()) {
         Some(site) => format!(
             "was {} at {}",
@@ -224,17 +224,9 @@ fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
     }
 }
 
-/// Returns the line of a failure; a deadlock has several.
-fn only(sites: &[Site]) -> Option<&Site> {
-    match sites {
-        [site] => Some(site),
-        _ => None,
-    }
-}
-
 /// Returns `SIGSEGV at crash.c:20`, or the title of the failure.
 fn in_words(failure: &Failure) -> String {
-    let text = match only(&failure.sites) {
+    let text = match Site::only(&failure.sites) {
         Some(site) => format!("{} at {}", failure.kind.name(), site.place()),
         None => failure.signature.title.clone(),
     };

@@ -96,7 +96,7 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
     load::check(load, &fill).map_err(|error| {
         let hint = match &error {
             load::Error::Elsewhere { host, .. } => Some(format!(
-                "load on a machine of somebody else is an attack; if it is yours, add --i-own-this-target {host}"
+                "load on a machine that you do not own is an attack; if you own it, add --i-own-this-target {host}"
             )),
             load::Error::NoProcess(_) => Some(
                 "--attach listener finds the process that listens at the URL".to_owned(),

@@ -43,7 +43,7 @@ Examples:
     provoke report last
   Write a bug report:
     provoke report last --md=issue.md
-  Share a run with somebody else:
+  Share a run:
     provoke report last --bundle run.tar.gz";
 
 /// Shows a flag in the short help, where `run` does without.

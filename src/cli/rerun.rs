@@ -141,7 +141,7 @@ pub(super) async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result
     let (_halt, halted) = watch::channel(Halt::No);
     match executor.make(id, halted).await {
         Made::Failed(why) | Made::Broken(why) => {
-            let what = format!("the variant `{}` cannot be tried: {why}", variant.name);
+            let what = format!("the variant `{}` cannot be tested: {why}", variant.name);
             Err(CliError::could_not(anyhow::Error::msg(what)))
         }
         Made::Ready { .. } | Made::Halted => Ok(()),

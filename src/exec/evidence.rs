@@ -26,7 +26,7 @@ pub const STORY: &str = "crash.json";
 /// Said of a core that the kernel dumped where nobody looked.
 const LOST: &str = "a core was dumped but not found: the program had changed its working directory, or another crash overwrote the core";
 /// Said of a core that its owner alone may read.
-const OF_ANOTHER: &str = "it belongs to the user that the program ran as";
+const OF_ANOTHER: &str = "only the user that the program ran as can read it";
 /// Said of a core that is another process's by now.
 const OVERWRITTEN: &str = "another crash overwrote it, because all cores have the same name: `sysctl kernel.core_uses_pid=1`";
 /// Said of a core whose beginning is all there is.

@@ -182,7 +182,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         halt: life.halt.clone(),
         folder: life.folder.clone(),
     };
-    let lost = |error: std::io::Error| format!("no load: {error}");
+    let lost = |error: std::io::Error| format!("cannot send the load: {error}");
     if load.warm_up.requests > 0 {
         set(life, seen, Stage::WarmUp);
         let warm_up = Phase {

@@ -171,7 +171,7 @@ pub enum Error {
     #[error("all weights are 0, so no request would be sent")]
     Weights,
     /// A request could not be written.
-    #[error("request `{kind}`: `{text}` cannot be its {what}")]
+    #[error("request `{kind}`: invalid {what} `{text}`")]
     Head {
         /// Its name.
         kind: String,
@@ -220,7 +220,7 @@ pub enum Error {
     #[error("`{0}` has no rows below its header line")]
     NoRows(PathBuf),
     /// Two columns have the same name.
-    #[error("`{path}` has two columns `{name}`")]
+    #[error("`{path}` has two columns named `{name}`")]
     Twice {
         /// The file.
         path: PathBuf,
@@ -390,8 +390,8 @@ mod tests {
         for (headers, words) in [
             ("Content-Length: 3\r\n", None),
             ("", None),
-            ("Content-Length: 4\r\n", Some("not as long")),
-            ("Transfer-Encoding: chunked\r\n", Some("chunks")),
+            ("Content-Length: 4\r\n", Some("length of its body")),
+            ("Transfer-Encoding: chunked\r\n", Some("chunked")),
         ] {
             std::fs::write(&file, format!("POST / HTTP/1.1\r\n{headers}\r\nabc")).unwrap();
             load.target.http = Http::One;

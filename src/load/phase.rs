@@ -200,7 +200,7 @@ impl Around {
             ran.ended = self.clock.now();
         }
         for record in gathered {
-            let lost = || io::Error::other("a thread of clients was lost");
+            let lost = || io::Error::other("a client thread ended unexpectedly");
             ran.records.push(record.map_err(|_| lost())??);
         }
         if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())

@@ -29,10 +29,10 @@ pub(super) async fn wait(
                 Ready::Connects => probe.connect().await,
                 Ready::Http { status, path } => match (probe.ask().await, status) {
                     (Ok(found), Some(wanted)) if found != *wanted => {
-                        Err(format!("`{path}` gave {found} instead of {wanted}").into())
+                        Err(format!("`{path}` returned {found}, expected {wanted}").into())
                     }
                     (Ok(found), None) if found >= 500 => {
-                        Err(format!("`{path}` gave {found}").into())
+                        Err(format!("`{path}` returned {found}").into())
                     }
                     (found, _) => found.map(|_| ()),
                 },

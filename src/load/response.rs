@@ -23,21 +23,21 @@ pub(super) trait Observer {
 /// Why something is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
-    #[error("the head: {0}")]
+    #[error("invalid head: {0}")]
     Head(#[from] httparse::Error),
     #[error("the head is longer than 256 KiB")]
     LongHead,
-    #[error("a Content-Length that is no number")]
+    #[error("invalid Content-Length")]
     Length,
-    #[error("two lengths that differ")]
+    #[error("two different Content-Length values")]
     TwoLengths,
-    #[error("a Transfer-Encoding, which HTTP/1.0 does not have")]
+    #[error("Transfer-Encoding, which HTTP/1.0 does not have")]
     OldCoding,
-    #[error("the size of a chunk is no number")]
+    #[error("invalid chunk size")]
     ChunkSize,
     #[error("no line break after a chunk")]
     ChunkEnd,
-    #[error("bytes after the answer")]
+    #[error("extra bytes after the response")]
     After,
 }
 

@@ -51,7 +51,7 @@ pub struct ConditionDifference {
     pub baseline: String,
     /// Its value here.
     pub here: String,
-    /// True unless a difference of this kind hardly ever changes a failure rate.
+    /// False if a difference of this kind hardly ever changes a failure rate.
     pub can_change_rate: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What is known of a crash or a hang beyond its exit status.
 
 use super::{Signal, Text, is_default};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// The full story of one process that crashed or hung, as its core tells it.
@@ -54,9 +54,9 @@ pub struct Crash {
     /// The core does not hold the stack, so that only the innermost call is known.
     #[serde(skip_serializing_if = "is_default")]
     pub stackless: bool,
-    /// Innermost Python frame, `function (file:line)`, where a tool could tell.
-    #[serde(skip_serializing_if = "is_default")]
-    pub python: Option<String>,
+    /// The Python calls of that thread, innermost first, if a tool could read them.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "python_calls")]
+    pub python: Vec<Frame>,
 }
 
 /// A thread and its calls.
@@ -98,6 +98,33 @@ pub struct Frame {
     pub repeated: u64,
 }
 
+impl Frame {
+    /// Reads a Python call as py-spy prints it: `loss (job.py:4)`.
+    pub fn of_python(text: &str) -> Option<Self> {
+        let (function, place) = text.trim().strip_suffix(')')?.split_once(" (")?;
+        let (file, line) = place.rsplit_once(':')?;
+        Some(Self {
+            function: Some(function.to_owned()),
+            line: Some((file.to_owned(), line.parse().ok()?)),
+            ..Self::default()
+        })
+    }
+}
+
+/// Reads Python calls; older journals hold only the innermost one, as text.
+fn python_calls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Frame>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Calls {
+        All(Vec<Frame>),
+        Innermost(String),
+    }
+    Ok(match Calls::deserialize(from)? {
+        Calls::All(calls) => calls,
+        Calls::Innermost(text) => Frame::of_python(&text).into_iter().collect(),
+    })
+}
+
 /// A file that was mapped as code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -119,7 +146,7 @@ pub struct Fault {
     /// Its class: one short stable phrase, part of the signature. `null pointer`.
     pub class: String,
     /// What a person wants to know besides: the offset, the garbage pointer, what is
-    /// done about it. `offset 0x10: a field of a missing object`.
+    /// done about it. `offset 0x10: a field of an object whose pointer is null`.
     #[serde(skip_serializing_if = "is_default")]
     pub detail: String,
     /// The address that was touched.
@@ -216,7 +243,7 @@ pub struct Signature {
     pub id: SignatureId,
     /// The same for people: `SIGSEGV, null pointer + 0x10, in libfoo.so!conv < forward`.
     pub title: String,
-    /// What it rests on.
+    /// The evidence that it is made from.
     pub depth: Depth,
     /// Under which names the same failure goes where less is known of it.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -256,7 +283,7 @@ pub struct Family {
 #[serde(into = "String", try_from = "String")]
 pub struct SignatureId(pub u32);
 
-/// What a signature rests on, from little to much.
+/// The evidence that a signature is made from, from little to much.
 #[derive(
     Clone,
     Copy,
@@ -275,11 +302,11 @@ pub enum Depth {
     /// The exit status alone.
     #[default]
     Status,
-    /// What the program wrote.
+    /// The output of the program.
     Output,
     /// A line in the kernel's log.
     Kernel,
-    /// The stack, from a core or from the living process.
+    /// The stack, from a core or from the running process.
     Stack,
 }
 

@@ -9,9 +9,9 @@ pub struct Host {
     pub kernel: String,
     /// Processor architecture.
     pub arch: String,
-    /// Processor model as the kernel tells it.
+    /// Processor model as reported by the kernel.
     pub cpu: String,
-    /// Processors this process may use.
+    /// Number of processors that provoke may use.
     pub cpus: u32,
     /// Physical memory in bytes.
     pub memory: u64,

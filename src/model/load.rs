@@ -108,10 +108,10 @@ pub enum Http {
     #[default]
     #[serde(rename = "1.1")]
     One,
-    /// Streams side by side on one connection, agreed on in the TLS handshake.
+    /// Parallel streams on one connection, agreed on in the TLS handshake.
     #[serde(rename = "2")]
     Two,
-    /// The same without being agreed on.
+    /// The same without negotiation.
     #[serde(rename = "2-prior-knowledge")]
     TwoPrior,
 }
@@ -173,7 +173,7 @@ pub enum Body {
     Column(String),
 }
 
-/// Which of several is next.
+/// How the next of several is chosen.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -184,7 +184,7 @@ pub enum Pick {
     Random,
     /// The next in order, from the first again after the last.
     Cycle,
-    /// Each once in a life; after the last, the life has had enough.
+    /// Each once per trial; the load ends after the last.
     Once,
 }
 
@@ -290,7 +290,7 @@ pub struct LoadSeen {
     pub elapsed: Duration,
     /// Requests that were sent, the warm-up not among them.
     pub sent: u64,
-    /// Whole answers, whatever they said.
+    /// Complete responses, whatever their content.
     pub served: u64,
     /// Whole answers while it was warmed up.
     #[serde(skip_serializing_if = "is_default")]
@@ -304,7 +304,7 @@ pub struct LoadSeen {
     /// Bytes of answers, heads included.
     #[serde(skip_serializing_if = "is_default")]
     pub bytes: u64,
-    /// Connections that were made.
+    /// Connections opened.
     #[serde(skip_serializing_if = "is_default")]
     pub connections: u64,
     /// Of good answers: from when the request was due.
@@ -322,8 +322,8 @@ pub struct LoadSeen {
     /// Connections that the listener had to turn away meanwhile, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
-    /// Answers whose rest came only after a delayed acknowledgement of their begin, before it was
-    /// acknowledged at once.
+    /// Responses whose second part came only after a delayed acknowledgement of the first, before provoke acknowledged
+    /// at once.
     #[serde(skip_serializing_if = "is_default")]
     pub delayed_acks: u64,
     /// How large the service was in the course of its load: after so many milliseconds.

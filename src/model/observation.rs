@@ -69,7 +69,7 @@ impl Observation {
         if load.stage != Stage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
             let ends = load.ends.iter().max_by_key(|(_, count)| **count);
             let most = ends.map_or_else(String::new, |(ended, _)| format!(": {ended}"));
-            let nothing = || format!("not one request was answered{most}");
+            let nothing = || format!("no request was answered{most}");
             return Some(load.trouble.clone().unwrap_or_else(nothing));
         }
         let ended = self.actors.first().map(|service| {
@@ -78,7 +78,7 @@ impl Observation {
                 words => format!(": {words}"),
             };
             format!(
-                "it ended before it had answered anything, {}{words}",
+                "it ended before its first response, {}{words}",
                 service.ending
             )
         });

@@ -174,17 +174,16 @@ impl Kind {
             Self::Exit { code } => exit_words(*code).to_owned(),
             Self::Hang { stopped: false } => "did not end in time".to_owned(),
             Self::Hang { stopped: true } => {
-                "was stopped at the deadline: it waited for a terminal, or got SIGSTOP".to_owned()
+                "was stopped at the timeout: it waited for a terminal, or received SIGSTOP"
+                    .to_owned()
             }
-            Self::Leak => "left something behind".to_owned(),
-            Self::Oom { masked: false } => "killed by the kernel: out of memory".to_owned(),
+            Self::Leak => "left processes or containers behind".to_owned(),
+            Self::Oom { masked: false } => "killed by the kernel because memory ran out".to_owned(),
             Self::Oom { masked: true } => {
-                "the kernel killed a child of it: out of memory".to_owned()
+                "the kernel killed a child because memory ran out".to_owned()
             }
             Self::Output => "its output matched a failure rule".to_owned(),
-            Self::Gone => {
-                "the service was there no more, and nobody can tell how it ended".to_owned()
-            }
+            Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
         }
     }
 
@@ -210,7 +209,7 @@ fn exit_words(code: i32) -> &'static str {
         23 => "the program reported failure; LeakSanitizer uses this code",
         66 => "the program reported failure; ThreadSanitizer uses this code",
         101 => "a Rust program panicked, by convention",
-        124 => "timeout(1) ended it, by convention",
+        124 => "ended by timeout(1), by convention",
         125 => "a wrapper could not start it, by convention",
         126 => "found but not executable, by a shell's convention",
         127 => "command not found, by a shell's convention",
@@ -239,14 +238,14 @@ impl fmt::Display for Witness {
         match self {
             Self::Seen { core: true } => f.write_str("core dumped"),
             Self::Seen { core: false } => f.write_str("seen by provoke"),
-            Self::Told { code } => write!(f, "exit {code}, and a shell said so"),
-            Self::Shell { code } => write!(f, "read from exit {code}"),
-            Self::Negated { code } => write!(f, "read from exit {code}, Python's habit"),
+            Self::Told { code } => write!(f, "exit {code}, confirmed by the shell"),
+            Self::Shell { code } => write!(f, "inferred from exit {code}"),
+            Self::Negated { code } => write!(f, "inferred from exit {code}, as Python reports it"),
             Self::Inside { core: true, .. } => f.write_str("core dumped, in a container"),
             Self::Inside { core: false, .. } => f.write_str("seen in a container"),
-            Self::Engine { code } => write!(f, "read from exit {code} of a container"),
-            Self::Below => f.write_str("of a process below the service, which lived on"),
-            Self::Masked { code } => write!(f, "of a child; the command itself exited with {code}"),
+            Self::Engine { code } => write!(f, "inferred from exit {code} of a container"),
+            Self::Below => f.write_str("in a descendant of the service, which kept running"),
+            Self::Masked { code } => write!(f, "in a child; the command itself exited with {code}"),
         }
     }
 }

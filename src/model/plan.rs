@@ -82,9 +82,9 @@ pub struct Plan {
     /// What the user hopes for; it turns the exit code.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expect: Expect,
-    /// What all seeds of trials derive from.
+    /// The number that the seeds of all trials derive from.
     pub seed: u64,
-    /// What is kept of the output of trials.
+    /// Which output to keep.
     #[serde(default)]
     pub keep: Keep,
     /// How many trials of each signature are kept in full.
@@ -139,7 +139,7 @@ impl Alpha {
 /// One way to run the thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantPlan {
-    /// Its name; empty when it is the only one.
+    /// Its name; empty if it is the only one.
     pub name: String,
     /// What it is, for people, where its name does not say it.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -213,7 +213,7 @@ pub enum Change {
 /// One role in a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActorPlan {
-    /// Its name; empty when it is the only one.
+    /// Its name; empty if it is the only one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
     /// What its end means.
@@ -236,7 +236,7 @@ pub struct ActorPlan {
     pub container: Option<Container>,
 }
 
-/// What the end of an actor means.
+/// The role of an actor.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -247,7 +247,7 @@ pub enum Role {
     Main,
     /// Runs beside the main process and is stopped with it.
     Helper,
-    /// Is put under load: its end before that of the load decides the outcome.
+    /// Is put under load; if it ends before the load, that decides the outcome.
     Service,
 }
 
@@ -342,22 +342,22 @@ pub enum Expect {
     MaxRate(u32),
 }
 
-/// When the kernel may dump cores of what crashes. Dumping changes the timing of what
-/// runs beside it and after it, so trials with and without are never counted together.
+/// When the kernel may dump cores. Dumping changes the timing of the trials that run at the same time and after it, so
+/// trials with and without cores are never counted together.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Capture {
-    /// In further trials after the measurement, when crashes were seen in it.
+    /// In extra trials after the measurement, if it showed crashes.
     #[default]
     Auto,
     /// Never.
     Off,
-    /// In every trial: the rate is that of a program whose cores are dumped.
+    /// In every trial; the rate is that of a program whose cores are dumped.
     On,
-    /// In every trial, and a tracer follows the program from its start: it sees the first
-    /// fault, before any handler of the program does.
+    /// In every trial, and a tracer follows the program from its start: it sees the first fault before the program's
+    /// signal handlers do.
     Trace,
 }
 
@@ -372,16 +372,16 @@ pub struct Cores {
     pub size: CoreSize,
 }
 
-/// How much of a process's memory is in its core.
+/// How much of the memory of a process its core contains.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum CoreSize {
-    /// What the kernel dumps by default.
+    /// The kernel's default.
     #[default]
     Full,
-    /// Registers and the list of modules: the instruction, but not how it got there.
+    /// Only registers and the list of modules: this shows the instruction, but not the stack.
     Light,
 }
 
@@ -394,16 +394,16 @@ impl Default for Cores {
     }
 }
 
-/// What is kept of the output of trials.
+/// Which output to keep.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// Of the first failures of each kind.
+    /// That of the first failures of each kind.
     #[default]
     Fail,
-    /// Of every trial.
+    /// That of every trial.
     All,
     /// Nothing.
     None,

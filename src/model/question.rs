@@ -17,9 +17,9 @@ pub enum Question {
     Bisect(Search),
     /// Which smallest set of things keeps the failure?
     Reduce(Search),
-    /// From how many clients on does it fail?
+    /// At which concurrency does it fail?
     Ramp(Ramp),
-    /// What of a load does its crash need?
+    /// Which parts of a load does the crash need?
     Shrink(Shrink),
 }
 
@@ -77,11 +77,11 @@ pub struct Search {
 pub struct EarlierTrials {
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
     /// The kinds of these failures.
     pub kinds: Vec<String>,
-    /// The runs that made them.
+    /// The runs of these trials.
     #[serde(skip_serializing_if = "is_default")]
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count.
@@ -96,7 +96,7 @@ pub struct RunCounts {
     pub run: String,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
 }
 
@@ -143,7 +143,7 @@ pub struct Confirm {
     pub doubts: Vec<SignatureId>,
 }
 
-/// How often it failed before.
+/// How often it failed before the fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
@@ -159,7 +159,7 @@ pub enum Baseline {
 pub struct Measured {
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
     /// So many trials, in thousandths, are worth one independent trial: failures clumped.
     #[serde(skip_serializing_if = "is_default")]
@@ -222,13 +222,13 @@ pub struct RatesDiffer {
 /// A change of the rate in the course of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// The failures came late, and not early.
+    /// Whether the failures came late rather than early.
     pub late: bool,
     /// The chance of such a change at a constant rate, in millionths.
     pub p_value: u32,
     /// Failures in the half with fewer of them.
     pub failures: u64,
-    /// Trials in that half.
+    /// Trials of that half.
     pub trials: u64,
 }
 
@@ -267,22 +267,22 @@ pub struct Compare {
     pub floor: Option<u32>,
 }
 
-/// What is looked for among variants.
+/// What a comparison searches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Find {
-    /// Which of them fail, and which fail less often or not at all.
+    /// Which variants fail, and which fail less often or not at all.
     Failing,
-    /// Which of them fail at another rate than the reference.
+    /// Which variants fail at another rate than the reference.
     Different,
 }
 
 /// Something that is set in several ways, each with each way of the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// What is set.
+    /// The name of the setting.
     pub name: String,
-    /// To what.
+    /// Its value.
     pub levels: Vec<String>,
 }
 

@@ -38,17 +38,17 @@ impl Default for Rules {
     }
 }
 
-/// What a process that outlives its trial means.
+/// How to treat processes still running after a trial.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Leaks {
-    /// Nothing: it is killed at once and not looked for.
+    /// Kill them without looking for them.
     Off,
-    /// It is listed, and the trial's outcome is not changed.
+    /// List them, and do not change the outcome of the trial.
     Report,
-    /// It is a failure of a trial that would have passed.
+    /// Fail a trial that would have passed.
     #[default]
     Fail,
 }

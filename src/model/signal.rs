@@ -8,9 +8,13 @@ pub struct Signal(pub i32);
 
 /// Number, name, and what it tells a person about a program that died of it.
 const TABLE: [(i32, &str, &str); 31] = [
-    (1, "SIGHUP", "hung up: its terminal or parent went away"),
+    (
+        1,
+        "SIGHUP",
+        "hangup: its terminal was closed, or its parent ended",
+    ),
     (2, "SIGINT", "interrupted"),
-    (3, "SIGQUIT", "asked to quit"),
+    (3, "SIGQUIT", "quit from the terminal"),
     (
         4,
         "SIGILL",
@@ -20,7 +24,7 @@ const TABLE: [(i32, &str, &str); 31] = [
     (
         6,
         "SIGABRT",
-        "aborted itself: the program found something wrong and gave up",
+        "abort: the program found an error and ended itself",
     ),
     (
         7,
@@ -35,29 +39,25 @@ const TABLE: [(i32, &str, &str); 31] = [
     (
         9,
         "SIGKILL",
-        "killed: cannot be caught, and its cause is outside of the program",
+        "killed from outside; the signal cannot be caught",
     ),
     (10, "SIGUSR1", "user signal 1, not caught"),
-    (
-        11,
-        "SIGSEGV",
-        "segmentation fault: touched memory it may not touch",
-    ),
+    (11, "SIGSEGV", "segmentation fault: invalid memory access"),
     (12, "SIGUSR2", "user signal 2, not caught"),
-    (
-        13,
-        "SIGPIPE",
-        "broken pipe: the reader of its output went away",
-    ),
+    (13, "SIGPIPE", "broken pipe: the reader of its output ended"),
     (14, "SIGALRM", "alarm, not caught"),
-    (15, "SIGTERM", "terminated: somebody asked it to stop"),
+    (15, "SIGTERM", "terminated: asked to stop from outside"),
     (16, "SIGSTKFLT", "stack fault"),
     (17, "SIGCHLD", "a child changed state"),
     (18, "SIGCONT", "continued"),
     (19, "SIGSTOP", "stopped"),
     (20, "SIGTSTP", "stopped from the terminal"),
-    (21, "SIGTTIN", "stopped: it wanted to read from a terminal"),
-    (22, "SIGTTOU", "stopped: it wanted to write to a terminal"),
+    (
+        21,
+        "SIGTTIN",
+        "stopped: a background read from the terminal",
+    ),
+    (22, "SIGTTOU", "stopped: a background write to the terminal"),
     (23, "SIGURG", "urgent data on a socket"),
     (24, "SIGXCPU", "CPU time limit reached"),
     (25, "SIGXFSZ", "file size limit reached"),

@@ -27,6 +27,14 @@ pub struct Site {
 }
 
 impl Site {
+    /// Returns the line that names a failure in short: the innermost one. A deadlock has several.
+    pub fn only(sites: &[Self]) -> Option<&Self> {
+        match sites {
+            [first, ..] if sites.len() == 1 || first.lock.is_none() => Some(first),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the file without its directory.
     pub fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)

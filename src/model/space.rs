@@ -73,16 +73,16 @@ pub struct Section {
     pub agree: Option<u64>,
 }
 
-/// Two neighbours in a list of which one fails and the other does not.
+/// Two neighbours in a list, one bad and one good.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Boundary {
-    /// The place of the second of them in the list, from 0.
+    /// The position of the second one in the list, from 0.
     pub place: u64,
-    /// Which of them fails; several, where none of those between them could be tried.
+    /// The bad one; several if those between them are not testable.
     pub fails: Vec<String>,
-    /// Which of them does not.
+    /// The good one.
     pub passes: String,
-    /// It begins to fail there; otherwise it ends.
+    /// True if the failures begin there, false if they end there.
     pub begins: bool,
 }
 
@@ -127,9 +127,9 @@ pub struct Cut {
     pub bodies: BTreeMap<u32, Subset>,
     /// Clients, or connections of an open loop.
     pub clients: u32,
-    /// Requests of a life.
+    /// Requests per trial.
     pub requests: u64,
-    /// Each request has a connection of its own.
+    /// Whether each request has its own connection.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: bool,
 }
@@ -139,7 +139,7 @@ pub struct Cut {
 pub struct Place {
     /// Its name.
     pub name: String,
-    /// What it is, where its name does not say it: the subject of a commit.
+    /// A description, if the name is not one: the subject of a commit.
     #[serde(default, skip_serializing_if = "is_default")]
     pub about: Option<String>,
 }

@@ -11,7 +11,7 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
         return Some("the OOM killer: the container was at its memory limit".to_owned());
     }
     if seen.oom_kills.is_some_and(|kills| kills > 0) {
-        return Some("the OOM killer: its memory group counted the kill".to_owned());
+        return Some("the OOM killer, as its cgroup reports".to_owned());
     }
     if let Some(words) = seen
         .kernel
@@ -29,9 +29,9 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     };
     Some(match seen.oom_kills_on_host {
         Some(1..) => format!(
-            "not known: an out-of-memory kill happened on this machine meanwhile; not known whose{hint}"
+            "an unknown sender; the OOM killer killed a process on this machine at that time{hint}"
         ),
-        _ => format!("cause not seen{hint}"),
+        _ => format!("an unknown sender{hint}"),
     })
 }
 
@@ -67,7 +67,7 @@ fn logged(line: &str, pid: i32) -> Option<String> {
     let whose = if whole {
         "the whole machine was out of memory"
     } else {
-        "its memory group was full"
+        "its cgroup was at its memory limit"
     };
     Some(format!("the OOM killer: {whose}"))
 }
@@ -80,7 +80,7 @@ fn spent(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
         .value?;
     // The kernel looks at the clock now and then; and only what one process used counts.
     let reached = killed.cpu + Duration::from_millis(50) >= Duration::from_secs(limit);
-    reached.then(|| format!("the kernel: its limit of {limit} s of processor time was reached"))
+    reached.then(|| format!("the kernel: its CPU time limit of {limit} s was reached"))
 }
 
 #[cfg(test)]
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn what_was_not_seen_is_not_guessed() {
         let mut seen = killed();
-        insta::assert_snapshot!(said(&seen), @"cause not seen; it had used up to 2 MiB of memory");
+        insta::assert_snapshot!(said(&seen), @"an unknown sender; it had used up to 2 MiB of memory");
         seen.oom_kills_on_host = Some(1);
-        insta::assert_snapshot!(said(&seen), @"not known: an out-of-memory kill happened on this machine meanwhile; not known whose; it had used up to 2 MiB of memory");
+        insta::assert_snapshot!(said(&seen), @"an unknown sender; the OOM killer killed a process on this machine at that time; it had used up to 2 MiB of memory");
         seen.actors[0].ending = Ending::Exited(0);
         assert_eq!(killer(&seen, &[]), None);
     }
@@ -119,7 +119,7 @@ mod tests {
     fn the_memory_group_knows() {
         let mut seen = killed();
         seen.oom_kills = Some(1);
-        insta::assert_snapshot!(said(&seen), @"the OOM killer: its memory group counted the kill");
+        insta::assert_snapshot!(said(&seen), @"the OOM killer, as its cgroup reports");
     }
 
     #[test]
@@ -135,11 +135,12 @@ mod tests {
             said(&seen)
         };
         insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the OOM killer: the whole machine was out of memory");
-        insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the OOM killer: its memory group was full");
-        insta::assert_snapshot!(line("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=x,pid=77,uid=0"), @"the OOM killer: its memory group was full");
-        assert!(line("Out of memory: Killed process 777 (x)").starts_with("cause not seen"));
+        insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the OOM killer: its cgroup was at its memory limit");
+        insta::assert_snapshot!(line("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=x,pid=77,uid=0"), @"the OOM killer: its cgroup was at its memory limit");
+        assert!(line("Out of memory: Killed process 777 (x)").starts_with("an unknown sender"));
         assert!(
-            line("oom-kill:constraint=CONSTRAINT_NONE,pid=777,uid=0").starts_with("cause not seen")
+            line("oom-kill:constraint=CONSTRAINT_NONE,pid=777,uid=0")
+                .starts_with("an unknown sender")
         );
     }
 
@@ -149,8 +150,8 @@ mod tests {
             let resource = Resource::Cpu;
             killer(&killed(), &[Limit { resource, value }]).unwrap()
         };
-        insta::assert_snapshot!(limit(Some(2)), @"the kernel: its limit of 2 s of processor time was reached");
-        assert!(limit(Some(3)).starts_with("cause not seen"));
-        assert!(limit(None).starts_with("cause not seen"));
+        insta::assert_snapshot!(limit(Some(2)), @"the kernel: its CPU time limit of 2 s was reached");
+        assert!(limit(Some(3)).starts_with("an unknown sender"));
+        assert!(limit(None).starts_with("an unknown sender"));
     }
 }

@@ -10,7 +10,7 @@ mod killer;
 mod signature;
 
 pub use killer::killer;
-pub use signature::{bare_module, logged_place, signature, site_of_crash};
+pub use signature::{bare_module, logged_place, signature, sites_of_crash};
 
 use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
@@ -275,16 +275,19 @@ mod tests {
         let seen = saw(&[Ending::Signaled(Signal::SEGV, true)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (core dumped)");
         let mut seen = saw(&[Ending::Exited(139)]);
-        assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (read from exit 139)");
+        assert_eq!(
+            outcome(&rules, &seen),
+            "fail: SIGSEGV (inferred from exit 139)"
+        );
         seen.actors[0].last_words = "sh: line 1: 77 Segmentation fault  ./x".to_owned();
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (exit 139, and a shell said so)"
+            "fail: SIGSEGV (exit 139, confirmed by the shell)"
         );
         let seen = saw(&[Ending::Exited(245)]);
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (read from exit 245, Python's habit)"
+            "fail: SIGSEGV (inferred from exit 245, as Python reports it)"
         );
     }
 
@@ -412,11 +415,11 @@ mod tests {
         for (ending, expected) in [
             (Ending::Exited(0), "fail: exit 0"),
             (Ending::Exited(3), "fail: exit 3"),
+            (Ending::Signaled(Signal::SEGV, false), "fail: SIGSEGV"),
             (
-                Ending::Signaled(Signal::SEGV, false),
-                "fail: SIGSEGV",
+                Ending::Exited(139),
+                "fail: SIGSEGV (inferred from exit 139)",
             ),
-            (Ending::Exited(139), "fail: SIGSEGV (read from exit 139)"),
         ] {
             assert_eq!(outcome(&rules, &life(Stage::Loading, ending)), expected);
         }
@@ -437,10 +440,7 @@ mod tests {
         for (ending, expected) in [
             (Ending::Stopped, "void: service not ready"),
             (Ending::Exited(1), "void: service not ready"),
-            (
-                Ending::Signaled(Signal::SEGV, false),
-                "fail: SIGSEGV",
-            ),
+            (Ending::Signaled(Signal::SEGV, false), "fail: SIGSEGV"),
         ] {
             let mut seen = life(Stage::Loading, ending);
             seen.load.as_mut().unwrap().served = 0;
@@ -467,7 +467,7 @@ mod tests {
         });
         assert_eq!(
             outcome(&rules, &seen),
-            "fail: SIGSEGV (of a process below the service, which lived on)"
+            "fail: SIGSEGV (in a descendant of the service, which kept running)"
         );
     }
 
@@ -509,7 +509,7 @@ mod tests {
         };
         assert_eq!(
             outcome(&rules, &saw(&[Ending::Exited(139)])),
-            "fail: SIGSEGV (read from exit 139)"
+            "fail: SIGSEGV (inferred from exit 139)"
         );
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(1)])), "other: exit 1");
         assert_eq!(outcome(&rules, &saw(&[Ending::Exited(0)])), "pass");

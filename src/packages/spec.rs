@@ -164,7 +164,10 @@ impl Spec {
         let near = if near.is_empty() {
             format!("{tool} lists no versions")
         } else {
-            format!("{tool} lists {} near it", near.join(", "))
+            format!(
+                "the nearest versions that {tool} lists: {}",
+                near.join(", ")
+            )
         };
         let other = match self.manager {
             Manager::Pip => " or needs another interpreter",
@@ -303,7 +306,7 @@ mod tests {
         let fault = chosen("x==1.0..1.15", &listed).err().unwrap();
         assert_eq!(fault.to_string(), "pip lists no version `1.15` of x");
         assert!(
-            fault.hint().contains("1.3, 2.0 near it"),
+            fault.hint().contains("1.3, 2.0; name a version"),
             "{}",
             fault.hint()
         );

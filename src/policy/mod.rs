@@ -134,45 +134,45 @@ pub enum Verdict {
     Clean,
     /// Trials showed the bug.
     Failing,
-    /// The whole interval is at or below the rate that is allowed.
+    /// The whole interval is at or below the allowed rate.
     BelowMaxRate,
-    /// The whole interval is above the rate that is allowed.
+    /// The whole interval is above the allowed rate.
     AboveMaxRate,
-    /// The bug is fixed: if it were not, so many clean trials would be too rare.
+    /// The bug is fixed: an unchanged program would rarely pass this many trials.
     Fixed,
     /// The bug was seen again.
     NotFixed,
     /// Some variants fail more often than others.
     Different,
-    /// No difference was found where one of the stated size would have been.
+    /// No difference was found, although a difference of the stated size would have been.
     NoDifference,
-    /// What was searched for is found.
+    /// The search found the answer.
     Found,
-    /// It is not among what was searched.
+    /// The searched range does not contain it.
     NotThere,
     /// The trials so far do not answer the question.
     Undecided,
-    /// Not one trial said anything.
+    /// All trials were inconclusive.
     CouldNotTest,
 }
 
-/// Why the trials of a variant came to an end: it decides which interval is honest.
+/// Why the trials of a variant ended: this determines the valid interval.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum StopRule {
-    /// The number that was planned is reached.
+    /// All planned trials ran.
     PlannedN,
-    /// The number of failures that was asked for is reached.
+    /// The requested number of failures was seen.
     KthFailure,
-    /// What was seen answers the question, or is as narrow as was asked for.
+    /// The question is answered, or the interval is as narrow as requested.
     Decision,
-    /// So many trials as were allowed are run; what was seen might have ended them before.
+    /// The limit of trials was reached; the results might have ended the run earlier.
     Spent,
-    /// The time is spent.
+    /// The time limit was reached.
     Time,
-    /// The user ended it, or is looking while it still runs.
+    /// The user stopped the run, or it is still running.
     User,
 }
 

@@ -25,7 +25,7 @@ const FEW_OTHERS: u64 = 20;
 /// Runs every variant until it has failed, or has passed often enough.
 pub struct Race;
 
-/// What is known of a variant.
+/// The result for one variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
@@ -33,11 +33,11 @@ pub enum Standing {
     Fails,
     /// It fails less often than the reference, if it fails at all.
     FailsLess,
-    /// It passed so often that it does not fail at the floor, or more often.
+    /// It passed so often that its failure rate is below the floor.
     Clean,
-    /// Neither is known.
+    /// Not known yet.
     Open,
-    /// It could not be tried.
+    /// Not testable.
     Untestable,
 }
 

@@ -189,7 +189,7 @@ impl<'a> Edited<'a> {
         match fs::canonicalize(folder) {
             Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self.refuse(
                 &format!(
-                    "`{}` is reached by a symlink that leads out of the working directory",
+                    "`{}` is reached through a symlink that leaves the working directory",
                     file.safe()
                 ),
                 within,

@@ -176,7 +176,7 @@ fn no_link_leads_a_change_to_the_users_files() {
     symlink(bench.path("outside"), bench.path("work/away")).unwrap();
     let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
     insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"
-    the variant `b`: `away/x.ini` is reached by a symlink that leads out of the working directory
+    the variant `b`: `away/x.ini` is reached through a symlink that leaves the working directory
     name the file itself, and set `cwd` to its directory
     ");
     // Within the folder, it leads to the same place in the copy.

@@ -40,7 +40,7 @@ impl FromStr for Format {
         let known = Self::ALL.iter().find(|(_, name)| *name == text);
         known.map(|(format, _)| *format).ok_or_else(|| {
             let names = Self::ALL.map(|(_, name)| format!("`{name}`"));
-            format!("`{text}` is none of {}", names.join(", "))
+            format!("`{text}` is not one of {}", names.join(", "))
         })
     }
 }

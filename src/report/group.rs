@@ -74,7 +74,9 @@ impl Group<'_> {
             let outcome = &self.probable[0].outcome;
             known.push(match count {
                 1 => format!("1 trial shows only {outcome}; it is probably the same failure"),
-                _ => format!("{count} trials show only {outcome}; they are probably the same failure"),
+                _ => format!(
+                    "{count} trials show only {outcome}; they are probably the same failure"
+                ),
             });
         }
         known

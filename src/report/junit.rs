@@ -255,7 +255,7 @@ impl Suite {
 
 const PASS: &str = "passed";
 const FAIL: &str = "failed";
-const OTHER: &str = "failed otherwise";
+const OTHER: &str = "failed in another way";
 
 fn class(class: Class) -> &'static str {
     match class {

@@ -11,16 +11,16 @@ use serde::Serialize;
 /// More trials than this are not suggested.
 const MOST_MISSING: u64 = 10_000_000;
 
-/// The failure rate compared with the one that is allowed.
+/// The failure rate compared with the allowed one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MaxRate {
     /// The comparison in one sentence.
     pub sentence: String,
-    /// The rate that is allowed.
+    /// The allowed rate.
     pub allowed: f64,
-    /// The rate is at least this, with all of the confidence on one side; of the variant that failed most.
+    /// One-sided lower bound of the rate, of the variant that failed most.
     pub at_least: f64,
-    /// The rate is at most this, with all of the confidence on one side; of the variant that failed most.
+    /// One-sided upper bound of the rate, of the variant that failed most.
     pub at_most: f64,
     /// The number of trials that would decide it if no more of them fail; null if it is decided, or if no number would.
     pub trials_to_pass: Option<u64>,

@@ -2,7 +2,7 @@
 
 use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
 use super::{Answer, Report, groups, words};
-use crate::model::{Find, Question};
+use crate::model::{Find, Question, Site};
 use crate::policy::{Standing, Verdict};
 use crate::state::State;
 
@@ -197,10 +197,9 @@ fn crash(report: &Report) -> String {
     let Some(seen) = most.and_then(|(id, _)| bugs.clone().find(|group| group.is.id == *id)) else {
         return String::new();
     };
-    let name = match seen.is.sites.as_slice() {
-        [site] => format!("{} {}", seen.is.outcome, site.place()),
-        // A deadlock has several.
-        _ => seen.is.title.clone(),
+    let name = match Site::only(&seen.is.sites) {
+        Some(site) => format!("{} {}", seen.is.outcome, site.place()),
+        None => seen.is.title.clone(),
     };
     match ids.len() - 1 {
         0 => name,

@@ -1,7 +1,7 @@
 //! What the clients of a service saw, in numbers and in words.
 
 use super::{Quantity, words};
-use crate::model::{Amount, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
+use crate::model::{Amount, Death, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
 use crate::policy;
 use crate::state::{Lives, State};
 use provoke_stats::{self as stats, real};
@@ -17,54 +17,53 @@ const LATE_SHARE: f64 = 0.1;
 /// What a kind of request in flight at deaths must be as rare as by chance, to be named.
 const SUSPICIOUS: f64 = 0.01;
 
-/// What the clients of all lives of a variant saw together.
+/// What the clients measured in all trials of a variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LoadTotals {
-    /// Lives that count.
+    /// Counted trials.
     #[serde(rename = "trials")]
     pub lives: u64,
-    /// Clients of each, or connections.
+    /// Clients or connections per trial.
     pub clients: u32,
-    /// Requests that were sent, those that warmed up not among them.
+    /// Requests sent, without those of the warm-up.
     pub requests: u64,
-    /// Whole answers, whatever they said.
+    /// Complete responses, whatever their content.
     pub answers: u64,
-    /// What became of requests, by its name; those in flight when a service died are no errors.
+    /// Requests by how they ended; requests in flight when a service died are not errors.
     pub ends: BTreeMap<String, u64>,
-    /// Requests whose end says that something is wrong while the service lives.
+    /// Requests that ended in an error while the service was running.
     pub errors: u64,
-    /// Answers in a second under load.
+    /// Responses per second under load.
     pub answers_per_second: Option<f64>,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
-    /// Connections that were made.
+    /// Connections opened.
     pub connections: u64,
-    /// Good answers, from when each request was due.
+    /// Latency of good responses, from when each request was due.
     pub latency: Option<LatencySeen>,
-    /// The same, from when each was sent: what waiting for a connection hides.
+    /// The same from when each request was sent, which hides the wait for a connection.
     pub latency_from_send: Option<LatencySeen>,
-    /// How late the generator itself was with what was due.
+    /// How late the load generator sent due requests.
     pub late: Option<LatencySeen>,
-    /// The generator was so late that the latencies are not to be relied on.
+    /// Whether the load generator was too late for reliable latencies.
     pub unreliable: bool,
-    /// Requests that waited for a connection, at most.
+    /// The maximum number of requests that waited for a connection.
     pub queue: u64,
-    /// Connections that listeners of the machine turned away for want of room.
+    /// Connections that were refused on this machine because a listen backlog was full.
     pub listen_overflows: u64,
-    /// Answers whose rest came only after a delayed acknowledgement of their begin, before it was
-    /// acknowledged at once.
+    /// Responses whose second part came only after a delayed acknowledgement of the first, before provoke acknowledged
+    /// at once.
     pub delayed_acks: u64,
-    /// Answers before each death, in order, those that warmed it up among them.
+    /// Responses before each crash, in order, warm-up included.
     pub served_before_death: Vec<u64>,
-    /// Requests in flight at each death.
+    /// Requests in flight at each crash.
     pub in_flight_at_death: Vec<u64>,
-    /// How many seconds before a death the requests in flight were sent, at least and at most; null
-    /// without any.
+    /// How many seconds before a crash the requests in flight were sent, at least and at most; null without any.
     pub in_flight_age: Option<[f64; 2]>,
-    /// Lives that were long enough to tell whether they grow.
+    /// Trials that were long enough to detect growth.
     #[serde(rename = "watched_trials")]
     pub watched_lives: u64,
-    /// What grew in how many of them, and by how much a second in the middle one.
+    /// The quantities that grew, in how many trials, and by how much per second in the median one.
     pub grew: Vec<GrewSeen>,
     /// The kinds of requests, the most suspicious first.
     pub kinds: Vec<RequestSeen>,
@@ -73,13 +72,13 @@ pub struct LoadTotals {
 /// Times in seconds.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct LatencySeen {
-    /// Half took no longer.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten took no longer.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: f64,
-    /// None took longer.
+    /// Maximum.
     pub max: f64,
 }
 
@@ -88,27 +87,27 @@ pub struct LatencySeen {
 pub struct RequestSeen {
     /// Its name.
     pub name: String,
-    /// How many were sent.
+    /// Requests sent.
     pub sent: u64,
-    /// Deaths with one in flight.
+    /// Crashes with one in flight.
     pub at_deaths: u64,
-    /// How many were in flight at all deaths together.
+    /// How many were in flight at all crashes together.
     pub in_flight_at_deaths: u64,
-    /// Lives without a death that had one in flight at a random instant.
+    /// Trials without a crash that had one in flight at a random instant.
     pub at_random: u64,
-    /// The chance of so large a difference if the kind had nothing to do with it; null with one kind.
+    /// The probability of such a difference if the kind is irrelevant; null with one kind.
     pub p_value: Option<f64>,
 }
 
-/// Something that grew in the course of lives.
+/// A quantity that grew during trials.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct GrewSeen {
     /// What.
     pub what: Quantity,
-    /// In how many lives.
+    /// In how many trials.
     #[serde(rename = "trials")]
     pub lives: u64,
-    /// By how much a second, in the middle one of these.
+    /// By how much per second, in the median one.
     pub per_second: f64,
 }
 
@@ -288,7 +287,10 @@ impl LoadTotals {
             }
         };
         if let Some(served) = middle(&self.served_before_death) {
-            all.push(format!("answered before the death: {}", three(served)));
+            all.push(format!(
+                "responses before the death (warm-up included): {}",
+                three(served)
+            ));
         }
         if let Some(in_flight) = middle(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
@@ -328,7 +330,7 @@ impl LoadTotals {
             all.push(
                 if named.is_empty() && (healthy == 0 || least >= SUSPICIOUS) {
                     format!(
-                        "too few trials without a death ({healthy}) to tell which request it is"
+                        "too few trials without a death ({healthy}) to determine which request it is"
                     )
                 } else if named.is_empty() {
                     "no request was over-represented in flight at deaths".to_owned()
@@ -426,7 +428,7 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
         return vec![trouble.clone()];
     }
     if seen.stage == Stage::Starting {
-        return vec!["it was not ready yet, so nothing was sent".to_owned()];
+        return vec!["it was not ready, so no request was sent".to_owned()];
     }
     let who = match load.pace {
         Pace::Closed { .. } => "client",
@@ -477,10 +479,19 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
-        words::plural(seen.answered_until(death), "answer"),
+        responses(seen, death),
         words::plural(death.in_flight, "request"),
     ));
     all
+}
+
+/// Returns `22 responses, 20 of them to warm-up requests`.
+fn responses(seen: &LoadSeen, death: &Death) -> String {
+    let all = words::plural(seen.answered_until(death), "response");
+    match (seen.stage, seen.warmed) {
+        (Stage::WarmUp, _) | (_, 0) => all,
+        (_, warmed) => format!("{all}, {warmed} of them to warm-up requests"),
+    }
 }
 
 /// Says what a life is, where the user may not have said it.
@@ -521,7 +532,7 @@ pub fn assumed(state: &State) -> Vec<String> {
     };
     let ready = match &load.ready {
         Ready::Connects => "it accepts connections".to_owned(),
-        Ready::Http { path, .. } => format!("it answers {path}"),
+        Ready::Http { path, .. } => format!("it responds to {path}"),
         Ready::Log(line) => format!("it prints `{line}`"),
         Ready::After(length) => format!("{} have passed", time(*length)),
     };

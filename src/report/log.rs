@@ -10,7 +10,7 @@ pub fn log(report: &Report) -> Option<String> {
         return None;
     };
     let mut out = format!(
-        "# {}\n# Failures and trials of each place that was tried. Lines may be changed, left out or\n# added; the same search with --log THIS-FILE goes on from here.\n",
+        "# {}\n# Failures and trials of each tested candidate. Lines may be changed, removed or\n# added; the same search with --log THIS-FILE continues from here.\n",
         words::sanitize(&answer.sentence)
     );
     let known = |point: &&PointSeen| point.trials > 0 || point.untestable.is_some();

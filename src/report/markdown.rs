@@ -189,7 +189,7 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     let mut head = vec!["trials", "passed", "failed"];
     let others = report.variants.iter().any(|variant| variant.other > 0);
     if others {
-        head.push("failed otherwise");
+        head.push("failed in another way");
     }
     head.push("inconclusive");
     let standings = standings(report);

@@ -56,10 +56,10 @@ use std::collections::BTreeMap;
 /// The version of the report's format.
 pub const FORMAT: u32 = 1;
 
-/// Everything that a run says.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// Version of this format; it changes when a field changes its meaning or goes.
+    /// Version of this format; it changes when a field changes its meaning or is removed.
     pub format: u32,
     /// Version of provoke that made the run.
     pub version: String,
@@ -68,55 +68,55 @@ pub struct Report {
     /// By what the run is found in commands: its name, or a path where it was copied or moved.
     #[serde(skip)]
     pub reference: String,
-    /// The command that was repeated, as it can be typed.
+    /// The command that was repeated, as a shell line.
     pub command: String,
-    /// The scenario file, where the run came from one.
+    /// The scenario file, if the run was started from one.
     pub scenario: Option<String>,
     /// The answer.
     pub verdict: Verdict,
-    /// The answer in full, where more was asked than how often it fails.
+    /// The answer in full, if the question was more than how often it fails.
     pub answer: Option<Answer>,
     /// The failure rate compared with `--max-rate`; null if none was given.
     pub max_rate: Option<MaxRate>,
-    /// Why the trials came to an end; of several variants, the weakest reason.
+    /// Why the trials ended; of several variants, the weakest reason.
     pub stop_rule: StopRule,
-    /// The run has ended by its own rule. Otherwise it was broken off, or goes on.
+    /// Whether the run ended by its own stop rule; false if it was interrupted or is still running.
     pub finished: bool,
-    /// Every event was written down.
+    /// Whether every event was written to the journal.
     pub journal_complete: bool,
     /// Confidence of the intervals, in per cent.
     pub confidence: f64,
-    /// When the run was begun (RFC 3339, UTC).
+    /// When the run started (RFC 3339, UTC).
     pub begun: String,
     /// Working time in seconds.
     pub seconds: f64,
-    /// Working time that is left in seconds; null without `-d`, and once the run is finished.
+    /// Remaining working time in seconds; null without `-d`, and once the run is finished.
     pub seconds_left: Option<f64>,
-    /// Time per trial in which its program does not run, in seconds: hooks, delays, evidence and the journal.
+    /// Mean time per trial in which its program does not run, in seconds: hooks, delays, evidence and the journal.
     pub overhead_seconds: f64,
-    /// Trials side by side: neighbours change timing.
+    /// Number of parallel trials: they influence each other's timing.
     pub jobs: u32,
-    /// What all seeds of trials derive from.
+    /// The number that the seeds of all trials derive from.
     pub seed: u64,
-    /// When cores were dumped: it changes the run, so the rates of two settings do not compare.
+    /// When cores were dumped. Dumping changes the run, so rates with different settings are not comparable.
     pub capture: Capture,
     /// The machine.
     pub host: Host,
-    /// What was run, each way of running it.
+    /// The variants.
     pub variants: Vec<Variant>,
-    /// How what `setup` left running grew in the course of the run, since it last ran; empty where
-    /// nothing lived on, or too little was seen.
+    /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if
+    /// there are none, or if there are too few measurements.
     pub growth: Vec<Growth>,
-    /// Attempts that were interrupted or lost, and made up for under the same number.
+    /// Attempts that were interrupted or lost, and retried under the same number.
     pub repeated_attempts: u64,
-    /// Trials that ran unusually long when the run was stopped, and what they were doing; they are not counted.
+    /// Trials that ran unusually long when the run was stopped, and what they were doing; not counted.
     pub late_trials: Vec<LateTrial>,
-    /// Trials that ended after the question was answered, and are not counted.
+    /// Trials that ended after the question was answered; not counted.
     pub after_decision: u64,
-    /// The number of the last trial that was looked at for all of this, and 0 when there is none.
-    /// Those after it ended after the decision, or wait for a trial before them that has not ended.
+    /// The number of the last trial that this report takes into account; 0 without any. Later trials ended after the
+    /// decision, or wait for an earlier trial that has not ended.
     pub last_counted_trial: u64,
-    /// What a person should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -133,157 +133,156 @@ pub struct LateTrial {
     pub sites: Vec<Site>,
 }
 
-/// What is known of one variant.
+/// The result for one variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Variant {
-    /// Its name; empty when it is the only one.
+    /// Its name; empty if it is the only one.
     pub name: String,
-    /// Its command, as it can be typed.
+    /// Its command, as a shell line.
     pub command: String,
-    /// Why its trials came to an end.
+    /// Why its trials ended.
     pub stop_rule: StopRule,
-    /// Trials that count: those that passed and those that showed the bug.
+    /// Counted trials: those that passed and those that showed the bug.
     pub trials: u64,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that failed otherwise; they count as neither.
+    /// Trials with another failure; counted neither as a pass nor as a failure.
     pub other: u64,
-    /// Trials that say nothing.
+    /// Inconclusive trials.
     #[serde(rename = "inconclusive")]
     pub void: u64,
     /// Trials by the name of their outcome, `pass` included.
     pub outcomes: BTreeMap<String, u64>,
-    /// Trials that say nothing by reason, and those that were only to warm up, which `void` leaves out.
+    /// Inconclusive trials by reason, and warm-up trials, which `inconclusive` does not include.
     #[serde(rename = "inconclusive_reasons")]
     pub void_reasons: BTreeMap<String, u64>,
-    /// Every kind of failure that was seen.
+    /// Every kind of failure that occurred.
     pub kinds: Vec<KindSeen>,
-    /// Which failures these are: each kind may be several bugs.
+    /// The failures by signature: one kind may be several bugs.
     pub signatures: Vec<SignatureSeen>,
-    /// What the trials showed that were run to catch evidence, with cores being dumped; null
-    /// without any. They are not in any of the other numbers.
+    /// The results of extra trials with cores enabled; null without any. No other number includes them.
     pub captured: Option<Captured>,
     /// The failure rate.
     pub rate: Rate,
     /// The trials that showed the bug.
     pub failing_trials: Vec<u64>,
-    /// Clean trials that would confirm a fix at this confidence; null without a failure.
+    /// Passing trials that would confirm a fix at this confidence; null without a failure.
     pub clean_runs_to_confirm: Option<u64>,
-    /// The same, if a fix that only halves the rate must be excluded, too.
+    /// The same, if a fix that only halves the failure rate must be excluded as well.
     pub clean_runs_to_exclude_half: Option<u64>,
     /// How long trials took, by `pass` and `fail`.
     pub durations: BTreeMap<&'static str, Durations>,
-    /// The failure rate on the axis of time.
+    /// The failure rate per time.
     pub time_between_failures: Mtbf,
-    /// Trials that left something behind, whatever their outcome.
+    /// Trials that left processes or containers behind, whatever their outcome.
     pub leaking_trials: u64,
     /// Processes that were left behind and killed.
     pub leaked_processes: u64,
-    /// Containers, volumes and networks that were left behind and removed, where that is watched.
+    /// Containers, volumes and networks that were left behind and removed, with `track`.
     pub leaked_objects: u64,
-    /// Processes that could not be killed, and may still live.
+    /// Processes that could not be killed and may still run.
     pub unkillable_processes: u64,
-    /// Trials whose descendants outlived the main process for a moment only.
+    /// Trials in which a descendant outlived the main process only for a moment.
     pub settled_trials: u64,
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
-    /// What the clients of its lives saw; null where it is no service under load.
+    /// What the clients measured; null without `load`.
     pub load: Option<LoadTotals>,
-    /// Whether failures clump among trials side by side; null where that cannot be told.
+    /// Whether failures come in clumps among parallel trials; null if that is not known.
     pub dependence: Option<Dependence>,
-    /// Whether failures clump in the order of the trials; null if the failures are too few, and
-    /// unless the question is how often it fails.
+    /// Whether failures come in clumps in the order of the trials; null if there are too few failures, or if the
+    /// question is not how often it fails.
     pub clumps: Option<ClumpsSeen>,
-    /// Whether the rate changed in the course of the run; null where that cannot be told.
+    /// Whether the failure rate changed during the run; null if that is not known.
     pub trend: Option<Trend>,
 }
 
 /// One kind of failure.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct KindSeen {
-    /// The name it is counted under.
+    /// The name under which it is counted.
     pub outcome: String,
-    /// How it is known, where several facts go by one name.
+    /// How it is known, if one name covers several facts.
     pub label: Option<String>,
     /// What it means.
     pub words: String,
-    /// Whether it is the bug looked for, or another failure.
+    /// Whether it is the searched bug or another failure.
     pub is_the_bug: bool,
-    /// How often it was seen.
+    /// The number of failures.
     pub count: u64,
-    /// In which trials.
+    /// The trials.
     pub trials: Vec<u64>,
 }
 
 /// Failures of one signature.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SignatureSeen {
-    /// Its short name, for `--only sig:ID`.
+    /// Its id, for `--only sig:ID`.
     pub id: String,
-    /// The same for people.
+    /// Its title.
     pub title: String,
-    /// What it rests on.
+    /// The evidence that it is made from.
     pub depth: Depth,
-    /// The name that its outcome is counted under.
+    /// The name under which its outcome is counted.
     pub outcome: String,
-    /// The lines of source code that it points at: one of a crash, one for each thread of a deadlock; empty if they are
-    /// not known.
+    /// The lines of source code that it points at: one of a crash, with the Python line that called it; one for each
+    /// thread of a deadlock; empty if they are not known.
     pub sites: Vec<Site>,
-    /// A wider name under which it may be counted.
+    /// Its family.
     pub family: Option<String>,
-    /// Wider names, of one function or of one library, that other signatures may have too.
+    /// Its families, of one function or of one library, which other signatures may share.
     pub families: Vec<FamilySeen>,
-    /// Whether it is the bug looked for, or another failure.
+    /// Whether it is the searched bug or another failure.
     pub is_the_bug: bool,
-    /// How often it was seen.
+    /// The number of failures.
     pub count: u64,
-    /// In which trials.
+    /// The trials.
     pub trials: Vec<u64>,
-    /// How often a trial shows it, at least and at most: as wide as the stop rule asks for.
+    /// The interval of its rate, at the confidence that the stop rule allows.
     pub interval: [f64; 2],
-    /// Signatures of captured trials that are the same failure, better known: the same instruction.
+    /// Signatures of captured trials that are the same failure, with more detail: the same instruction.
     pub same_as: Vec<String>,
-    /// Signatures of captured trials that may be the same failure: nothing speaks against it.
+    /// Signatures of captured trials that may be the same failure.
     pub perhaps: Vec<String>,
 }
 
 /// Signatures of one signal in one function, or in one library.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct FamilySeen {
-    /// Its short name, for `--only sig:ID`.
+    /// Its id, for `--only sig:ID`.
     pub id: String,
-    /// The same for people.
+    /// Its title.
     pub title: String,
 }
 
 /// Trials that were run to catch evidence.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Captured {
-    /// Those that ran.
+    /// Extra trials that ran.
     pub trials: u64,
-    /// Those that showed the bug.
+    /// Extra trials that showed the bug.
     pub failures: u64,
-    /// Those that failed otherwise.
+    /// Extra trials with another failure.
     pub other: u64,
-    /// Which failures these are.
+    /// The failures by signature.
     pub signatures: Vec<SignatureSeen>,
 }
 
-/// A failure rate and how sure it is.
+/// A failure rate with its intervals.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Rate {
-    /// Failures by trials; null where that number would mislead: without a trial,
-    /// without a failure, or when the run stopped at its first failure.
+    /// Failures divided by trials; null if that number would mislead: without a trial, without a failure, or if the run
+    /// stopped at its first failure.
     pub point: Option<f64>,
     /// Clopper-Pearson interval: exact for a planned number of trials or failures.
     pub cp: [f64; 2],
-    /// Confidence sequence: holds whenever and why ever one looks.
+    /// Confidence sequence: valid whenever the run is stopped, for any reason.
     pub cs: [f64; 2],
-    /// What the rate is below, with all of the confidence on one side.
+    /// One-sided upper bound of the rate.
     pub upper_one_sided: f64,
-    /// Which of the intervals the stop rule allows.
+    /// The interval that the stop rule allows.
     pub basis: Basis,
-    /// Trials that are worth one independent trial; above 1 the intervals are widened by it.
+    /// Trials that count as one independent trial; if above 1, the intervals are widened by it.
     pub design_effect: f64,
 }
 
@@ -291,95 +290,95 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// The one for planned designs.
+    /// The interval for planned designs.
     Cp,
-    /// The one that holds at any time.
+    /// The interval that is valid at any time.
     Cs,
 }
 
 /// How long trials took, in seconds.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Durations {
-    /// Half took no longer.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten took no longer.
+    /// 90th percentile.
     pub p90: f64,
-    /// None took longer.
+    /// Maximum.
     pub max: f64,
 }
 
 /// Mean time between failures, in seconds of trial time.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Mtbf {
-    /// All the time that counted trials took.
+    /// The total time of counted trials.
     pub exposure: f64,
-    /// Time per failure; null without a failure, or when the run stopped at its first.
+    /// Time per failure; null without a failure, or if the run stopped at its first failure.
     pub mean: Option<f64>,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end; null when there is none.
+    /// Upper end of the interval; null if there is none.
     pub high: Option<f64>,
-    /// What it is above, with all of the confidence on one side.
+    /// One-sided lower bound.
     pub low_one_sided: f64,
 }
 
-/// Whether failures clump among trials side by side.
+/// Whether failures come in clumps among parallel trials.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Dependence {
-    /// Groups of trials that ran side by side.
+    /// Groups of trials that ran in parallel.
     pub batches: u64,
-    /// The chance of so much clumping among independent trials.
+    /// The probability of such clumps among independent trials.
     pub p_value: f64,
     /// Correlation within a group: 0 for independent trials.
     pub icc: Option<f64>,
-    /// It is strong enough to be reported, and the intervals are widened for it.
+    /// Whether it is strong enough to be reported and to widen the intervals.
     pub warns: bool,
 }
 
-/// Whether failures clump in the order of the trials.
+/// Whether failures come in clumps in the order of the trials.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ClumpsSeen {
-    /// In how many clumps the failures came; a lone failure is a clump, too.
+    /// In how many clumps the failures came; a single failure is a clump, too.
     pub clumps: u64,
-    /// The chance of failures so close together among independent trials.
+    /// The probability of failures this close together among independent trials.
     pub p_value: f64,
-    /// It is strong enough to be reported, and the intervals are widened for it.
+    /// Whether it is strong enough to be reported and to widen the intervals.
     pub warns: bool,
 }
 
-/// Whether the rate changed in the course of the run.
+/// Whether the failure rate changed during the run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Trend {
-    /// Laplace's score: above 0 failures came late, below 0 early.
+    /// Laplace's score: above 0 if failures came late, below 0 if early.
     pub u: f64,
-    /// The chance of such a score at a constant rate.
+    /// The probability of such a score at a constant rate.
     pub p_value: f64,
-    /// It is strong enough to be reported.
+    /// Whether it is strong enough to be reported.
     pub warns: bool,
 }
 
-/// By how much something grew of what lives across trials.
+/// How much a quantity of processes that live across trials grew.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Growth {
-    /// What is counted.
+    /// The quantity.
     pub what: Quantity,
-    /// Growth with each trial, in the second half of what was seen.
+    /// Growth per trial, in the second half of the measurements.
     pub per_trial: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The chance of so steady a growth if there is none.
+    /// The probability of such steady growth by chance.
     pub p_value: f64,
-    /// What was seen first.
+    /// The first value.
     pub from: u64,
-    /// What was seen last.
+    /// The last value.
     pub to: u64,
-    /// It is strong enough to be reported.
+    /// Whether it is strong enough to be reported.
     pub warns: bool,
 }
 
-/// What may grow.
+/// A quantity that may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {

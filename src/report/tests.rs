@@ -341,7 +341,7 @@ fn every_ending_has_its_row() {
     1 | 1 | pass | pass |  | 0 |  |  | 0
     2 | 1 | SIGSEGV | fail | core dumped |  | SIGSEGV | true | 0
     3 | 1 | void | void | skipped | 125 |  |  | 0
-    4 | 1 | SIGSEGV | fail | read from exit 139 | 139 |  |  | 0
+    4 | 1 | SIGSEGV | fail | inferred from exit 139 | 139 |  |  | 0
     5 | 1 | exit 3 | other |  | 3 |  |  | 0
     6 | 1 | hang | fail |  |  |  |  | 0
     7 | 1 | leak | fail | sleep 1000 | 0 |  |  | 3
@@ -433,17 +433,17 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
 
     <details><summary>All counts</summary>
 
-    | trials | passed | failed | failed otherwise | inconclusive | rate | 95 % interval |
+    | trials | passed | failed | failed in another way | inconclusive | rate | 95 % interval |
     | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | 8 | 2 | 6 | 1 | 3 | 75 % | 34 to 97 % |
 
     | outcome | evidence | count | trials |
     | --- | --- | ---: | --- |
-    | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 2 |
-    | **SIGSEGV**: segmentation fault: touched memory it may not touch | read from exit 139 | 1 | 4 |
+    | **SIGSEGV**: segmentation fault: invalid memory access | core dumped | 1 | 2 |
+    | **SIGSEGV**: segmentation fault: invalid memory access | inferred from exit 139 | 1 | 4 |
     | **hang**: did not end in time |  | 1 | 6 |
-    | **leak**: left something behind |  | 1 | 7 |
-    | **oom**: killed by the kernel: out of memory |  | 1 | 9 |
+    | **leak**: left processes or containers behind |  | 1 | 7 |
+    | **oom**: killed by the kernel because memory ran out |  | 1 | 9 |
     | **output**: its output matched a failure rule |  | 1 | 8 |
     | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
 
@@ -490,7 +490,7 @@ fn junit_has_a_case_for_every_trial() {
             </properties>
             <testcase name="trial 1" classname="provoke" timestamp="2025-11-21T06:00:00.750+00:00" time="0.250"/>
             <testcase name="trial 2" classname="provoke" timestamp="2025-11-21T06:00:01.750+00:00" time="0.250">
-                <failure message="segmentation fault: touched memory it may not touch: core dumped" type="SIGSEGV">last output: terminate called
+                <failure message="segmentation fault: invalid memory access: core dumped" type="SIGSEGV">last output: terminate called
     kept in: trials/2
     repeat it: provoke replay 20251121-060000-a1b2#2</failure>
                 <system-err>terminate called
@@ -500,7 +500,7 @@ fn junit_has_a_case_for_every_trial() {
                 <skipped message="inconclusive: skipped"/>
             </testcase>
             <testcase name="trial 4" classname="provoke" timestamp="2025-11-21T06:00:03.750+00:00" time="0.250">
-                <failure message="segmentation fault: touched memory it may not touch: read from exit 139" type="SIGSEGV">repeat it: provoke replay 20251121-060000-a1b2#4</failure>
+                <failure message="segmentation fault: invalid memory access: inferred from exit 139" type="SIGSEGV">repeat it: provoke replay 20251121-060000-a1b2#4</failure>
             </testcase>
             <testcase name="trial 5" classname="provoke" timestamp="2025-11-21T06:00:04.750+00:00" time="0.250">
                 <error message="not the bug looked for: the program reported failure" type="exit 3">last output: error: 3
@@ -511,13 +511,13 @@ fn junit_has_a_case_for_every_trial() {
     repeat it: provoke replay 20251121-060000-a1b2#6</failure>
             </testcase>
             <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750+00:00" time="0.250">
-                <failure message="left something behind: sleep 1000" type="leak">repeat it: provoke replay 20251121-060000-a1b2#7</failure>
+                <failure message="left processes or containers behind: sleep 1000" type="leak">repeat it: provoke replay 20251121-060000-a1b2#7</failure>
             </testcase>
             <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750+00:00" time="0.250">
                 <failure message="its output matched a failure rule: WARNING: data race" type="output">repeat it: provoke replay 20251121-060000-a1b2#8</failure>
             </testcase>
             <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750+00:00" time="0.250">
-                <failure message="killed by the kernel: out of memory" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
+                <failure message="killed by the kernel because memory ran out" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
             </testcase>
             <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750+00:00" time="0.250">
                 <skipped message="inconclusive: not started: cannot execute `./neighbors.py`: text file busy"/>
@@ -753,7 +753,7 @@ fn several_variants_are_told_apart() {
 
     | variant | outcome | evidence | count | trials |
     | --- | --- | --- | ---: | --- |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | **SIGSEGV**: segmentation fault: touched memory it may not touch | core dumped | 1 | 4 |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | **SIGSEGV**: segmentation fault: invalid memory access | core dumped | 1 | 4 |
 
     - `plain`: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
     - `plain`: Why the trials ended: all planned trials ran (-n)
@@ -965,7 +965,7 @@ fn a_reader_that_went_away_is_told_from_a_full_disk() {
     }
     assert_eq!(
         "xml".parse::<Format>().unwrap_err(),
-        "`xml` is none of `json`, `jsonl`, `csv`, `junit`, `md`"
+        "`xml` is not one of `json`, `jsonl`, `csv`, `junit`, `md`"
     );
 }
 

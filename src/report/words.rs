@@ -281,7 +281,7 @@ pub fn uncounted(variant: &Variant) -> Vec<String> {
     if variant.other > 0 {
         let trials = plural(variant.other, "trial");
         lines.push(format!(
-            "{trials} failed otherwise: not the bug looked for, not counted"
+            "{trials} failed in another way: not the bug looked for, not counted"
         ));
     }
     for (reason, count) in &variant.void_reasons {

@@ -33,7 +33,7 @@ const DETECT: u32 = 100_000;
 /// Of a ramp, where nothing is said.
 const LEVELS: (u64, u64) = (1, 64);
 
-/// HTTP load on the command, which is a service then: a trial is one life of it.
+/// HTTP load on the command, which is a service then: a trial is one start of it until its end.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Load {

@@ -208,7 +208,7 @@ pub struct Scenario {
     pub jobs: Option<NonZeroU32>,
     /// Start this many trials together, and the next ones when all of them have ended.
     pub wave: Option<NonZeroU32>,
-    /// Treat a trial as hung after this long. `auto`, the default, is twenty times the slowest passing trial, at least 10 s, and 5 minutes until five trials have passed.
+    /// Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s.
     pub timeout: Option<TimeoutValue>,
     /// Time between SIGTERM and SIGKILL for a hung trial.
     pub grace: Option<Span>,

@@ -142,7 +142,7 @@ fn words(text: &Text) -> impl Iterator<Item = &OsStr> {
 /// Returns the digest of all files below these paths.
 fn digest(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
     if roots.is_empty() {
-        return format!("{UNKNOWN}the working directory is made later");
+        return format!("{UNKNOWN}the working directory is created later");
     }
     let mut entries = BTreeMap::new();
     for root in roots {

@@ -7,18 +7,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A fact that all that fail share, and none of the others; or the other way round.
+/// A fact that all failing runs or variants share and no passing one has, or the reverse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parting {
-    /// What it is about.
+    /// The kind of fact.
     pub group: Group,
     /// Its name.
     pub name: String,
-    /// What it was where it failed; null where there was no such thing.
+    /// Its value where it failed; null if it was absent there.
     pub failing: BTreeSet<Option<String>>,
-    /// What it was in the others.
+    /// Its values in the others.
     pub others: BTreeSet<Option<String>>,
-    /// Why it may matter, where that can be said.
+    /// Why it may matter, if known.
     pub note: Option<String>,
 }
 

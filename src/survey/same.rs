@@ -138,7 +138,7 @@ impl Recipe {
         self.add("a hook", hooks(&plan.hooks, &variant.hooks));
         self.add("the load", format!("{:?} {:?}", plan.load, variant.clients));
         self.add(
-            "the grace time",
+            "the leak grace",
             format!("{:?} {:?}", plan.grace, plan.settle),
         );
         self.add("`warmup`", plan.warmup.to_string());

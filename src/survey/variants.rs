@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A fact in which variants differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Differing {
-    /// What it is about.
+    /// The kind of fact.
     pub group: Group,
     /// Its name.
     pub name: String,
-    /// What it is in each variant, by the variant's name; null where there is no such thing. Of
-    /// flags, those that not all of them have.
+    /// Its value in each variant, by the variant's name; null if the variant does not have it. Of CPU flags, only those
+    /// that some variants lack.
     pub values: BTreeMap<String, Option<String>>,
 }
 

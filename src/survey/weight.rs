@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a difference is about. The order is that of suspicion.
+/// The kind of a fact, in the order of suspicion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -23,7 +23,7 @@ pub enum Group {
     Processor,
     /// Anything else about the machine.
     Machine,
-    /// What hardly ever matters, such as the folder that a shell was in before.
+    /// Facts that hardly ever matter, such as the previous directory of a shell.
     Trifle,
 }
 
@@ -39,7 +39,7 @@ impl Group {
             Self::Setting => "limits and settings",
             Self::Processor => "processor",
             Self::Machine => "machine",
-            Self::Trifle => "what hardly matters",
+            Self::Trifle => "unlikely to matter",
         }
     }
 }

@@ -51,14 +51,14 @@ pub(super) const GO_RACE: Sort = Sort::new(
 );
 pub(super) const DOUBLE_FREE: Sort = Sort::of_heap("double free", "memory was freed twice");
 pub(super) const BAD_FREE: Sort =
-    Sort::of_heap("bad free", "something was freed that was not allocated");
+    Sort::of_heap("bad free", "memory was freed that was not allocated");
 pub(super) const HEAP: Sort = Sort::of_heap(
     "heap corruption",
-    "something wrote outside its block earlier; the stack shows the victim, not the culprit",
+    "an earlier write damaged the heap; the stack shows where that was found, not its cause",
 );
-pub(super) const OVERFLOW: Sort = Sort::new(1, "overflow", "it wrote past the end of a buffer");
+pub(super) const OVERFLOW: Sort = Sort::new(1, "overflow", "a write past the end of a buffer");
 pub(super) const ASSERT: Sort = Sort::new(2, "assert", "an assertion in the code failed");
-pub(super) const C_LIBRARY: Sort = Sort::new(2, "c library", "the C library refused to go on");
+pub(super) const C_LIBRARY: Sort = Sort::new(2, "c library", "the C library detected an error");
 pub(super) const PURE_VIRTUAL: Sort = Sort::new(
     2,
     "pure virtual",
@@ -72,14 +72,14 @@ pub(super) const CXX_EXCEPTION: Sort =
 pub(super) const RUST_OVERFLOW: Sort = Sort::new(
     3,
     "rust stack overflow",
-    "a thread of a Rust program used up its stack",
+    "a thread of a Rust program overflowed its stack",
 );
-pub(super) const GO: Sort = Sort::new(3, "go", "the Go runtime gave up");
+pub(super) const GO: Sort = Sort::new(3, "go", "the Go runtime detected a fatal error");
 pub(super) const RUST_PANIC: Sort = Sort::new(4, "rust panic", "a thread panicked");
 pub(super) const CXX_TERMINATE: Sort = Sort::new(
     4,
     "c++ terminate",
-    "no exception was active: perhaps a std::thread was destroyed that could still be joined",
+    "terminated without an exception: perhaps a joinable std::thread was destroyed",
 );
 pub(super) const JAVA_EXCEPTION: Sort =
     Sort::new(5, "java exception", "a Java exception was not caught");
@@ -88,8 +88,11 @@ pub(super) const JAVASCRIPT: Sort = Sort::new(
     "javascript exception",
     "a JavaScript exception was not caught",
 );
-pub(super) const PYTHON_FATAL: Sort =
-    Sort::new(5, "python fatal", "the Python interpreter gave up");
+pub(super) const PYTHON_FATAL: Sort = Sort::new(
+    5,
+    "python fatal",
+    "the Python interpreter detected a fatal error",
+);
 pub(super) const PYTHON_EXCEPTION: Sort =
     Sort::new(6, "python exception", "a Python exception was not caught");
 

@@ -261,7 +261,7 @@ mod tests {
             cpu.flags         avx2  -
               programs use avx2
 
-          what hardly matters: OLDPWD (--all shows them)
+          unlikely to matter: OLDPWD (--all shows them)
         ");
         assert!(
             text.lines().all(|line| measure_text_width(line) <= 80),

@@ -231,9 +231,7 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
             8,
             &format!("{count:<5} {}{aside}", what(variant, group.is)),
         );
-        for (at, site) in group.is.sites.iter().enumerate() {
-            site_of(screen, site, at == 0);
-        }
+        write_sites(screen, &group.is.sites);
         screen.text(8, &numbered(&trials));
         for text in group.known(LISTED) {
             screen.text(8, &style(text).dim().to_string());
@@ -256,7 +254,7 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
             ),
         );
         for site in &other.sites {
-            site_of(screen, site, false);
+            screen.text(8, &words::sanitize(&site.to_string()));
         }
         let trials = words::trial_list(&other.trials, LISTED);
         let text =
@@ -271,16 +269,17 @@ fn numbered(trials: &[u64]) -> String {
     format!("{noun} {}", words::trial_list(trials, LISTED))
 }
 
-/// Writes a line of source code that a failure points at, and its text if it is known.
-fn site_of(screen: &mut Screen, site: &Site, with_text: bool) {
-    screen.text(8, &words::sanitize(&site.to_string()));
-    if let Some(text) = source_line(site).filter(|_| with_text) {
-        let text = words::sanitize(&text);
-        screen.row(&format!(
-            "        {} {}",
-            style(format!("{:>4} |", site.line)).dim(),
-            text
-        ));
+/// Writes the lines of source code that a failure points at, and the text of the first that can be read.
+fn write_sites(screen: &mut Screen, sites: &[Site]) {
+    let mut is_shown = false;
+    for site in sites {
+        screen.text(8, &words::sanitize(&site.to_string()));
+        if let Some(text) = source_line(site).filter(|_| !is_shown) {
+            is_shown = true;
+            let text = words::sanitize(&text);
+            let number = style(format!("{:>4} |", site.line)).dim();
+            screen.row(&format!("        {number} {text}"));
+        }
     }
 }
 
@@ -304,9 +303,7 @@ fn late_trials(screen: &mut Screen, report: &Report) {
         screen.text(2, &text);
         let title = style(words::sanitize(&late.title)).yellow();
         screen.text(8, &title.to_string());
-        for (at, site) in late.sites.iter().enumerate() {
-            site_of(screen, site, at == 0);
-        }
+        write_sites(screen, &late.sites);
     }
     let first = report.late_trials.iter().map(|late| late.trial).min();
     if let Some(first) = first {
@@ -348,9 +345,7 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
                 style(&what.id).dim(),
             ),
         );
-        for (at, site) in what.sites.iter().enumerate() {
-            site_of(screen, site, at == 0);
-        }
+        write_sites(screen, &what.sites);
         let trials = words::trial_list(&trials, LISTED);
         screen.text(
             8,
@@ -504,7 +499,10 @@ fn rarer(report: &Report) -> Option<Command> {
         &format!("detect a rate of {} %", words::percent(rate)),
         format!("repeat this with -n {needed}"),
     );
-    Some(command.with(format!("about {}", time_of_passes(report, pass.p50, needed))))
+    Some(command.with(format!(
+        "about {}",
+        time_of_passes(report, pass.p50, needed)
+    )))
 }
 
 /// Returns how long so many passing trials take.

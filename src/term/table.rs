@@ -151,7 +151,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
         (None, trials) => format!("{} of {trials}", point.failures),
     };
     if point.other > 0 {
-        let _ = write!(failed, ", {} otherwise", point.other);
+        let _ = write!(failed, ", {} in another way", point.other);
     }
     let rate = stats::real(point.failures) / stats::real(point.trials.max(1));
     let shown = |share: f64, least: f64| {
@@ -246,7 +246,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
 pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
     let marked = answer.levels.iter().any(|level| level.one_sided);
     marked
-        .then_some("(*) upper bound: no trial failed. Served before the death: min / median / max")
+        .then_some("(*) upper bound: no trial failed. Served before the death, warm-up included: min / median / max")
 }
 
 /// Returns a row for each variant, but only one for those that passed, if they are many.

@@ -589,7 +589,11 @@ fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
     run(&mut again, script, None);
     let (_, trials, ..) = answer(&again);
     assert_eq!(trials, 400);
-    assert_eq!(again.captured(VariantId(0)).failures, 3, "no more are needed");
+    assert_eq!(
+        again.captured(VariantId(0)).failures,
+        3,
+        "no more are needed"
+    );
     assert!(again.finished);
 }
 

@@ -168,7 +168,7 @@ fn another_failure_under_a_setting_is_not_the_bug() {
     });
     assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
     assert!(
-        sentence(&state).contains("5 otherwise"),
+        sentence(&state).contains("5 in another way"),
         "{}",
         sentence(&state)
     );

@@ -86,21 +86,21 @@ fn class_of_page(scene: &Scene<'_>, address: u64, touched: &[Touch]) -> (&'stati
     match mapping {
         Some(_) if forbidden => (
             class::GUARD,
-            "memory that is reserved so that nobody touches it: past the end of a stack or a buffer".to_owned(),
+            "reserved memory that must not be accessed: past the end of a stack or a buffer".to_owned(),
         ),
         Some(it) if writes && !it.writable => (
             class::READ_ONLY,
             "constants, code, or a file that is mapped for reading".to_owned(),
         ),
         None if refused && scene.mappings.is_empty() && writes => {
-            (class::READ_ONLY, "the memory may not be written".to_owned())
+            (class::READ_ONLY, "the memory is not writable".to_owned())
         }
         None if refused && scene.mappings.is_empty() => {
-            (class::PROTECTED, "the memory may not be read".to_owned())
+            (class::PROTECTED, "the memory is not readable".to_owned())
         }
         Some(_) => (
             class::PROTECTED,
-            "the memory is there: another thread changed the mapping meanwhile, or a protection key forbids it".to_owned(),
+            "the memory is accessible now: another thread changed the mapping, or a protection key forbids the access".to_owned(),
         ),
         None => (
             class::WILD,
@@ -118,10 +118,12 @@ fn near_zero(address: u64) -> Option<i64> {
 fn offset_words(offset: i64) -> String {
     match offset {
         0 => "offset 0: the pointer itself is null".to_owned(),
-        1..4096 => format!("offset 0x{offset:x}: a field of a missing object"),
-        4096.. => format!("offset 0x{offset:x}: an element of a missing array, or a large object"),
+        1..4096 => format!("offset 0x{offset:x}: a field of an object whose pointer is null"),
+        4096.. => format!(
+            "offset 0x{offset:x}: an element of an array whose pointer is null, or a field of a large object"
+        ),
         ..0 => format!(
-            "offset -0x{:x}: something before a missing object",
+            "offset -0x{:x}: memory before an object whose pointer is null",
             offset.unsigned_abs()
         ),
     }
@@ -131,7 +133,7 @@ fn called_nothing(offset: i64) -> String {
     match offset {
         0 => "a function pointer is null, or a weak symbol was not linked".to_owned(),
         _ => {
-            format!("a function pointer holds 0x{offset:x}: taken from a missing or damaged table")
+            format!("a function pointer holds 0x{offset:x}: read from a missing or damaged table")
         }
     }
 }
@@ -200,13 +202,10 @@ pub(super) fn general(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     if found.is_privileged() {
         return said(
             class::PRIVILEGED,
-            "only the kernel may use it: jumped into data, perhaps",
+            "only the kernel may execute it: perhaps a jump into data",
         );
     }
-    said(
-        class::GENERAL,
-        "the processor does not say what it objects to",
-    )
+    said(class::GENERAL, "the CPU does not report the reason")
 }
 
 fn garbage(class: &str, address: u64) -> Fault {
@@ -225,7 +224,7 @@ pub(super) fn misaligned(address: Option<u64>) -> Fault {
         address,
         ..said(
             class::MISALIGNED,
-            &format!("{shown} is not a multiple of what the instruction wants"),
+            &format!("{shown} is not aligned as the instruction requires"),
         )
     }
 }

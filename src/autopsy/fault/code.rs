@@ -18,8 +18,7 @@ pub(super) fn illegal(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     match found.mnemonic() {
         Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => said(
             class::DELIBERATE,
-            "the compiler or a library put it where the program must never come: \
-             unreachable code, or a check that failed. Not a matter of the processor",
+            "the compiler or a library placed it there, in unreachable code or after a failed check; the CPU is not the cause",
         ),
         _ => lacking(scene, found),
     }
@@ -63,8 +62,8 @@ fn lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
         );
     }
     let has = match needs.features.join(" and ") {
-        none if none.is_empty() => "every processor has it".to_owned(),
-        all => format!("it needs {all}, which the processor has"),
+        none if none.is_empty() => "every x86-64 CPU has it".to_owned(),
+        all => format!("it needs {all}, which this CPU has"),
     };
     said(
         class::ILLEGAL,
@@ -95,13 +94,13 @@ pub(super) fn breakpoint(scene: &Scene<'_>) -> Fault {
     let found = decoded.and_then(|it| it.instruction);
     let found = found.filter(|it| it.code() == Code::Int3);
     let Some(found) = found else {
-        return said(class::TRAP, "a trap that no debugger took");
+        return said(class::TRAP, "a trap without a debugger");
     };
     Fault {
         instruction: Some(instruction::text(&found)),
         ..said(
             class::BREAKPOINT,
-            "int3: a check of the program that failed, or a breakpoint without a debugger",
+            "int3: a failed check of the program, or a breakpoint without a debugger",
         )
     }
 }

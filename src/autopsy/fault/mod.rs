@@ -79,10 +79,10 @@ pub fn explain(scene: &Scene<'_>) -> Fault {
         },
         Cause::Hardware => said(
             class::HARDWARE,
-            "the machine reported broken memory: not the program's fault",
+            "the hardware reported a memory error: the program is not the cause",
         ),
         Cause::Float => said(class::FLOAT, float(scene.code)),
-        Cause::Debug => said(class::TRAP, "a debugger's trap that no debugger took"),
+        Cause::Debug => said(class::TRAP, "a debugger trap without a debugger"),
         Cause::Bus => said(class::BUS, ""),
         Cause::SystemCall => said(
             class::SYSTEM_CALL,
@@ -94,11 +94,11 @@ pub fn explain(scene: &Scene<'_>) -> Fault {
         Cause::Abort => said(class::ABORTED, ""),
         Cause::Sent => said(
             class::SENT,
-            "kill() or the like: no fault of an instruction",
+            "kill() or a similar call, not an instruction that faulted",
         ),
         Cause::Raised => said(
             class::RAISED,
-            "raise() or the like; or a handler of the program caught the fault and passed it on",
+            "raise() or a similar call; or a signal handler of the program caught the fault and raised it again",
         ),
         Cause::Unknown => said(class::UNKNOWN, ""),
     };

@@ -125,17 +125,17 @@ const IDIV: &[u8] = &[0xf7, 0xf9]; // idiv ecx
 
 #[test]
 fn a_null_pointer_tells_its_offset() {
-    insta::assert_snapshot!(case(11, 1, LOAD).at(0x10).words(), @"null pointer | offset 0x10: a field of a missing object | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(11, 1, LOAD).at(0x10).words(), @"null pointer | offset 0x10: a field of an object whose pointer is null | mov eax, [rdi+0x10]");
     insta::assert_snapshot!(case(11, 1, LOAD).at(0).words(), @"null pointer | offset 0: the pointer itself is null | mov eax, [rdi+0x10]");
-    insta::assert_snapshot!(case(11, 1, LOAD).at(0x5000).words(), @"null pointer | offset 0x5000: an element of a missing array, or a large object | mov eax, [rdi+0x10]");
-    insta::assert_snapshot!(case(11, 1, LOAD).at(u64::MAX - 7).words(), @"null pointer | offset -0x8: something before a missing object | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(11, 1, LOAD).at(0x5000).words(), @"null pointer | offset 0x5000: an element of an array whose pointer is null, or a field of a large object | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(11, 1, LOAD).at(u64::MAX - 7).words(), @"null pointer | offset -0x8: memory before an object whose pointer is null | mov eax, [rdi+0x10]");
 }
 
 #[test]
 fn a_call_through_null_is_not_a_read() {
     let call = |address| case(11, 1, &[]).at(address).with(|r| r.rip = address);
     insta::assert_snapshot!(call(0).words(), @"call through a null pointer | a function pointer is null, or a weak symbol was not linked |");
-    insta::assert_snapshot!(call(0x18).words(), @"call through a null pointer | a function pointer holds 0x18: taken from a missing or damaged table |");
+    insta::assert_snapshot!(call(0x18).words(), @"call through a null pointer | a function pointer holds 0x18: read from a missing or damaged table |");
 }
 
 #[test]
@@ -152,9 +152,9 @@ fn a_wild_pointer_tells_what_it_holds() {
 #[test]
 fn what_is_forbidden_depends_on_what_is_mapped_there() {
     insta::assert_snapshot!(case(11, 2, STORE).at(0x40_2010).with(|r| r.rdi = 0x40_2000).words(), @"write to read-only memory | constants, code, or a file that is mapped for reading | mov [rdi+0x10], eax");
-    insta::assert_snapshot!(case(11, 2, LOAD).at(0x7000_0000_0010).words(), @"guard page | memory that is reserved so that nobody touches it: past the end of a stack or a buffer | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(11, 2, LOAD).at(0x7000_0000_0010).words(), @"guard page | reserved memory that must not be accessed: past the end of a stack or a buffer | mov eax, [rdi+0x10]");
     insta::assert_snapshot!(case(11, 2, &[]).at(0x40_3000).with(|r| r.rip = 0x40_3000).words(), @"jump into data | 0x403000 is mapped, but not as code: a damaged function pointer or return address |");
-    insta::assert_snapshot!(case(11, 2, LOAD).at(0x40_3010).words(), @"protected memory | the memory is there: another thread changed the mapping meanwhile, or a protection key forbids it | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(11, 2, LOAD).at(0x40_3010).words(), @"protected memory | the memory is accessible now: another thread changed the mapping, or a protection key forbids the access | mov eax, [rdi+0x10]");
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn an_impossible_address_is_found_in_the_registers() {
 
 #[test]
 fn a_general_objection_need_not_be_one_to_the_address() {
-    insta::assert_snapshot!(case(11, 128, MOVAPS).with(|r| r.rdi = 0x40_3008).words(), @"misaligned access | 0x403008 is not a multiple of what the instruction wants | movaps xmm0, [rdi]");
-    insta::assert_snapshot!(case(11, 128, &[0xf4]).words(), @"privileged instruction | only the kernel may use it: jumped into data, perhaps | hlt");
-    insta::assert_snapshot!(case(11, 128, &[0x90]).words(), @"general protection fault | the processor does not say what it objects to | nop");
+    insta::assert_snapshot!(case(11, 128, MOVAPS).with(|r| r.rdi = 0x40_3008).words(), @"misaligned access | 0x403008 is not aligned as the instruction requires | movaps xmm0, [rdi]");
+    insta::assert_snapshot!(case(11, 128, &[0xf4]).words(), @"privileged instruction | only the kernel may execute it: perhaps a jump into data | hlt");
+    insta::assert_snapshot!(case(11, 128, &[0x90]).words(), @"general protection fault | the CPU does not report the reason | nop");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn an_instruction_is_compared_with_the_processor() {
     );
     insta::assert_snapshot!(on(XOP, "Haswell").words(), @"needs XOP | vfrczpd needs XOP; this CPU lacks it | vfrczpd xmm0, xmm1");
     insta::assert_snapshot!(on(FMA4, "Haswell").words(), @"needs FMA4 | vfmaddpd needs FMA4; this CPU lacks it | vfmaddpd xmm0, xmm0, xmm1, xmm2");
-    insta::assert_snapshot!(on(VPADDD, "Haswell").words(), @"illegal instruction | it needs AVX2, which the processor has: an invalid form of it, or an emulator or the system forbids it | vpaddd ymm0, ymm0, [rsi]");
+    insta::assert_snapshot!(on(VPADDD, "Haswell").words(), @"illegal instruction | it needs AVX2, which this CPU has: an invalid form of it, or an emulator or the system forbids it | vpaddd ymm0, ymm0, [rsi]");
     insta::assert_snapshot!(case(4, 2, VPADDD).words(), @"needs AVX2 | vpaddd needs AVX2 (cannot check) | vpaddd ymm0, ymm0, [rsi]");
     assert_eq!(case(4, 2, VPADDD).explain().lacks, None);
     insta::assert_snapshot!(on(&[0x0f, 0xc7, 0xf0], "Nehalem").words(), @"needs RDRAND | rdrand needs RDRAND; this CPU lacks it | rdrand eax");
@@ -252,7 +252,7 @@ fn an_instruction_is_compared_with_the_processor() {
 
 #[test]
 fn a_deliberate_trap_is_not_a_matter_of_the_processor() {
-    insta::assert_snapshot!(on(&[0x0f, 0x0b], "qemu64").words(), @"deliberate trap | the compiler or a library put it where the program must never come: unreachable code, or a check that failed. Not a matter of the processor | ud2");
+    insta::assert_snapshot!(on(&[0x0f, 0x0b], "qemu64").words(), @"deliberate trap | the compiler or a library placed it there, in unreachable code or after a failed check; the CPU is not the cause | ud2");
     assert_eq!(on(&[0x0f, 0x0b], "qemu64").explain().lacks, None);
 }
 
@@ -289,15 +289,15 @@ fn a_division_fails_in_two_ways() {
 #[test]
 fn a_breakpoint_is_one_byte_back() {
     let int3 = case(5, 128, &[0xcc]).with(|r| r.rip += 1);
-    insta::assert_snapshot!(int3.words(), @"breakpoint | int3: a check of the program that failed, or a breakpoint without a debugger | int3");
-    insta::assert_snapshot!(case(5, 2, &[0x90]).words(), @"trap | a debugger's trap that no debugger took | nop");
+    insta::assert_snapshot!(int3.words(), @"breakpoint | int3: a failed check of the program, or a breakpoint without a debugger | int3");
+    insta::assert_snapshot!(case(5, 2, &[0x90]).words(), @"trap | a debugger trap without a debugger | nop");
 }
 
 #[test]
 fn a_bus_error_is_about_a_file_an_address_or_the_machine() {
     insta::assert_snapshot!(case(7, 2, LOAD).at(0x40_3010).words(), @"mapped file cut short | the file behind this memory was truncated or could not be read, or shared memory or the disk is full | mov eax, [rdi+0x10]");
-    insta::assert_snapshot!(case(7, 1, LOAD).at(0x40_3011).words(), @"misaligned access | 0x403011 is not a multiple of what the instruction wants | mov eax, [rdi+0x10]");
-    insta::assert_snapshot!(case(7, 4, LOAD).words(), @"hardware memory error | the machine reported broken memory: not the program's fault | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(7, 1, LOAD).at(0x40_3011).words(), @"misaligned access | 0x403011 is not aligned as the instruction requires | mov eax, [rdi+0x10]");
+    insta::assert_snapshot!(case(7, 4, LOAD).words(), @"hardware memory error | the hardware reported a memory error: the program is not the cause | mov eax, [rdi+0x10]");
     let frame = case(7, 2, LOAD).at(0x40_3010).in_frame(14, 4);
     assert_eq!(frame.explain().class, "mapped file cut short");
 }
@@ -305,9 +305,9 @@ fn a_bus_error_is_about_a_file_an_address_or_the_machine() {
 #[test]
 fn a_signal_that_was_sent_is_no_fault() {
     let sent = case(11, 0, LOAD);
-    insta::assert_snapshot!(sent.words(), @"sent by a process | kill() or the like: no fault of an instruction |");
+    insta::assert_snapshot!(sent.words(), @"sent by a process | kill() or a similar call, not an instruction that faulted |");
     assert_eq!(sent.explain().sender, Some(77));
-    insta::assert_snapshot!(case(11, -6, LOAD).words(), @"raised by the program | raise() or the like; or a handler of the program caught the fault and passed it on |");
+    insta::assert_snapshot!(case(11, -6, LOAD).words(), @"raised by the program | raise() or a similar call; or a signal handler of the program caught the fault and raised it again |");
     insta::assert_snapshot!(case(6, -6, LOAD).words(), @"aborted itself |  |");
     assert_eq!(case(6, 0, LOAD).explain().class, "sent by a process");
     assert_eq!(case(11, 1, LOAD).at(0).explain().sender, None);

@@ -34,7 +34,7 @@ pub(super) fn crash(machine: &Machine) -> Check {
             State::Bad,
             name,
             format!(
-                "no crash was tried: its core would overwrite {}",
+                "no test crash was made: its core would overwrite {}",
                 file.safe()
             ),
             format!("move it away: mv {0} {0}.kept", file.safe()),
@@ -42,7 +42,7 @@ pub(super) fn crash(machine: &Machine) -> Check {
         Proof::NoCrash(why) => not(
             State::Bad,
             name,
-            format!("no crash could be tried: {why}"),
+            format!("no test crash could be made: {why}"),
             "set TMPDIR to a writable directory: export TMPDIR=$HOME",
         ),
     }

@@ -158,7 +158,7 @@ impl Shared {
                 // For whoever wants to read all of it; the last line is said in any case.
                 let _ = fs::write(reserved.log(), &seen.output);
                 Err(format!(
-                    "{} (all of it: {})",
+                    "{} (full log: {})",
                     in_a_line(&seen),
                     reserved.log().safe()
                 ))

@@ -208,7 +208,7 @@ fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'sta
         all.find(|header| header.name.eq_ignore_ascii_case(name))
     };
     if named("transfer-encoding").is_some() {
-        return Some("its body comes in chunks, of which HTTP/2 has none");
+        return Some("its body is chunked, which HTTP/2 does not allow");
     }
     let said = named("content-length")?;
     let said = std::str::from_utf8(said.value).ok()?.trim().parse();
@@ -216,7 +216,7 @@ fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'sta
         Content::Files(files, _) => files.iter().all(|file| Ok(file.tail().length()) == said),
         _ => said == Ok(0),
     };
-    (!as_said).then_some("its body is not as long as its Content-Length says")
+    (!as_said).then_some("the length of its body is not its Content-Length")
 }
 
 fn unread(path: &Path, error: std::io::Error) -> Error {

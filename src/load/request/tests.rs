@@ -105,7 +105,7 @@ fn no_two_columns_have_the_same_name() {
     load.rows = Some(Text::from(rows.as_path()));
     fs::write(&rows, "id,,name,, id\n1,2,3,4,5\n").unwrap();
     let error = made(&load).err().unwrap().to_string();
-    assert!(error.ends_with("has two columns `id`"), "{error}");
+    assert!(error.ends_with("has two columns named `id`"), "{error}");
     fs::write(&rows, "id,,name,\n1,2,3,4\n").unwrap();
     assert!(made(&load).is_ok());
 }

@@ -20,7 +20,7 @@ mod words;
 
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
-pub use sites::of_crash as site_of_crash;
+pub use sites::of_crash as sites_of_crash;
 pub(super) use sites::sites;
 
 use super::mains;

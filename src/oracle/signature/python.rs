@@ -49,7 +49,7 @@ fn call(frame: &Frame) -> Call {
 }
 
 /// True for what comes with Python itself: `…/lib/python3.11/queue.py`.
-fn is_library(frame: &Frame) -> bool {
+pub(super) fn is_library(frame: &Frame) -> bool {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
     if file.starts_with("<frozen ") {
         return true;

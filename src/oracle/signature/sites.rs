@@ -2,7 +2,7 @@
 
 use super::super::hang::diagnose;
 use super::frames::Step;
-use super::{crash, culprit};
+use super::{crash, culprit, python};
 use crate::model::{Crash, Frame, HungThread, Kind, Observation, Site, VariantPlan};
 use crate::tells::bare_name;
 
@@ -26,27 +26,21 @@ pub(in crate::oracle) fn sites(
     if let Kind::Hang { .. } = kind {
         return of_hang(seen, main.map(|main| main.pid));
     }
-    let of_core = crash(kind, main, seen).and_then(of_crash);
-    let written = || main.and_then(|main| main.site.clone());
-    of_core.or_else(written).into_iter().collect()
+    let of_core = crash(kind, main, seen).map(of_crash).unwrap_or_default();
+    if of_core.is_empty() {
+        let written = main.and_then(|main| main.site.clone());
+        return written.into_iter().collect();
+    }
+    of_core
 }
 
-/// Returns the line of source code that a crash points at.
-pub fn of_crash(crash: &Crash) -> Option<Site> {
-    let python = crash.python.as_deref().and_then(python_call);
-    of_frames(&crash.frames).or(python)
-}
-
-/// Reads `loss (job.py:4)`.
-fn python_call(text: &str) -> Option<Site> {
-    let (function, place) = text.strip_suffix(')')?.split_once(" (")?;
-    let (file, line) = place.rsplit_once(':')?;
-    Some(Site {
-        file: file.to_owned(),
-        line: line.parse().ok()?,
-        function: Some(function.to_owned()),
-        ..Site::default()
-    })
+/// Returns the line of source code that a crash points at, and the Python line that called it.
+pub fn of_crash(crash: &Crash) -> Vec<Site> {
+    let native = of_frames(&crash.frames);
+    let own = crash.python.iter().filter(|call| !python::is_library(call));
+    let own: Vec<Frame> = own.cloned().collect();
+    let python = of_frames(&own).or_else(|| of_frames(&crash.python));
+    native.into_iter().chain(python).collect()
 }
 
 /// Returns the lines of the threads that wait for each other, or of the thread that the others wait for.
@@ -91,7 +85,11 @@ fn own_call(frame: &Frame) -> Option<Site> {
     (is_ours && !Step::new(frame).is_glue()).then(|| Site {
         file,
         line,
-        function: frame.function.as_deref().map(bare_name),
+        function: frame
+            .function
+            .as_deref()
+            .filter(|name| *name != "<module>")
+            .map(bare_name),
         ..Site::default()
     })
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{
     ActorPlan, Casualty, Fault, Frame, Hang, HungThread, KernelLine, Phase, ProcessSeen, Role,
-    Witness, class,
+    Site, Witness, class,
 };
 use std::time::Duration;
 
@@ -327,7 +327,7 @@ fn where_the_address_is_does_not_matter() {
     let mut other = null("f < main");
     other.fault.address = Some(0x18);
     other.thread = 7;
-    other.python = Some("f (a.py:3)".to_owned());
+    other.python = Frame::of_python("f (a.py:3)").into_iter().collect();
     assert_eq!(of(other).id, of(null("f < main")).id);
 }
 
@@ -702,4 +702,35 @@ fn a_kill_for_want_of_memory_is_its_own() {
     let named = signature(&Kind::Oom { masked: false }, &variant(), &seen);
     insta::assert_snapshot!(named.title, @"oom");
     assert_ne!(named.id, name(&seen).id);
+}
+
+#[test]
+fn a_crash_in_native_code_also_points_at_the_python_line() {
+    let mut crash = null("_ctypes.so!string_at < python3.11!main");
+    crash.frames[0].line = Some(("/build/_ctypes.c".to_owned(), 5564));
+    let calls = [
+        "string_at (/opt/lib/python3.11/ctypes/__init__.py:519)",
+        "resize (/work/server.py:9)",
+        "<module> (/work/server.py:36)",
+    ];
+    crash.python = calls
+        .iter()
+        .filter_map(|text| Frame::of_python(text))
+        .collect();
+    let sites: Vec<String> = sites_of_crash(&crash).iter().map(Site::to_string).collect();
+    assert_eq!(
+        sites,
+        [
+            "_ctypes.c:5564 in string_at",
+            "server.py:9 in resize, called from server.py:36",
+        ]
+    );
+    let Some(only) = Site::only(&sites_of_crash(&crash)).cloned() else {
+        panic!("a crash has one line in short");
+    };
+    assert_eq!(only.place(), "_ctypes.c:5564");
+    // Older journals hold the innermost call as text.
+    let old = r#"{"python":"close (a.py:3)"}"#;
+    let old: Crash = serde_json::from_str(old).unwrap();
+    assert_eq!(sites_of_crash(&old)[0].to_string(), "a.py:3 in close");
 }

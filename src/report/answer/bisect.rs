@@ -16,105 +16,103 @@ const UNLIKELY: f64 = 0.005;
 /// More trials than this are not worth a word.
 const MOST_MISSING: u64 = 1000;
 
-/// Which is the first that fails, and what that rests on.
+/// Which candidate is the first bad one, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Bisection {
     /// The answer in one sentence.
     pub sentence: String,
-    /// The first that fails; several, where none of those between them could be tried. Empty
-    /// until it is known.
+    /// The first bad candidate; several if those between them are not testable. Empty until it is known.
     pub culprits: Vec<String>,
-    /// The first that does not fail any more, where a fix was searched; null otherwise.
+    /// The first good candidate, if a fix was searched; null otherwise.
     pub after_fix: Option<String>,
-    /// How likely it is that it is one of these.
+    /// The probability that it is one of these.
     pub probability: f64,
-    /// The fewest places that hold it at this confidence, the likeliest first.
+    /// The smallest set of candidates that contains it at this confidence, the likeliest first.
     pub credible: Vec<String>,
-    /// The rate at which those fail that do, at least and at most.
+    /// The failure rate of bad candidates, at least and at most.
     pub rate: [f64; 2],
-    /// The places that were tried, and those that may be it.
+    /// The tested candidates, and those that may be the answer.
     pub points: Vec<PointSeen>,
-    /// How the first that fails compares with the one before it, by their own trials.
+    /// How the first bad candidate compares with the one before it, by their own trials.
     pub local: Option<LocalCheck>,
-    /// What speaks against a single place from which on it fails at one rate; null where nothing does.
+    /// Why the results contradict a single boundary and one failure rate of all bad candidates; null if they do not.
     pub contradiction: Option<String>,
-    /// A version before the first that fails which fails as well, less often; null where none was seen to.
+    /// A version before the first bad one that also fails, less often; null if none was seen.
     pub earlier: Option<Earlier>,
-    /// The bad end, if it fails significantly more often than the culprit: another change between them may have
-    /// raised the rate; null otherwise.
+    /// The bad end, if it fails significantly more often than the culprit: another change between them may have raised
+    /// the rate; null otherwise.
     pub rise: Option<RateRise>,
-    /// Good versions were said never to fail (`clean`), but the good end failed less often than the bad end: the
-    /// search went on without.
+    /// `clean` was set, but the good end failed, less often than the bad end: the search continued without `clean`.
     pub clean_refuted: bool,
-    /// The number of trials at which the search was given up; null where it was not.
+    /// The limit of trials at which the search gave up; null if it did not.
     pub limit: Option<u64>,
-    /// The trials that were missing when a limit cut the check of the answer off; null otherwise.
+    /// The trials that were missing when a limit ended the check of the answer; null otherwise.
     pub unchecked: Option<Unchecked>,
-    /// Builds that are identical to one that was made before them; 0 unless artifacts were named.
+    /// Builds that are identical to an earlier one; 0 unless artifacts were named.
     pub identical_builds: u64,
-    /// The chance that the answer is wrong.
+    /// The probability that the answer is wrong.
     pub error_rate: f64,
-    /// The merge that a search before this one found, where these commits are what it merged; null
+    /// The merge commit that an earlier search found, if this search covers the commits that it brought; null
     /// otherwise.
     pub merge: Option<String>,
-    /// The boundaries between versions that fail and others that do not, in the order of the list: the one of this
-    /// search, and, where the failure came and went, those of the searches before it.
+    /// The boundaries between bad and good versions, in the order of the list: that of this search, and with `all`,
+    /// those of the searches before it.
     pub boundaries: Vec<Boundary>,
-    /// The settings that were tried before the search, and the one that it used; null if none was looked for.
+    /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
     pub raised: Option<Raised>,
-    /// What earlier runs saw of the bad end; null where there are none.
+    /// What earlier runs measured of the bad end; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
 }
 
-/// One place of a search.
+/// One candidate of a search.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PointSeen {
-    /// Its place in the order, from 0.
+    /// Its position in the list, from 0.
     #[serde(rename = "position")]
     pub place: u64,
     /// Its name.
     pub name: String,
-    /// What it is, where its name does not say it: the subject of a commit.
+    /// A description, if the name is not one: the subject of a commit.
     pub about: Option<String>,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that failed in another way: they count neither for nor against it.
+    /// Trials that failed in another way; not counted.
     pub other: u64,
-    /// How likely it is that it is the first that fails.
+    /// The probability that it is the first bad one.
     pub probability: f64,
-    /// Why it could not be tried.
+    /// Why it is not testable.
     pub untestable: Option<String>,
 }
 
-/// The first that fails beside the one before it.
+/// The first bad candidate and the one before it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LocalCheck {
-    /// The first that fails.
+    /// The first bad candidate.
     pub culprit: String,
-    /// The one before it.
+    /// The candidate before it.
     pub before: String,
-    /// The chance of such a difference if there is none (Fisher, one-sided).
+    /// The probability of such a difference by chance (Fisher, one-sided).
     pub p_value: f64,
-    /// Whether that is small enough for their own trials to show it.
+    /// Whether that is significant.
     pub confirmed: bool,
-    /// How many more clean trials of the one before would make it so; 0 when it is.
+    /// How many more passing trials of the candidate before would make it significant; 0 if it is.
     pub missing: u64,
 }
 
-/// A version before the first that fails, which fails as well, less often.
+/// A version before the first bad one that also fails, less often.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Earlier {
     /// Its name.
     pub name: String,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
-    /// Whether it failed in a smaller share of its trials than the first that fails and those after it.
+    /// Whether it failed in a smaller share of its trials than the first bad one and those after it.
     pub less_often: bool,
     /// What that means.
     pub meaning: Meaning,
@@ -124,11 +122,11 @@ pub struct Earlier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
-    /// The good end fails less often, or not at all: the failures began at that version or before it.
+    /// The good end fails less often, or not at all: the failures began at this version or before it.
     BeganEarlier,
-    /// The good end fails as well: good versions fail now and then.
+    /// The good end also fails: good versions fail now and then.
     Background,
-    /// The good end passed too few trials to tell which of the two it is.
+    /// The good end passed too few trials to decide between the two.
     NotKnown,
 }
 
@@ -139,20 +137,20 @@ pub struct RateRise {
     pub culprit: String,
     /// Its trials that showed the bug.
     pub culprit_failures: u64,
-    /// Its trials that count.
+    /// Its counted trials.
     pub culprit_trials: u64,
     /// The bad end.
     pub bad_end: String,
     /// Trials of the bad end that showed the bug.
     pub failures: u64,
-    /// Trials of the bad end that count.
+    /// Counted trials of the bad end.
     pub trials: u64,
 }
 
-/// Trials that were missing when a limit cut the check of the answer off.
+/// Trials that were missing when a limit ended the check of the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Unchecked {
-    /// The version that was to be tried.
+    /// The version to test.
     pub name: String,
     /// How many more trials of it.
     pub trials: u64,
@@ -310,7 +308,7 @@ impl Bisection {
                     None => {
                         let tried = self.inside(|point| point.trials > 0).is_some();
                         let between = if tried {
-                            ", and nothing between that was tried failed either"
+                            ", and no version tested between them failed"
                         } else {
                             ""
                         };
@@ -498,7 +496,7 @@ impl Bisection {
         let others: u64 = self.points.iter().map(|point| point.other).sum();
         if others > 0 {
             lines.push(format!(
-                "{} otherwise: not counted",
+                "{} in another way: not counted",
                 words::plural_of(others, "trial failed", "trials failed")
             ));
         }

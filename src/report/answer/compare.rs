@@ -23,122 +23,121 @@ const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
 /// The floor that is suggested, and how it is written on the command line.
 const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 
-/// Which variants fail, and whether they differ, and what that rests on.
+/// Which variants fail, and whether they differ, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The answer in one sentence.
     pub sentence: String,
-    /// What was looked for.
+    /// What the comparison searches for.
     pub find: Find,
-    /// What is known of each variant.
+    /// The result for each variant.
     pub variants: Vec<VariantStanding>,
-    /// The reference that variants without a failure were compared with; null where there is a
-    /// floor, where rates were compared, or where nothing failed.
+    /// The reference that passing variants were compared with; null if a floor was given, if rates were compared, or if
+    /// nothing failed.
     pub baseline: Option<BaselineSeen>,
-    /// A clean variant fails in fewer of its trials than this; null where no floor was given.
+    /// A clean variant fails in a smaller share of its trials than this; null without `--floor`.
     pub floor: Option<f64>,
-    /// Clean trials that were enough; null until that is known.
+    /// Passing trials needed to call a variant clean; null until that is known.
     pub clean_needed: Option<u64>,
-    /// What was set against what, where rates were compared.
+    /// The pairwise comparisons, if rates were compared.
     pub contrasts: Vec<ContrastSeen>,
-    /// The nearest rates that would have been told from the one that was seen.
+    /// The nearest rates that would have been distinguished from the measured one.
     #[serde(rename = "detectable")]
     pub could_see: Option<Seeable>,
-    /// The variants by what they are made of, where they are combinations.
+    /// The variants by setting, if they are combinations.
     pub factors: Vec<FactorSeen>,
-    /// The settings that all failing combinations share and no other combination has; null where that
-    /// is not known, or no such settings exist. Without a floor, the others may fail as well, less
-    /// often.
+    /// The settings that all failing combinations share and no other combination has; null if not known, or if there
+    /// are none. Without a floor, the other combinations may also fail, but less often.
     pub fails_where: Option<String>,
-    /// The facts about programs, libraries, packages and processors in which variants differ, the
-    /// most suspicious first. What was varied on purpose is not among them.
+    /// The facts about programs, libraries, packages and processors in which variants differ, the most suspicious
+    /// first. Facts that were varied on purpose are left out.
     pub facts: Vec<Differing>,
-    /// The facts that distinguish the variants that failed from those that fail less often or not at
-    /// all, the most suspicious first.
+    /// The facts that distinguish the failing variants from those that fail less often or not at all, the most
+    /// suspicious first.
     #[serde(rename = "distinguishing_facts")]
     pub parted_by: Vec<Parting>,
-    /// How often a fact that this many variants share belongs to exactly the failed ones by chance; null
-    /// where all failed, or none did.
+    /// The probability that a fact shared by this many variants belongs to exactly the failing ones by chance; null if
+    /// all failed, or none did.
     pub chance: Option<f64>,
-    /// The chance that anything of this is wrong.
+    /// The probability that any part of the answer is wrong.
     pub error_rate: f64,
-    /// Conditions that differ from the run that is the baseline.
+    /// Conditions that differ from those of the baseline run.
     pub differences: Vec<ConditionDifference>,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
 }
 
-/// What is known of a variant.
+/// The result for one variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct VariantStanding {
     /// Its name.
     pub name: String,
     /// Whether it fails.
     pub standing: Standing,
-    /// The upper end of the interval for its failure rate, where it passed often enough.
+    /// The upper end of the interval of its failure rate, if it passed often enough.
     pub rate_below: Option<f64>,
-    /// Why it could not be tried.
+    /// Why it is not testable.
     pub why: Option<String>,
 }
 
-/// One thing set against another.
+/// A comparison of two variants.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ContrastSeen {
-    /// What differs, where variants are combinations.
+    /// The setting that differs, if variants are combinations.
     pub factor: Option<String>,
-    /// What the other is held against.
+    /// The reference.
     pub reference: String,
-    /// The other.
+    /// The variant that is compared with it.
     pub other: String,
-    /// Pairs of trials that were looked at.
+    /// Compared pairs of trials.
     pub pairs: u64,
-    /// Evidence that they differ: so many times likelier than if they did not, at its largest.
+    /// Evidence that they differ, as a likelihood ratio, at its largest.
     pub evidence: f64,
-    /// The evidence that is enough.
+    /// The evidence that decides.
     pub enough: f64,
-    /// Whether they are known to differ.
+    /// Whether the evidence shows a difference.
     pub differs: bool,
-    /// How much more often the other fails, at least and at most.
+    /// How much more often the variant fails than the reference, at least and at most.
     pub difference: [f64; 2],
-    /// Fisher's two-sided probability, which does not hold when it is looked at on the way: for
-    /// comparison with other work only.
+    /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
+    /// compare with other work.
     pub fisher: f64,
 }
 
-/// The nearest rates that are told from another most of the time.
+/// The nearest rates that are distinguished from another one with 80 % power.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Seeable {
     /// From this rate.
     pub rate: f64,
-    /// By so many pairs of trials.
+    /// The number of pairs of trials.
     pub pairs: u64,
-    /// So often.
+    /// The power: how often the difference is detected.
     pub power: f64,
-    /// The nearest lower rate; null when there is none.
+    /// The nearest lower rate; null if there is none.
     pub below: Option<f64>,
-    /// The nearest higher rate; null when there is none.
+    /// The nearest higher rate; null if there is none.
     pub above: Option<f64>,
 }
 
-/// The variants by one thing that they are made of.
+/// The variants by one setting.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FactorSeen {
-    /// What is set.
+    /// The name of the setting.
     pub name: String,
-    /// To what.
+    /// Its value.
     pub levels: Vec<LevelSeen>,
 }
 
-/// All variants that have one setting in common.
+/// All variants that share one setting.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LevelSeen {
     /// The setting.
     pub level: String,
-    /// Variants that have it and could be tried.
+    /// Testable variants that have it.
     pub variants: u64,
-    /// Those of them that failed.
+    /// How many of them failed.
     pub failing: u64,
-    /// Their trials that count.
+    /// Their counted trials.
     pub trials: u64,
     /// Their trials that showed the bug.
     pub failures: u64,

@@ -14,58 +14,58 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsString;
 
-/// Whether it is fixed, and what that rests on.
+/// Whether the bug is fixed, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Confirmation {
     /// The answer in one sentence.
     pub sentence: String,
-    /// How often it failed before; null when a rate was assumed.
+    /// How often it failed before the fix; null if a rate was assumed.
     pub baseline: Option<BaselineSeen>,
-    /// The rate that was taken for granted, without a baseline.
+    /// The assumed failure rate, if there is no baseline.
     pub assumed_rate: Option<f64>,
-    /// Clean trials so far.
+    /// Passing trials so far.
     pub clean: u64,
-    /// Clean trials that are enough; null where no number is.
+    /// Passing trials needed for FIXED; null if no number is enough.
     pub clean_needed: Option<u64>,
-    /// Clean trials that are still missing.
+    /// Passing trials still missing.
     pub clean_missing: Option<u64>,
-    /// The chance that an unchanged program is clean as often as this one was.
+    /// The probability that an unchanged program passes as many trials.
     pub unchanged_p: f64,
-    /// The chance of calling an unchanged program fixed.
+    /// The probability of calling an unchanged program fixed.
     pub error_rate: f64,
-    /// What the failure rate is below now; null after a failure.
+    /// Upper bound of the failure rate now; null after a failure.
     pub rate_below: Option<f64>,
-    /// Whether a fix that only halves the rate was to be excluded, too.
+    /// Whether a fix that only halves the failure rate had to be excluded as well.
     pub excludes_half: bool,
-    /// The chance that a fix which only halves the rate passes for one.
+    /// The probability that a fix that only halves the failure rate passes as many trials.
     pub half_fix_passes: Option<f64>,
-    /// Clean trials that would exclude such a fix.
+    /// Passing trials that would exclude such a fix.
     pub clean_to_exclude_half: Option<u64>,
-    /// More failures of the unfixed program that would have paid off; null when none would.
+    /// More baseline failures that would have saved trials in all; null if none would.
     pub more_failures: Option<MoreFailures>,
-    /// Failures that are another bug than that of the baseline.
+    /// Failures that are not the bug of the baseline.
     pub other_failures: u64,
-    /// Fixes that were tried against the same baseline before.
+    /// Earlier fixes that were tried against the same baseline.
     pub earlier_attempts: u64,
-    /// The chance that one of all attempts is called FIXED if none of them changed anything.
+    /// The probability that one of all attempts is called FIXED if none of them changed anything.
     pub error_rate_of_attempts: f64,
     /// Conditions that differ from the baseline.
     pub differences: Vec<ConditionDifference>,
-    /// What to type to compare both programs in turns, where the rate may have changed without
-    /// the fix; null where nothing speaks for that.
+    /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
+    /// no sign of that.
     pub compare: Option<String>,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
 }
 
-/// A longer baseline that makes the whole shorter.
+/// A longer baseline that saves trials in all.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct MoreFailures {
     /// More failures of the unfixed program.
     pub failures: u64,
-    /// About so many more trials of it.
+    /// About how many more trials of it that takes.
     pub trials: u64,
-    /// Trials that are saved all in all.
+    /// How many trials that saves in all.
     pub saves: u64,
 }
 

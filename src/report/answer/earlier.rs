@@ -13,7 +13,7 @@ const FEW_REASONS: usize = 2;
 /// The way out where earlier runs do not belong to the baseline.
 const IGNORE: &str = "--ignore-earlier-runs";
 
-/// The run that was named as the baseline failed more or less often than the other runs of the program.
+/// The baseline run failed more or less often than the other runs of the program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RatesDifferSeen {
     /// Whether the named run failed more often. Then all of them count; otherwise it counts alone.
@@ -26,7 +26,7 @@ pub struct RatesDifferSeen {
     pub failures: u64,
     /// Trials of the others.
     pub trials: u64,
-    /// The chance of such a difference at one rate.
+    /// The probability of such a difference if the rate is the same.
     pub p_value: f64,
 }
 
@@ -65,18 +65,18 @@ impl RatesDifferSeen {
     }
 }
 
-/// What earlier runs saw of the bad end of a search, or of everything together.
+/// What earlier runs measured of the bad end of a search, or of the set of all items.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EarlierSeen {
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
-    /// The runs that made them.
+    /// The runs of these trials.
     pub runs: Vec<RunCounts>,
     /// Whether they count in this search.
     pub counted: bool,
-    /// Why they do not; null where they do.
+    /// Why they do not; null if they do.
     pub why: Option<String>,
     /// Runs of the same command that do not count.
     pub left_out: Vec<LeftOut>,

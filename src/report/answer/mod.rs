@@ -33,53 +33,53 @@ pub enum Answer {
     Confirm(Box<Confirmation>),
     /// Which variants fail, and do they differ?
     Compare(Box<Comparison>),
-    /// Which is the first that fails?
+    /// Which candidate is the first bad one?
     Bisect(Box<Bisection>),
-    /// What does the failure need?
+    /// Which items does the failure need?
     Reduce(Box<Reduction>),
-    /// From how many clients on does it fail?
+    /// At which concurrency does it fail?
     Ramp(Box<Threshold>),
-    /// What of a load does its crash need?
+    /// Which parts of a load does the crash need?
     Shrink(Box<Shrinking>),
 }
 
-/// How often it failed before.
+/// How often it failed before the fix.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BaselineSeen {
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
-    /// The run that it was; null when only its numbers are known.
+    /// The run of the baseline; null if only its counts are known.
     pub run: Option<String>,
-    /// The variant that it was, of those compared here.
+    /// The variant used as the reference, if it is one of the compared variants.
     pub variant: Option<String>,
-    /// Trials that were worth one independent trial: above 1 where failures clumped.
+    /// Trials that count as one independent trial: above 1 if failures came in clumps.
     pub design_effect: f64,
-    /// In how many clumps the failures came, where that made a warning; null otherwise.
+    /// In how many clumps the failures came, if that caused a warning; null otherwise.
     pub clumps: Option<u64>,
-    /// How the rate changed meanwhile, where that made a warning; null otherwise.
+    /// How the failure rate changed during the run, if that caused a warning; null otherwise.
     pub drift: Option<DriftSeen>,
-    /// Which failures these were.
+    /// The failures by signature.
     pub bugs: Vec<String>,
-    /// All runs of the program that count, first the one that was named; empty where it counts alone.
+    /// All runs of the program that count, the named one first; empty if only the named run counts.
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count, and why.
     pub left_out: Vec<LeftOut>,
-    /// How the named run failed beside the others, if they differ by more than chance; null otherwise.
+    /// How the named run differs from the others, if by more than chance; null otherwise.
     pub rates_differ: Option<RatesDifferSeen>,
 }
 
 /// A change of the failure rate while a baseline was measured.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct DriftSeen {
-    /// The failures came late, and not early.
+    /// Whether the failures came late rather than early.
     pub late: bool,
-    /// The chance of such a change at a constant rate.
+    /// The probability of such a change at a constant rate.
     pub p_value: f64,
-    /// Failures in the half with fewer of them, which a fix is held against.
+    /// Failures in the half with fewer failures, which the fix is compared with.
     pub failures: u64,
-    /// Trials in that half.
+    /// Trials of that half.
     pub trials: u64,
 }
 

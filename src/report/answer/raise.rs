@@ -11,7 +11,7 @@ use serde::Serialize;
 /// From this number of trials on, a search is long.
 const LONG: u64 = 150;
 
-/// The settings that were tried before a search, to make the failure more frequent.
+/// The settings that were tried before a search to raise the failure rate.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Raised {
     /// The result in one sentence.
@@ -22,7 +22,7 @@ pub struct Raised {
     pub as_planned: Counts,
     /// Each setting with its trials.
     pub settings: Vec<SettingTried>,
-    /// Trials that were run to choose the setting, and do not count in the search.
+    /// Trials that were run to choose the setting; not counted in the search.
     pub trials: u64,
 }
 
@@ -34,14 +34,14 @@ pub struct SettingTried {
     /// Trials that count, and failures among them.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Trials that failed in another way: they do not count.
+    /// Trials that failed in another way; not counted.
     pub other: u64,
-    /// How many times as often as under the conditions of the plan failures came, counted by trials; null if none
-    /// came there.
+    /// The failure rate per trial, as a multiple of that under the conditions of the plan; null if nothing failed
+    /// there.
     pub times_by_trials: Option<f64>,
-    /// The same counted by time.
+    /// The same per time.
     pub times_by_time: Option<f64>,
-    /// Whether the failure rate is high enough to search under this setting.
+    /// Whether the failure rate is high enough to search with this setting.
     pub raises: bool,
 }
 
@@ -137,7 +137,7 @@ impl SettingTried {
     fn in_words(&self) -> String {
         let other = match self.other {
             0 => String::new(),
-            other => format!(" and {other} otherwise"),
+            other => format!(" and {other} in another way"),
         };
         format!("{} {}{other}", self.setting, self.counts.in_words())
     }

@@ -10,39 +10,38 @@ use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// From how many clients on it fails, and what that rests on.
+/// At which concurrency it fails, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Threshold {
     /// The answer in one sentence.
     pub sentence: String,
-    /// The lowest level that fails; null until that is known, or where none does.
+    /// The lowest level that fails; null until that is known, or if none does.
     pub fails_from: Option<u64>,
-    /// The highest level below it that could be tried, or of all where none fails; null until that
-    /// is known, or where the lowest level fails already.
+    /// The highest testable level below it, or of all levels if none fails; null until that is known, or if the lowest
+    /// level already fails.
     pub clean_to: Option<u64>,
     /// The crash at the lowest level that fails: the most frequent one, by its signature's title; null
     /// until that level is known.
     pub crash: Option<String>,
-    /// How likely it is that no other level is the first that fails.
+    /// The probability that no other level is the first that fails.
     pub probability: f64,
-    /// The rate of a life from which on a level was to be found.
+    /// The failure rate at which a level counts as failing.
     pub detect: f64,
-    /// The rate from which on the level below is excluded; null until the answer is known.
+    /// The failure rate that is excluded for the level below; null until the answer is known.
     pub excluded: Option<f64>,
     /// Every level.
     pub levels: Vec<LevelOfLoad>,
-    /// Where it is not known yet: clean service runs of the level below the lowest that failed which
-    /// would settle it, if that one goes on failing as often as it did. Null where it is known, or no
-    /// number of them would.
+    /// If not known yet: the passing trials of the level below the lowest failing one that would settle it, if that one
+    /// goes on failing as often. Null if it is known, or if no number would.
     pub missing: Option<u64>,
-    /// Where it is not known yet: how many trials the search takes in all, if every level goes on failing as
-    /// often as it did. Null where it is known, or no number of them would settle it.
+    /// If not known yet: how many trials the search takes in all, if every level goes on failing as often. Null if it
+    /// is known, or if no number would settle it.
     pub trials_needed: Option<u64>,
-    /// What speaks against that more load fails more often; null where nothing does.
+    /// Why the results contradict that more load fails more often; null if they do not.
     pub not_monotone: Option<String>,
-    /// The chance that the answer is wrong.
+    /// The probability that the answer is wrong.
     pub error_rate: f64,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
     /// The confidence as text.
     #[serde(skip)]
@@ -52,22 +51,22 @@ pub struct Threshold {
 /// One level of load.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LevelOfLoad {
-    /// How many clients.
+    /// The number of clients.
     pub clients: u64,
-    /// Lives that count.
+    /// Counted trials.
     #[serde(rename = "trials")]
     pub lives: u64,
-    /// Lives that failed.
+    /// Failed trials.
     pub failures: u64,
-    /// Between which rates it fails; null without a life.
+    /// The interval of the failure rate; null without a trial.
     pub interval: Option<[f64; 2]>,
-    /// The interval has one side: no life failed.
+    /// Whether the interval is one-sided, because no trial failed.
     pub one_sided: bool,
-    /// How likely it is that it is the first that fails.
+    /// The probability that it is the first bad one.
     pub probability: f64,
-    /// Answers before each death: the fewest, the median and the most; null without a death.
+    /// Responses before a crash, warm-up included: minimum, median and maximum; null without a crash.
     pub served_before_death: Option<[u64; 3]>,
-    /// Why it could not be tried.
+    /// Why it is not testable.
     pub untestable: Option<String>,
 }
 

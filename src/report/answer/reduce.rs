@@ -16,34 +16,34 @@ const FEW: usize = 4;
 /// What is longer is cut off.
 const LONG: usize = 60;
 
-/// What the failure needs, and what that rests on.
+/// Which items the failure needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Reduction {
     /// The answer in one sentence.
     pub sentence: String,
-    /// How many things there were.
+    /// The number of items.
     #[serde(rename = "items")]
     pub things: u64,
-    /// What was found to be needed.
+    /// The needed items.
     pub needed: Vec<Needed>,
-    /// What was never left out: without it, the program does not run.
+    /// Items that were never left out, because the program does not run without them.
     pub required: Vec<String>,
-    /// Whether that alone fails.
+    /// Whether the needed items alone reproduce the failure.
     pub sufficient: bool,
-    /// How often that alone failed.
+    /// How often it failed with the needed items alone.
     pub alone: Counts,
-    /// How often everything together failed.
+    /// How often it failed with all items.
     pub everything: Counts,
-    /// How many times more rarely what was found fails than everything together, at least and at
-    /// most; null where that is not certain. A set that fails much more rarely is no reduction.
+    /// How many times more rarely it fails with the needed items alone than with all items, at least and at most; null
+    /// if the difference is not significant. A set that fails much more rarely is not a reduction.
     pub times_rarer: Option<[f64; 2]>,
-    /// The chance that the answer is wrong.
+    /// The probability that the answer is wrong.
     pub error_rate: f64,
-    /// The settings that were tried before the search, and the one that it used; null if none was looked for.
+    /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
     pub raised: Option<Raised>,
-    /// What earlier runs saw of everything together; null where there are none.
+    /// What earlier runs measured with all items; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
 }
 
@@ -52,21 +52,21 @@ pub struct Reduction {
 pub struct Counts {
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
 }
 
-/// Something that the failure needs.
+/// An item that the failure needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Needed {
-    /// What it is; several where none could be tried without the others.
+    /// Its name; several if none of them is testable without the others.
     #[serde(rename = "items")]
     pub things: Vec<String>,
-    /// How often the rest failed without it.
+    /// How often it failed without the item.
     pub without: Counts,
-    /// Whether that shows that it is needed.
+    /// Whether that shows that the item is needed.
     pub shown: bool,
-    /// Why the rest could not be tried without it.
+    /// Why the rest is not testable without it.
     pub untestable: Option<String>,
 }
 
@@ -232,11 +232,11 @@ impl Reduction {
         match self.required.as_slice() {
             [] => {}
             few if few.len() <= FEW => lines.push(format!(
-                "{} must stay: without any of them it does not run, or fails otherwise",
+                "{} must stay: without any of them it does not run, or fails in another way",
                 few.join(", ")
             )),
             many => lines.push(format!(
-                "{} others must stay: without any of them it does not run, or fails otherwise",
+                "{} others must stay: without any of them it does not run, or fails in another way",
                 many.len()
             )),
         }

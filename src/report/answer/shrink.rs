@@ -15,46 +15,45 @@ pub const SMALLEST: &str = "smallest.toml";
 /// More kinds than this are not listed in a sentence.
 const FEW: usize = 4;
 
-/// What of a load its crash needs, and what that rests on.
+/// Which parts of a load the crash needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Shrinking {
     /// The answer in one sentence.
     pub sentence: String,
-    /// The load that was begun with.
+    /// The whole load.
     pub whole: Setting,
-    /// What is left of it; as far as it was found, where it is not known yet.
+    /// The remaining load, as far as it is known.
     pub left: Setting,
-    /// How often the whole crashed.
+    /// How often the whole load crashed the service.
     pub before: Counts,
-    /// How often what is left crashed, in lives after it was found; null before.
+    /// How often the remaining load crashed the service, in trials after it was found; null before.
     pub alone: Option<Counts>,
-    /// The connections on which what is left crashes: `kept`, `fresh`, or `either`; null where
-    /// that is not known.
+    /// The connections on which the remaining load crashes the service: `kept`, `fresh`, or `either`; null if that is
+    /// not known.
     pub connections: Option<&'static str>,
-    /// Silent lives after which something was kept; null as long as the rate is not known.
+    /// Passing trials after which a part was kept; null as long as the rate is not known.
     #[serde(rename = "trials_each")]
     pub lives_each: Option<u64>,
-    /// What was tried, in order.
+    /// The steps, in order.
     pub tried: Vec<TriedSeen>,
-    /// A scenario file in the run's folder that puts the service under what is left; null where
-    /// it is not known.
+    /// A scenario file in the run's directory that sends the remaining load; null if that is not known.
     pub file: Option<&'static str>,
-    /// The chance that any of what was kept is not needed: of all together.
+    /// The probability that any of the kept parts is not needed.
     pub error_rate: f64,
-    /// What this takes for granted.
+    /// What the answer assumes.
     pub assumptions: Vec<String>,
 }
 
-/// A load, or some of it.
+/// A load, or a part of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Setting {
     /// Clients, or connections.
     pub clients: u32,
-    /// Requests of a life.
+    /// Requests per trial.
     pub requests: u64,
     /// The kinds of requests.
     pub kinds: Vec<KindSeen>,
-    /// Each request has a connection of its own.
+    /// Whether each request has its own connection.
     pub fresh: bool,
 }
 
@@ -63,21 +62,21 @@ pub struct Setting {
 pub struct KindSeen {
     /// Its name.
     pub name: String,
-    /// Bytes of each of its bodies, as far as that is known; empty without a body.
+    /// The size of each of its bodies in bytes, as far as known; empty without a body.
     pub bodies: Vec<u64>,
 }
 
-/// Less, that was tried.
+/// A smaller load that was tried.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TriedSeen {
-    /// What was less, in words.
+    /// The difference, in words.
     pub what: String,
-    /// Lives that crashed.
+    /// Trials that crashed.
     pub crashed: u64,
-    /// Lives that count.
+    /// Counted trials.
     #[serde(rename = "trials")]
     pub lives: u64,
-    /// Whether it still crashes; null where that is not known.
+    /// Whether it still crashes; null if not known.
     pub crashes: Option<bool>,
 }
 

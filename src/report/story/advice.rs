@@ -17,30 +17,29 @@ const BY_KIND: &[(&str, &str)] = &[
     ),
     (
         "pure virtual",
-        "look for who still uses the object while its destructor runs, perhaps in another thread.",
+        "find the code that uses the object while its destructor runs, perhaps in another thread.",
     ),
     (
         "node heap",
-        "raise --max-old-space-size if the data is that large; if not, something keeps it all.",
+        "raise --max-old-space-size if the data is that large; otherwise find what keeps it in memory.",
     ),
 ];
 
-const HEAP: &str = "the damage was done before. Run it once with AddressSanitizer (-fsanitize=address) \
-                    or valgrind, which stop at the culprit; they change timing, so they may need many trials.";
+const HEAP: &str = "the damage happened earlier. Run it with AddressSanitizer (-fsanitize=address) or valgrind, which stop at the cause; they change timing, so they may need many trials.";
 
 /// By the class of the fault.
 const BY_CLASS: &[(&str, &str)] = &[
     (
         class::NULL,
-        "find out who should have made the object, and whether it is used before that or after its end.",
+        "find where the object should be created, and whether it is used before that or after it was destroyed.",
     ),
     (
         class::NULL_CALL,
-        "find out who sets the function pointer, and whether it is called before that.",
+        "find where the function pointer is set, and whether it is called before that.",
     ),
     (
         class::STACK_OVERFLOW,
-        "look for the end of the recursion that is never reached; a larger stack (ulimit -s) only moves it.",
+        "check the end condition of the recursion; a larger stack (ulimit -s) only delays the crash.",
     ),
     (class::WILD, LIFETIME),
     (class::GARBAGE, LIFETIME),
@@ -49,28 +48,27 @@ const BY_CLASS: &[(&str, &str)] = &[
     (class::GARBAGE_CALL, LIFETIME),
     (
         class::READ_ONLY,
-        "look for a cast that takes away const, and for writes to string literals.",
+        "look for a cast that removes const, and for writes to string literals.",
     ),
     (
         class::SHORT_FILE,
-        "look for who truncates or replaces the file meanwhile, and at the free space (df, /dev/shm).",
+        "find what truncates or replaces the file, and check the free space (df, /dev/shm).",
     ),
     (
         class::HARDWARE,
-        "look at the machine's log of hardware errors; try another machine.",
+        "check the machine's log of hardware errors; try another machine.",
     ),
     (
         class::DELIBERATE,
-        "look at the source of the function: a check there failed, or it ends without a return; \
-         -fsanitize=undefined says which.",
+        "read the source of the function: a check failed there, or it ends without a return; -fsanitize=undefined shows which.",
     ),
     (
         class::SENT,
-        "find out who sent it: a watchdog, a scheduler, a test runner.",
+        "find what sent it: a watchdog, a scheduler, a test runner.",
     ),
     (
         class::SYSTEM_CALL,
-        "look at the filter (seccomp) of the container or the service.",
+        "check the seccomp filter of the container or the service.",
     ),
     (
         class::MISALIGNED,
@@ -78,8 +76,7 @@ const BY_CLASS: &[(&str, &str)] = &[
     ),
 ];
 
-const LIFETIME: &str = "look for an object that was used after its end, or overwritten: AddressSanitizer \
-                        (-fsanitize=address) names both.";
+const LIFETIME: &str = "look for an object that was used after it was freed, or overwritten: AddressSanitizer (-fsanitize=address) detects both.";
 
 /// Returns what to do about a fault of this class, or about what the program said.
 pub(super) fn next(fault: &str, kind: Option<&str>) -> Option<&'static str> {
@@ -91,8 +88,7 @@ pub(super) fn next(fault: &str, kind: Option<&str>) -> Option<&'static str> {
     };
     if fault.starts_with(class::NEEDS) {
         return Some(
-            "run it on a processor that has this, or build it for older ones (-march=x86-64); a library \
-             may need more than the first instruction that failed tells.",
+            "run it on a CPU that has this, or build it for older CPUs (-march=x86-64); a library may need more features than the one that failed first.",
         );
     }
     kind.and_then(|kind| of(BY_KIND, kind))

@@ -76,16 +76,12 @@ fn answer(hang: &Hang, main: Option<i32>) -> String {
     let busy = hang.threads.iter();
     let busy = busy.filter(|it| it.activity() == Activity::Busy).count();
     let answer = match culprit.activity() {
-        _ if culprit.absent_owner.is_some() => "Blocked: a thread waits for ever.".to_owned(),
+        _ if culprit.absent_owner.is_some() => "Blocked: a thread waits forever.".to_owned(),
         Activity::Stuck => {
-            "Stuck in the kernel: a disk, a network file system or a driver does not answer."
+            "Stuck in the kernel: a disk, a network file system or a driver does not respond."
                 .to_owned()
         }
-        Activity::Busy => format!(
-            "Busy: {} used the CPU time that {} could get.",
-            plural(busy as u64, "thread"),
-            if busy == 1 { "it" } else { "they" }
-        ),
+        Activity::Busy => format!("Busy: {} kept running.", plural(busy as u64, "thread")),
         _ => "Blocked: every thread waits.".to_owned(),
     };
     format!("{answer}{chain}")
@@ -213,7 +209,7 @@ fn line(thread: &HungThread) -> String {
         let available = seconds(thread.cpu_available.as_secs_f64());
         parts.push(match thread.activity() {
             Activity::Busy if !thread.cpu_available.is_zero() => {
-                format!("used {used} of the {available} of CPU time that it could get")
+                format!("used {used} of {available} of available CPU time")
             }
             _ => format!("used {used} of CPU time"),
         });
@@ -264,7 +260,7 @@ fn state(thread: &HungThread) -> &'static str {
         'D' if thread.activity() == Activity::WaitsForChild => "asleep",
         'D' => "stuck in the kernel",
         'T' | 't' => "stopped",
-        'Z' => "ended, and not collected",
+        'Z' => "ended, not yet reaped",
         _ => "in an unknown state",
     }
 }

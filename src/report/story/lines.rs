@@ -66,17 +66,14 @@ impl Lines {
         }
     }
 
-    /// Writes a line of a program with its blanks, in as many lines as it needs.
+    /// Writes a line of a program with its indentation, in as many lines as it needs.
     pub(super) fn quoted(&mut self, text: &str) {
         let mut indent = INDENT;
-        let mut rest: Vec<char> = text.trim_end().chars().collect();
-        loop {
-            let room = self.width.saturating_sub(indent).max(1).min(rest.len());
-            let line: String = rest.drain(..room).collect();
+        let mut rest = text.trim_end();
+        while !rest.is_empty() {
+            let (line, next) = rest.split_at(end_of_line(rest, self.width.saturating_sub(indent)));
             self.line(&format!("{}{line}", " ".repeat(indent)));
-            if rest.is_empty() {
-                break;
-            }
+            rest = next.trim_start();
             indent = INDENT + HANG;
         }
     }
@@ -86,17 +83,42 @@ impl Lines {
     }
 }
 
+/// Returns the bytes of the first line of a text: it is broken at a blank, otherwise behind a `/`, never within a name.
+fn end_of_line(text: &str, room: usize) -> usize {
+    let Some((beyond, _)) = text.char_indices().nth(room) else {
+        return text.len();
+    };
+    let start = text.len() - text.trim_start().len();
+    let blank = text[start..].char_indices().map(|(at, c)| (start + at, c));
+    let blank = blank.filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
+    let slash = text.match_indices('/').map(|(at, _)| at + 1);
+    let fits = |at: &usize| *at <= beyond;
+    let best = blank.clone().take_while(fits).last();
+    best.or_else(|| slash.clone().take_while(fits).last())
+        .or_else(|| blank.chain(slash).min())
+        .unwrap_or(text.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_line_of_a_program_is_broken_with_an_indentation() {
-        let mut lines = Lines::new(20);
-        lines.quoted("  0123456789 0123456789 0123");
-        insta::assert_snapshot!(lines.finish(), @"
-            0123456789 01234
-              56789 0123
-        ");
+        let quoted = |text: &str| {
+            let mut lines = Lines::new(20);
+            lines.quoted(text);
+            lines.finish()
+        };
+        assert_eq!(
+            quoted("  0123456789 0123456789 0123"),
+            "    0123456789\n      0123456789\n      0123\n"
+        );
+        assert_eq!(
+            quoted("f (/opt/python/lib/server.py:424)"),
+            "  f\n      (/opt/python/\n      lib/\n      server.py:424)\n"
+        );
+        let unbroken = "x".repeat(40);
+        assert_eq!(quoted(&unbroken), format!("  {unbroken}\n"));
     }
 }

@@ -60,12 +60,12 @@ const DETAILS: &str = "Details:";
 
 /// Says what happened and where, and shows the line of source code.
 fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
-    let site = oracle::site_of_crash(crash);
+    let sites = oracle::sites_of_crash(crash);
     let signal = match crash.signal {
         Some(signal) => signal.to_string(),
         None => "examined while it ran".to_owned(),
     };
-    let place = match (&site, crash.frames.first()) {
+    let place = match (sites.first(), crash.frames.first()) {
         (Some(site), _) => at(site),
         (None, Some(frame)) => format!(" in {}", place(frame)),
         (None, None) => String::new(),
@@ -80,8 +80,12 @@ fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
         why => format!(": {why}"),
     };
     lines.prose(head, &format!("{signal}{place}{when}{why}"));
-    if let Some(site) = &site {
+    if let Some((site, python)) = sites.split_first() {
         source(lines, site);
+        for site in python {
+            lines.line(&format!("  in Python{}", at(site)));
+            source(lines, site);
+        }
     }
 }
 
@@ -147,10 +151,6 @@ fn access(instruction: &str) -> &'static str {
 fn stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     crashed(lines, autopsy, verbose);
     others(lines, autopsy, verbose);
-    if let Some(python) = autopsy.crash.python.as_deref() {
-        lines.gap();
-        lines.prose("", &format!("Innermost Python call: {}", sanitize(python)));
-    }
     tools(lines, &autopsy.tools);
 }
 

@@ -50,7 +50,7 @@ fn null() -> Autopsy {
             signal: Some(Signal::SEGV),
             fault: Fault {
                 class: "null pointer".to_owned(),
-                detail: "offset 0x10: a field of a missing object".to_owned(),
+                detail: "offset 0x10: a field of an object whose pointer is null".to_owned(),
                 address: Some(0x10),
                 instruction: Some("mov eax, [rdi+0x10]".to_owned()),
                 ..Fault::default()
@@ -129,11 +129,11 @@ fn the_answer_comes_first_and_the_gaps_last() {
 
     Details:
       process 77 (boom) died of SIGSEGV: null pointer
-      offset 0x10: a field of a missing object
+      offset 0x10: a field of an object whose pointer is null
       at libfoo.so.1!at: mov eax, [rdi+0x10]
         rax = 0x1   rdi = 0x0
-      next: find out who should have made the object, and whether it is used before that or after its
-        end.
+      next: find where the object should be created, and whether it is used before that or after it was
+        destroyed.
 
     Files without symbols:
       /opt/lib/libbar.so (build id a1b2)
@@ -182,8 +182,7 @@ fn a_recursion_is_told_once() {
     Details:
       process 77 (boom) died of SIGSEGV: stack overflow
       the calls are 2038 deep: recursion
-      next: look for the end of the recursion that is never reached; a larger stack (ulimit -s) only
-        moves it.
+      next: check the end condition of the recursion; a larger stack (ulimit -s) only delays the crash.
 
     Files without symbols:
       /opt/lib/libbar.so (build id a1b2)
@@ -206,25 +205,28 @@ fn what_the_program_said_is_explained() {
             },
             abort: Some("free(): double free detected in tcache 2\n".to_owned()),
             phase: Phase::Shutdown,
-            python: Some("close (a.py:3)".to_owned()),
+            python: vec![
+                frame("", "close", Some(("/usr/lib/python3.11/os.py", 7))),
+                frame("", "shut", Some(("a.py", 3))),
+                frame("", "main", Some(("a.py", 9))),
+            ],
             ..Crash::default()
         },
         ..Autopsy::default()
     };
     insta::assert_snapshot!(told(&autopsy, false), @"
-    SIGABRT at a.py:3 in close, while it was shutting down: free(): double free detected in tcache 2
+    SIGABRT at a.py:3 in shut, while it was shutting down: free(): double free detected in tcache 2
+      called by main (a.py:9)
 
     Calls: not known
-
-    Innermost Python call: close (a.py:3)
 
     Details:
       process 77 (boom) died of SIGABRT: aborted itself
       the process sent the signal to itself
       it said: free(): double free detected in tcache 2
       memory was freed twice
-      next: the damage was done before. Run it once with AddressSanitizer (-fsanitize=address) or
-        valgrind, which stop at the culprit; they change timing, so they may need many trials.
+      next: the damage happened earlier. Run it with AddressSanitizer (-fsanitize=address) or valgrind,
+        which stop at the cause; they change timing, so they may need many trials.
     ");
 }
 
@@ -245,7 +247,7 @@ fn hostile_text_does_nothing_to_a_terminal() {
     let mut autopsy = null();
     autopsy.crash.program = evil.to_owned();
     autopsy.crash.abort = Some(evil.to_owned());
-    autopsy.crash.python = Some(evil.to_owned());
+    autopsy.crash.python = vec![frame("", evil, Some((evil, 3)))];
     autopsy.crash.fault.class = evil.to_owned();
     autopsy.crash.fault.detail = evil.to_owned();
     autopsy.crash.fault.instruction = Some(evil.to_owned());
@@ -412,13 +414,13 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         })
     };
     insta::assert_snapshot!(told(vec![busy]), @"
-    Busy: 1 thread used the CPU time that it could get.
+    Busy: 1 thread kept running.
 
     What its threads were doing:
       process 77 (boom): running, used 199 ms of CPU time
     ");
     insta::assert_snapshot!(told(vec![thread(77, "boom", 'D')]), @"
-    Stuck in the kernel: a disk, a network file system or a driver does not answer.
+    Stuck in the kernel: a disk, a network file system or a driver does not respond.
 
     What its threads were doing:
       process 77 (boom): stuck in the kernel, in futex, at futex_do_wait in the kernel

@@ -37,7 +37,7 @@ fn a_misspelt_field_is_recognized() {
     2 | timeuot = "60s" # a minute
       | ^^^^^^^
       |
-      = help: did you mean `timeout`? Treat a trial as hung after this long. `auto`, the default, is twenty times the slowest passing trial, at least 10 s, and 5 minutes until five trials have passed
+      = help: did you mean `timeout`? Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s
     "#);
     assert_snapshot!(complaint("command = ['x']\nfail_fast = true\n"), @"
     error: there is no field `fail_fast`
@@ -217,7 +217,7 @@ fn bad_values_are_explained() {
     2 | timeout = "60x"
       |           ^^^^^
       |
-      = help: for example `timeout = "60s"`: Treat a trial as hung after this long. `auto`, the default, is twenty times the slowest passing trial, at least 10 s, and 5 minutes until five trials have passed
+      = help: for example `timeout = "60s"`: Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s
     "#);
     assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
     error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?

@@ -36,7 +36,7 @@ fn what_cannot_be_explained_is_refused_with_the_way_out() {
     let (code, text) = said("Cargo.toml");
     assert_eq!(code, Some(2));
     insta::assert_snapshot!(text, @"
-    error: `Cargo.toml` is not a core file: it does not begin like one
+    error: `Cargo.toml` is not a core file: it is not an ELF file
 
     hint: a core is what the kernel writes when a program crashes: `ulimit -c unlimited`
     ");

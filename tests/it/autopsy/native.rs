@@ -197,7 +197,7 @@ fn a_program_that_was_built_anew_is_not_believed() {
     assert_eq!(autopsy.crash.frames[0].function, None);
     std::fs::remove_file(&program).unwrap();
     let gap = &examined(&core).gaps[0];
-    assert!(gap.starts_with("`two` is gone"), "{gap}");
+    assert!(gap.starts_with("`two` is missing"), "{gap}");
 }
 
 #[test]

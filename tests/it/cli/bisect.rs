@@ -682,8 +682,11 @@ fn failures_that_are_another_bug_are_in_the_table() {
     let points = report["answer"]["bisect"]["points"].as_array().unwrap();
     let other = points.iter().find(|point| point["name"] == "4").unwrap();
     assert!(other["other"].as_u64().unwrap() > 0, "{said}");
-    assert!(said.stdout.contains(" otherwise"), "{said}");
-    assert!(said.stdout.contains("otherwise: not counted"), "{said}");
+    assert!(said.stdout.contains(" in another way"), "{said}");
+    assert!(
+        said.stdout.contains("in another way: not counted"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn a_child_that_crashes_in_a_container_is_seen() {
         skip!("the kernel tells nothing of processes in containers here");
     }
     assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
-    let masked = "of a child; the command itself exited with 0";
+    let masked = "in a child; the command itself exited with 0";
     assert_eq!(label.as_deref(), Some(masked));
 }
 

@@ -87,7 +87,7 @@ fn a_death_is_told_from_what_its_clients_see() {
     let told = sandbox.provoke(&["explain", "last#1"]).stdout;
     assert!(told.contains("  16 clients: "), "{told}");
     assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
-    let death = format!("it died under load, after 499 answers, with {in_flight} request");
+    let death = format!("it died under load, after 499 responses, with {in_flight} request");
     assert!(told.contains(&death), "{told}");
     let listed = told.matches("GET /classify  client ").count() as u64;
     assert_eq!(listed, in_flight, "{told}");
@@ -269,7 +269,7 @@ fn a_worker_that_dies_is_a_crash_of_the_service() {
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
     let label = variant["kinds"][0]["label"].as_str().unwrap();
-    assert!(label.contains("below the service"), "{said}");
+    assert!(label.contains("descendant of the service"), "{said}");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn only_this_machine_is_put_under_load() {
     ------- stderr -------
     error: `192.0.2.1` (192.0.2.1) is not this machine
 
-    hint: load on a machine of somebody else is an attack; if it is yours, add --i-own-this-target 192.0.2.1
+    hint: load on a machine that you do not own is an attack; if you own it, add --i-own-this-target 192.0.2.1
     [exit status: Some(2)]
     ");
 }
@@ -850,7 +850,8 @@ fn a_long_run_is_announced_before_its_start() {
         "1s",
     ];
     let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
-    let forecast = "expected: about 29 trials of 2.50 s: about 1m 13s; a shorter --time would take less time";
+    let forecast =
+        "expected: about 29 trials of 2.50 s: about 1m 13s; a shorter --time would take less time";
     assert!(said.stderr.contains(forecast), "{}", said.stderr);
     let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
     let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());

@@ -132,3 +132,60 @@ fn a_life_can_be_healthy_and_leak() {
     let grew = &variant["load"]["grew"][0];
     assert_eq!(grew["what"], "rss_kib", "{said}");
 }
+
+#[test]
+fn a_native_crash_of_a_python_service_shows_the_python_line() {
+    needs!(program("python3"), program("py-spy"));
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "app.py",
+        "import ctypes, http.server, sys\nseen = []\n\
+         def resize():\n\
+         \x20   ctypes.string_at(0)\n\
+         class Handler(http.server.BaseHTTPRequestHandler):\n\
+         \x20   def do_GET(self):\n\
+         \x20       seen.append(1)\n\
+         \x20       if len(seen) > 9: resize()\n\
+         \x20       self.send_response(200)\n\
+         \x20       self.send_header('content-length', '0')\n\
+         \x20       self.end_headers()\n\
+         \x20   def log_message(self, *_): pass\n\
+         http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n",
+    );
+    let port = port();
+    let number = port.to_string();
+    let url = format!("http://127.0.0.1:{port}/");
+    let args = [
+        "-n",
+        "1",
+        "-c",
+        "1",
+        "--requests",
+        "20",
+        "--warm-requests",
+        "5",
+        &url,
+        "--",
+        "python3",
+        "app.py",
+        &number,
+    ];
+    let (_, said) = sandbox.ask("load", &args);
+    assert!(
+        said.stdout
+            .contains("app.py:4 in resize, called by Handler.do_GET (app.py:8)"),
+        "{said}"
+    );
+    assert!(said.stdout.contains("4 | ctypes.string_at(0)"), "{said}");
+    assert!(
+        said.stdout
+            .contains("responses before the death (warm-up included): 9"),
+        "{said}"
+    );
+    let told = sandbox.provoke(&["explain", "last"]).stdout;
+    assert!(told.contains("in Python at app.py:4 in resize"), "{told}");
+    assert!(
+        told.contains("after 9 responses, 5 of them to warm-up requests, with"),
+        "{told}"
+    );
+}

@@ -128,7 +128,7 @@ fn ticks_and_crosses_come_in_order() {
     ✓ 4
     SIGSEGV in 2 of 4 trials: 50 % (95 % interval 6.7 to 94 %)
 
-      2x    SIGSEGV (read from exit 139): segmentation fault: touched memory it may not touch
+      2x    SIGSEGV (inferred from exit 139): segmentation fault: invalid memory access
             trials 2, 3
       time: pass TIME, failure TIME
 

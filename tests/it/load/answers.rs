@@ -143,11 +143,11 @@ fn an_end_within_the_answer_has_its_phase() {
         (Then::Reset(Vec::new()), Ended::Reset(104, Part::Head)),
         (
             Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello".to_vec()),
-            Ended::Protocol("bytes after the answer".to_owned()),
+            Ended::Protocol("extra bytes after the response".to_owned()),
         ),
         (
             Then::Say(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
-            Ended::Protocol("the head: invalid HTTP version".to_owned()),
+            Ended::Protocol("invalid head: invalid HTTP version".to_owned()),
         ),
     ];
     for (then, ended) in cases {

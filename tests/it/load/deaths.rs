@@ -264,7 +264,10 @@ fn readiness_is_waited_for_and_not_for_ever() {
     load.ready_limit = Duration::from_millis(200);
     let seen = outside.drive(&load);
     let trouble = seen.trouble.unwrap();
-    assert!(trouble.contains("`/` gave 200 instead of 204"), "{trouble}");
+    assert!(
+        trouble.contains("`/` returned 200, expected 204"),
+        "{trouble}"
+    );
     assert_eq!((seen.stage, seen.sent), (Stage::Starting, 0));
     load.ready = Ready::Log("up".to_owned());
     assert!(outside.drive(&load).trouble.unwrap().contains("`up`"));
