@@ -45,6 +45,6 @@ fn what_cannot_be_explained_is_refused_with_the_way_out() {
     insta::assert_snapshot!(text, @"
     error: found neither a core file nor a run `no-such-core`
 
-    hint: `provoke list` shows the stored runs
+    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
     ");
 }

@@ -293,9 +293,15 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
             )
         })
         .collect();
-    assert!(words.contains(&(1, "OOM-killed".to_owned())), "{words:?}");
     assert!(
-        words.contains(&(3, "a child process was OOM-killed".to_owned())),
+        words.contains(&(1, "killed by the kernel because memory ran out".to_owned())),
+        "{words:?}"
+    );
+    assert!(
+        words.contains(&(
+            3,
+            "the kernel killed a child because memory ran out".to_owned()
+        )),
         "{words:?}"
     );
 }
