@@ -18,7 +18,7 @@
 //! | --- | --- | --- | --- |
 //! | `untrusted` | text from outside, made safe to show | | shlex |
 //! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
-//! | `sys` | the operating system; the only unsafe code but the victim's | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
+//! | `sys` | the operating system; the only unsafe code of this crate | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | what a core file says | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
 //! | `doctor` | what this machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
@@ -37,8 +37,7 @@
 //! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | what a run says, in every format | model, tells, oracle, state, policy, store, survey, untrusted | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
 //! | `term` | what a person sees | model, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, provoke_stats |
-//! | `victim` | a program that misbehaves on demand | | clap, jiff, libc, rustix |
-//! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, serde, serde_json, tar, tokio, jiff, shlex |
+//! //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, provoke_victim, serde, serde_json, tar, tokio, jiff, shlex |
 //!
 //! A test compares this table with the code. The statistics are the crate `provoke_stats`: counts in, numbers out.
 
@@ -69,7 +68,6 @@ pub mod sys;
 pub mod tells;
 pub mod term;
 pub mod untrusted;
-pub mod victim;
 
 #[cfg(test)]
 #[path = "../tests/needs.rs"]

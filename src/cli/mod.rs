@@ -110,7 +110,7 @@ enum Command {
     Plan(plan::Planner),
     /// Crash, hang or leak on demand, to try provoke
     #[command(after_help = "Examples:\n  provoke run -n 30 -- provoke victim segv --rate 10%")]
-    Victim(crate::victim::VictimArgs),
+    Victim(provoke_victim::VictimArgs),
     /// Print shell completions
     #[command(after_help = "Examples:\n  provoke completions bash")]
     Completions {
@@ -213,7 +213,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Diff(diff) => diff.execute(),
         Command::Doctor(doctor) => doctor.execute(),
         Command::Plan(planner) => planner.execute(),
-        Command::Victim(args) => return crate::victim::run(args),
+        Command::Victim(args) => return provoke_victim::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut out);

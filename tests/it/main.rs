@@ -21,4 +21,3 @@ mod ramp;
 mod scenarios;
 mod screens;
 mod slot;
-mod victim;

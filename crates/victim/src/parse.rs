@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Reads `20ms`, `1.5s`, `2m`, or a number of seconds.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration like 20ms, 1.5s or 2m");
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).map_err(|_| wrong());
@@ -15,7 +15,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a number of bytes such as `4096`, `64k`, `10MiB`, `1G`; every unit is a power of 1024.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size like 4096, 64k, 10M or 1G");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -32,7 +32,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a seed in decimal, or in hexadecimal after `0x`.
-pub(super) fn seed(text: &str) -> Result<u64, String> {
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
@@ -42,11 +42,11 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
 
 /// A signal by number, with its usual name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SignalNumber(pub(super) i32);
+pub(crate) struct SignalNumber(pub(crate) i32);
 
 impl SignalNumber {
-    pub(super) const KILL: Self = Self(libc::SIGKILL);
-    pub(super) const STOP: Self = Self(libc::SIGSTOP);
+    pub(crate) const KILL: Self = Self(libc::SIGKILL);
+    pub(crate) const STOP: Self = Self(libc::SIGSTOP);
 }
 
 const NAMES: [(&str, i32); 30] = [

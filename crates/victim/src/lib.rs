@@ -1,7 +1,7 @@
-//! A program that misbehaves on demand, behind `provoke victim KIND`.
+//! A program that misbehaves on demand: `provoke victim KIND`, or `provoke-victim KIND`.
 //!
-//! It lets anybody run the README, and it gives the tests real crashes, hangs and leaks instead of imitations. Whether
-//! it misbehaves in a given run is a function of the trial's number or seed alone, so a replayed trial fails again.
+//! The README of provoke uses it, and it gives tests real crashes, hangs and leaks instead of imitations. Whether it
+//! misbehaves depends only on the trial's number or the seed, so a replayed trial fails again.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -17,8 +17,9 @@ mod linger;
 mod parse;
 mod resource;
 
+use std::env;
 use std::io::{self, Write as _};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
 
@@ -79,7 +80,7 @@ pub enum Kind {
     Leftover,
 }
 
-/// The arguments of `provoke victim`.
+/// The arguments of the victim.
 #[derive(Clone, Debug, clap::Args)]
 pub struct VictimArgs {
     /// How to misbehave
@@ -135,10 +136,21 @@ pub struct VictimArgs {
     yes: bool,
 }
 
+/// The subcommand of a program that includes the victim.
+const SUBCOMMAND: &str = "victim";
 /// Usage errors, and refusals.
 const USAGE: u8 = 2;
 /// The victim could not be what it was asked to be.
 const COULD_NOT: u8 = 125;
+
+/// Returns a command that starts this program again as a victim.
+fn start_again() -> io::Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    if env::args_os().nth(1).is_some_and(|word| word == SUBCOMMAND) {
+        command.arg(SUBCOMMAND);
+    }
+    Ok(command)
+}
 
 /// Misbehaves, or prints "ok"; returns only for the kinds that end by themselves.
 #[expect(
@@ -155,7 +167,7 @@ pub fn run(args: VictimArgs) -> ExitCode {
         fail_on: args.fail_on.clone(),
         seed: args.seed.unwrap_or_else(chance::fresh_seed),
     };
-    let misbehaves = match odds.decide(std::env::var("PROVOKE_TRIAL").ok().as_deref()) {
+    let misbehaves = match odds.decide(env::var("PROVOKE_TRIAL").ok().as_deref()) {
         Ok(misbehaves) => misbehaves,
         Err(error) => {
             say_error(&error);

@@ -1,7 +1,6 @@
 //! Processes left behind. All of them end by themselves some day, so that a harness that misses one does no lasting harm.
 #![expect(unsafe_code, reason = "daemons are made of forks")]
 
-use std::env;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -11,26 +10,26 @@ use std::time::Duration;
 
 /// A process that sleeps and has a telling command line.
 fn leftover(lifetime: Duration) -> io::Result<Command> {
-    let mut command = Command::new(env::current_exe()?);
+    let mut command = crate::start_again()?;
     command
-        .args(["victim", "leftover", "--linger"])
+        .args(["leftover", "--linger"])
         .arg(format!("{}ms", lifetime.as_millis()))
         .stdin(Stdio::null());
     Ok(command)
 }
 
 fn announce(pid: u32) -> ExitCode {
-    super::print(&format!("left behind: pid {pid}"));
+    crate::print(&format!("left behind: pid {pid}"));
     ExitCode::SUCCESS
 }
 
 /// Leaves a child behind which has this process's stdout, stderr, group, session and environment.
-pub(super) fn child(lifetime: Duration) -> io::Result<ExitCode> {
+pub(crate) fn child(lifetime: Duration) -> io::Result<ExitCode> {
     Ok(announce(leftover(lifetime)?.spawn()?.id()))
 }
 
 /// Leaves a daemon behind: forked twice, in a session of its own, without environment, streams or a place in the tree.
-pub(super) fn daemon(lifetime: Duration) -> io::Result<ExitCode> {
+pub(crate) fn daemon(lifetime: Duration) -> io::Result<ExitCode> {
     let (mut reader, writer) = io::pipe()?;
     let mut command = leftover(lifetime)?;
     command
@@ -65,7 +64,7 @@ pub(super) fn daemon(lifetime: Duration) -> io::Result<ExitCode> {
 }
 
 /// Leaves a chain of `count` processes behind, each of which lives for a moment and forks the next.
-pub(super) fn fork_storm(count: u32) -> io::Result<ExitCode> {
+pub(crate) fn fork_storm(count: u32) -> io::Result<ExitCode> {
     for generation in 0..count {
         // SAFETY: this process has one thread, so its copy may go on with any work.
         match unsafe { libc::fork() } {

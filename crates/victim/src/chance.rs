@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A probability, written `0.1` or `10%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rate(f64);
+pub(crate) struct Rate(f64);
 
 impl FromStr for Rate {
     type Err = String;
@@ -30,7 +30,7 @@ impl FromStr for Rate {
 
 /// Numbers of trials, written `3,7,20-25`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trials(Vec<RangeInclusive<u64>>);
+pub(crate) struct Trials(Vec<RangeInclusive<u64>>);
 
 impl Trials {
     fn contains(&self, trial: u64) -> bool {
@@ -66,15 +66,15 @@ impl FromStr for Trials {
 
 /// All that the decision depends on, except for the trial's number.
 #[derive(Clone, Debug)]
-pub(super) struct Odds {
-    pub(super) rate: Rate,
-    pub(super) fail_on: Option<Trials>,
-    pub(super) seed: u64,
+pub(crate) struct Odds {
+    pub(crate) rate: Rate,
+    pub(crate) fail_on: Option<Trials>,
+    pub(crate) seed: u64,
 }
 
 impl Odds {
     /// Says whether the run misbehaves; `trial` is the text of `PROVOKE_TRIAL`, looked at only for `--fail-on`.
-    pub(super) fn decide(&self, trial: Option<&str>) -> Result<bool, String> {
+    pub(crate) fn decide(&self, trial: Option<&str>) -> Result<bool, String> {
         let Some(trials) = &self.fail_on else {
             return Ok(unit(self.seed) < self.rate.0);
         };
@@ -103,7 +103,7 @@ fn unit(seed: u64) -> f64 {
 }
 
 /// A seed for runs outside of any trial: differs from one process to the next.
-pub(super) fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,6 +1,10 @@
 //! The victim misbehaves as it says, and leaves nothing that these tests do not find and end.
 
-use crate::limited::{self, PATIENCE};
+#[expect(dead_code, reason = "the tests of provoke need more")]
+#[path = "../../../tests/it/limited.rs"]
+mod limited;
+
+use limited::PATIENCE;
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -22,8 +26,8 @@ fn victim(args: &str) -> Command {
         },
     )
     .unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_provoke"));
-    command.arg("victim").args(args.split_whitespace());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_provoke-victim"));
+    command.args(args.split_whitespace());
     command
         .env_remove("PROVOKE_TRIAL")
         .env_remove("PROVOKE_SEED")
@@ -123,7 +127,7 @@ impl Drop for Cleanup {
 fn as_subreaper(test: &str, body: impl FnOnce()) {
     if env::var_os("VICTIM_TEST_ALONE").is_none() {
         let inner = Command::new(env::current_exe().unwrap())
-            .args([&format!("victim::{test}"), "--exact", "--nocapture"])
+            .args([test, "--exact", "--nocapture"])
             .env("VICTIM_TEST_ALONE", "1")
             .output()
             .unwrap();
@@ -457,8 +461,8 @@ fn oom_dies_of_a_failed_allocation_below_an_address_space_limit() {
     let output = Command::new("sh")
         .args([
             "-c",
-            r#"ulimit -v 300000; exec "$0" victim oom --limit 1G"#,
-            env!("CARGO_BIN_EXE_provoke"),
+            r#"ulimit -v 300000; exec "$0" oom --limit 1G"#,
+            env!("CARGO_BIN_EXE_provoke-victim"),
         ])
         .output()
         .unwrap();

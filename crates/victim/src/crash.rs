@@ -4,7 +4,6 @@
     reason = "a program that crashes for real has to do what safe code cannot"
 )]
 
-use std::env;
 use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -15,14 +14,14 @@ use std::ptr;
 use rustix::fs::MemfdFlags;
 use rustix::process::Resource;
 
-use super::parse::SignalNumber;
+use crate::parse::SignalNumber;
 
 /// Where a field of a structure lies when the pointer to the structure is null.
-pub(super) const BAD_ADDRESS: usize = 0x10;
+pub(crate) const BAD_ADDRESS: usize = 0x10;
 
 /// Reads through a pointer that is all but null.
 #[inline(never)]
-pub(super) fn segv() -> ! {
+pub(crate) fn segv() -> ! {
     let pointer = black_box(ptr::without_provenance::<u8>(BAD_ADDRESS));
     // SAFETY: none; the lowest page is never mapped and the read ends the process, which is what it is for.
     let value = unsafe { pointer.read_volatile() };
@@ -31,7 +30,7 @@ pub(super) fn segv() -> ! {
 
 /// Runs an invalid instruction.
 #[inline(never)]
-pub(super) fn ill() -> ! {
+pub(crate) fn ill() -> ! {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: `ud2` is defined to raise the invalid-opcode exception and changes nothing.
     unsafe {
@@ -46,7 +45,7 @@ pub(super) fn ill() -> ! {
 
 /// Divides an integer by zero in the processor, past the check that Rust puts before every division.
 #[inline(never)]
-pub(super) fn fpe() -> ! {
+pub(crate) fn fpe() -> ! {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the three registers it changes are declared; the instruction faults before it changes any.
     unsafe {
@@ -59,7 +58,7 @@ pub(super) fn fpe() -> ! {
 
 /// Reads from a mapped file after it was truncated. The file is in memory only, so nothing is left on disk.
 #[inline(never)]
-pub(super) fn bus() -> io::Result<ExitCode> {
+pub(crate) fn bus() -> io::Result<ExitCode> {
     const PAGE: usize = 4096;
     let file = rustix::fs::memfd_create("victim", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, PAGE as u64)?;
@@ -86,7 +85,7 @@ pub(super) fn bus() -> io::Result<ExitCode> {
 /// Overflows the stack. The Rust runtime would print a message and call `abort`; most programs in the field die of
 /// SIGSEGV, so this one does too.
 #[inline(never)]
-pub(super) fn overflow() -> ! {
+pub(crate) fn overflow() -> ! {
     const STACK: u64 = 8 << 20;
     let limits = rustix::process::getrlimit(Resource::Stack);
     if limits.current.is_none_or(|current| current > STACK) {
@@ -112,7 +111,7 @@ fn descend(depth: u64) -> u64 {
 }
 
 /// Dies by a fault after `main` has returned, like a library that tidies up too late.
-pub(super) fn at_exit() -> io::Result<ExitCode> {
+pub(crate) fn at_exit() -> io::Result<ExitCode> {
     extern "C" fn handler() {
         segv()
     }
@@ -124,7 +123,7 @@ pub(super) fn at_exit() -> io::Result<ExitCode> {
 }
 
 /// Sends a signal to this process with its default action, and exits with 0 if that was survived.
-pub(super) fn send_to_self(signal: SignalNumber) -> ExitCode {
+pub(crate) fn send_to_self(signal: SignalNumber) -> ExitCode {
     set_action(signal.0, libc::SIG_DFL);
     // SAFETY: the set is initialised by `sigemptyset` before it is read; a bad signal number is only refused.
     unsafe {
@@ -137,23 +136,23 @@ pub(super) fn send_to_self(signal: SignalNumber) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-pub(super) fn ignore_sigterm() {
+pub(crate) fn ignore_sigterm() {
     set_action(libc::SIGTERM, libc::SIG_IGN);
 }
 
 /// Takes the place of this process by a shell whose child crashes and which then exits with 128 + 11.
-pub(super) fn shell_segv() -> io::Result<ExitCode> {
+pub(crate) fn shell_segv() -> io::Result<ExitCode> {
+    let child = crate::start_again()?;
     Err(Command::new("sh")
-        .args(["-c", r#""$0" victim segv; exit $?"#])
-        .arg(env::current_exe()?)
+        .args(["-c", r#""$0" "$@" segv; exit $?"#])
+        .arg(child.get_program())
+        .args(child.get_args())
         .exec())
 }
 
 /// Runs a child that crashes, then ends as if `code` were the whole story.
-pub(super) fn child_segv(code: u8) -> io::Result<ExitCode> {
-    Command::new(env::current_exe()?)
-        .args(["victim", "segv"])
-        .status()?;
+pub(crate) fn child_segv(code: u8) -> io::Result<ExitCode> {
+    crate::start_again()?.arg("segv").status()?;
     Ok(ExitCode::from(code))
 }
 
@@ -164,7 +163,7 @@ fn set_action(signal: i32, action: libc::sighandler_t) {
 
 /// Ends a process that outlived its own crash, in a way no test takes for the crash.
 fn gave_up(why: &str) -> ! {
-    super::say_error(&format!("still alive: {why}"));
+    crate::say_error(&format!("still alive: {why}"));
     #[expect(clippy::exit, reason = "nothing sensible is left to return to")]
-    std::process::exit(i32::from(super::COULD_NOT))
+    std::process::exit(i32::from(crate::COULD_NOT))
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use rustix::process::Resource;
 
-pub(super) fn spin() -> ! {
+pub(crate) fn spin() -> ! {
     let mut turns = 0_u64;
     loop {
         turns = black_box(turns.wrapping_add(1));
@@ -17,7 +17,7 @@ pub(super) fn spin() -> ! {
 }
 
 /// Says whether running out of memory would hit this process and no other.
-pub(super) fn oom_is_contained(yes: bool) -> Result<(), String> {
+pub(crate) fn oom_is_contained(yes: bool) -> Result<(), String> {
     let address_space = rustix::process::getrlimit(Resource::As).current;
     let ceiling = [address_space, cgroup_limit(Path::new("/"))]
         .into_iter()
@@ -93,7 +93,7 @@ fn available(meminfo: &str) -> Option<u64> {
 }
 
 /// Fills memory until something ends this process; under `ulimit -v` that is the failed allocation itself (SIGABRT).
-pub(super) fn oom(limit: u64) -> ExitCode {
+pub(crate) fn oom(limit: u64) -> ExitCode {
     const STEP: usize = 16 << 20;
     // Should the machine run short after all, this process goes first.
     fs::write("/proc/self/oom_score_adj", "1000").ok();
@@ -101,18 +101,18 @@ pub(super) fn oom(limit: u64) -> ExitCode {
     for step in 1..=limit / STEP as u64 {
         held.push(black_box(vec![1_u8; STEP]));
         if step.is_power_of_two() || step % 64 == 0 {
-            super::print(&format!("holding {} MiB", (step * STEP as u64) >> 20));
+            crate::print(&format!("holding {} MiB", (step * STEP as u64) >> 20));
         }
     }
-    super::say_error(&format!(
+    crate::say_error(&format!(
         "still alive: --limit of {} MiB reached, and nothing stopped it",
         limit >> 20
     ));
-    ExitCode::from(super::COULD_NOT)
+    ExitCode::from(crate::COULD_NOT)
 }
 
 /// Writes `bytes` of what breaks terminals, parsers and log viewers to stdout, and as much to stderr.
-pub(super) fn noise(bytes: u64, code: ExitCode) -> io::Result<ExitCode> {
+pub(crate) fn noise(bytes: u64, code: ExitCode) -> io::Result<ExitCode> {
     let block = block();
     // Not through Rust's stdout, which would look for line ends in all of it.
     let mut streams = [
