@@ -2,7 +2,8 @@
 //!
 //! For this crate's own tests and examples; no promise of stability before 1.0.
 //!
-//! Whoever reads [`model`], [`policy`] and [`driver`] has the whole idea:
+//! [`model`] defines the types, [`policy`] decides what to run next, and [`driver`] is the loop. The pages in
+//! `docs/design` explain the main decisions.
 //!
 //! ```text
 //! flags ────┐                                     ┌─> Journal (events.jsonl)

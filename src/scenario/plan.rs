@@ -1,4 +1,4 @@
-//! From what was said to a complete plan: every default stands here.
+//! Makes a complete plan from a scenario, and defines the defaults that are not of a load or a search.
 
 use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};
