@@ -1,4 +1,4 @@
-//! Makes a complete plan from a scenario, and defines the defaults that are not of a load or a search.
+//! Makes a complete plan from a scenario: checks it, and adds the defaults.
 
 use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};

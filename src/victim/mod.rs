@@ -1,4 +1,4 @@
-//! A program that misbehaves on demand, behind `provoke victim KIND`.
+//! Program that misbehaves on demand, for tests and the README: `provoke victim KIND`.
 //!
 //! It lets anybody run the README, and it gives the tests real crashes, hangs and leaks instead of imitations. Whether
 //! it misbehaves in a given run is a function of the trial's number or seed alone, so a replayed trial fails again.
