@@ -1,8 +1,10 @@
-//! provoke: numbers for bugs that only happen sometimes.
+//! Library of provoke, which measures, compares and searches bugs that only happen sometimes.
 //!
-//! For this crate's own tests and examples; no promise of stability before 1.0.
+//! The library is for this program's own tests and examples; its interface may change in any version
+//! before 1.0.
 //!
-//! Whoever reads [`model`], [`policy`] and [`driver`] has the whole idea:
+//! [`model`] defines the types, [`policy`] decides what to run next, and [`driver`] is the loop. The pages in
+//! `docs/design` explain the main decisions.
 //!
 //! ```text
 //! flags ────┐                                     ┌─> Journal (events.jsonl)
@@ -14,32 +16,33 @@
 //!                              Executor ── slot process ── the program
 //! ```
 //!
-//! | module | charter | may use | crates |
+//! | module | purpose | may use | crates |
 //! | --- | --- | --- | --- |
-//! | `untrusted` | text from outside, made safe to show | | shlex |
-//! | `model` | the nouns: what is run, what was seen, what it means | | serde, schemars |
+//! | `untrusted` | makes text from outside safe to show | | shlex |
+//! | `model` | types that all modules share: plans, trials, observations, outcomes | | serde, schemars |
 //! | `sys` | the operating system; the only unsafe code of this crate | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
-//! | `autopsy` | what a core file says | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
-//! | `survey` | where trials run: the facts that may make a difference | model, sys | object, regex, schemars, serde, serde_json |
-//! | `doctor` | what this machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
-//! | `tells` | what programs say when they give up | model | |
+//! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
+//! | `survey` | records the environment: facts that may change how often a program fails | model, sys | object, regex, schemars, serde, serde_json |
+//! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
+//! | `tells` | recognizes crash messages | model | |
 //! | `oracle` | judges an observation, and names the failure | model, tells | |
-//! | `scenario` | what the user asks for, from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
-//! | `source` | the pieces of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
-//! | `prepare` | makes what a variant needs before its trials | model, source, untrusted | object, ring, thiserror |
-//! | `packages` | which versions of a package there are, and how an environment with one is made | untrusted | serde_json, strsim, thiserror |
+//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
+//! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
+//! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, tells, sys, untrusted | serde, serde_json, regex, rustix |
-//! | `state` | what is known: the fold of the events | model | hdrhistogram, provoke_stats |
-//! | `policy` | what to run next, and what it all means | model, state | provoke_stats, schemars, serde |
-//! | `load` | puts HTTP load on a service, and records what became of it | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
+//! | `state` | the state of a run: the fold of its events | model | hdrhistogram, provoke_stats |
+//! | `policy` | decides which trial to launch next, and when the question is answered | model, state | provoke_stats, schemars, serde |
+//! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
-//! | `driver` | the one loop | model, state, policy, exec, oracle | tokio |
+//! | `driver` | the loop that runs all trials | model, state, policy, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
-//! | `report` | what a run says, in every format | model, tells, oracle, state, policy, store, survey, untrusted | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
-//! | `term` | what a person sees | model, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, provoke_stats |
-//! //! | `cli` | one file a command | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, provoke_victim, serde, serde_json, tar, tokio, jiff, shlex |
+//! | `report` | reports of a run, in every format | model, tells, oracle, state, policy, store, survey, untrusted | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
+//! | `term` | output on the terminal | model, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, provoke_stats |
+//! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, provoke_victim, serde, serde_json, tar, tokio, jiff, shlex |
 //!
-//! A test compares this table with the code. The statistics are the crate `provoke_stats`: counts in, numbers out.
+//! A test compares this table with the code. `DESIGN.md` lists the files of each module. The statistics are the crate
+//! `provoke_stats`; the program that misbehaves in tests is `provoke_victim`.
 
 #![cfg_attr(
     test,

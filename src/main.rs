@@ -1,4 +1,4 @@
-//! The `provoke` program; everything is in the library.
+//! Entry point of the program `provoke`.
 
 fn main() -> std::process::ExitCode {
     provoke::cli::main()

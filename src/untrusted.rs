@@ -1,4 +1,4 @@
-//! Text from outside, made safe to show: output, names, messages of other programs, journals.
+//! Makes text from outside safe to show: output, names, messages of other programs, journals.
 //!
 //! A terminal obeys control characters, a reader is misled by characters that reorder or hide
 //! text, and a CI server executes some words of its log. [`SafeText`] holds none of them. Whatever

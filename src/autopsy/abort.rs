@@ -1,4 +1,4 @@
-//! The last words of the C library, which it keeps in memory for whoever looks.
+//! Reads the message that the C library keeps in memory when it aborts.
 
 use super::bytes::{text, u32_at};
 use super::modules::Modules;

@@ -1,4 +1,4 @@
-//! Little-endian fields at places that may not exist.
+//! Reads little-endian fields at offsets that may not exist.
 
 /// The field of `N` bytes at this place.
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

@@ -1,8 +1,8 @@
-//! How a function's caller is found: the call frame information of one file.
+//! Finds the caller of a function by the call frame information of its file.
 //!
-//! Read with `gimli` itself: the unwinders that build upon it keep track of the stack and
-//! frame pointers alone, and lose their way where a function measures its frame from
-//! another register, as the dynamic loader and hand-written code do.
+//! It is read with `gimli` itself: `framehop` keeps track of the stack and frame pointers alone, and
+//! does not find the caller of a function that computes its frame from another register, as the dynamic
+//! loader and hand-written code do. `docs/design/unwinder.md` has the details.
 
 use super::elf::{self, Elf, Layout};
 use gimli::{

@@ -1,4 +1,4 @@
-//! Recursion, said once.
+//! Collapses the repeated frames of a recursion.
 
 /// The longest cycle of calls that is recognised.
 const LONGEST: usize = 4;

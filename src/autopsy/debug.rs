@@ -1,4 +1,4 @@
-//! Where debug information is kept apart from its program.
+//! Finds separate files with debug information.
 
 use super::elf::{Elf, Layout, hexadecimal};
 use crate::sys::files;

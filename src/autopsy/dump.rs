@@ -1,4 +1,4 @@
-//! A core as a file: its headers, and the parts of it that are asked for.
+//! Reads the headers and the requested parts of a core file.
 //!
 //! A core may be larger than memory, may be cut short, and may be written anew while it is
 //! read, so it is neither read whole nor mapped.

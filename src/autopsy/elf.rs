@@ -1,4 +1,4 @@
-//! Programs and libraries as files: how they are laid out, and which build they are.
+//! Reads the layout and the build id of programs and libraries.
 
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};

@@ -1,4 +1,4 @@
-//! Why a core cannot be read at all.
+//! Errors of a core that cannot be read at all.
 
 use crate::untrusted::Untrusted as _;
 use std::io;

@@ -1,4 +1,4 @@
-//! All findings, put together into one story.
+//! Combines all findings of a core into one analysis.
 
 use super::abort;
 use super::collapse::collapse;

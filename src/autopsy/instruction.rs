@@ -1,4 +1,4 @@
-//! The instruction at a fault: what it is, what it touches.
+//! Decodes the instruction at a fault and the memory that it accesses.
 
 use super::scene::{Memory, Registers, Scene};
 use iced_x86::{

@@ -1,4 +1,4 @@
-//! The files that the dynamic loader had mapped, from its own list in the memory of the process.
+//! Reads the dynamic loader's list of mapped files from the memory in a core.
 //!
 //! Emulators write cores without the kernel's list of mapped files. The loader keeps one for debuggers:
 //! the program's dynamic section leads to it.

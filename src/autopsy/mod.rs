@@ -1,4 +1,4 @@
-//! What a core file says: who died, where, of what, and how it got there.
+//! Analyses a core file: process, signal, fault and stacks.
 //!
 //! A core holds the memory that the process had for itself, and the names of the files that
 //! it had mapped. `dump` and `notes` read the core, `modules` finds those files (by `link_map`, where the core

@@ -1,5 +1,4 @@
-//! Models of processors by the names that emulators give them: a program that ran under an
-//! emulator ran on such a processor, whatever the machine beneath has.
+//! CPU models of emulators by name: a program under an emulator has the CPU features of the model.
 
 use std::collections::BTreeSet;
 

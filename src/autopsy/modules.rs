@@ -1,4 +1,4 @@
-//! The files that were mapped as code, and whether those on disk are still the same.
+//! Finds the files that were mapped as code, and checks whether they are unchanged on disk.
 
 use super::dump::Dump;
 use super::elf::Layout;

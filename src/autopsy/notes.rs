@@ -1,4 +1,4 @@
-//! What the kernel noted in a core: threads, signal, files.
+//! Reads the kernel's notes in a core: threads, signal, files.
 
 use super::Owner;
 use super::bytes::{i32_at, text, u16_at, u32_at, u64_at};

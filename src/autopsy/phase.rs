@@ -1,4 +1,4 @@
-//! Where in its life the process was.
+//! Determines the phase of the process from its stack: before `main`, in `main`, or at shutdown.
 
 use crate::model::Phase;
 

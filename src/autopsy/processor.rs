@@ -1,4 +1,4 @@
-//! What instructions need of a processor, and what processors have.
+//! CPU features that instructions need, and that CPUs have.
 
 pub use super::models::flags_of_model;
 use iced_x86::CpuidFeature as F;

@@ -1,4 +1,4 @@
-//! The fault behind a signal that a handler sent on.
+//! Finds the original fault of a signal that a handler raised again.
 //!
 //! Runtimes that print a farewell catch the signal and then raise it again, so the core
 //! names the farewell and not the fault. What the processor said is still on the stack,

@@ -1,4 +1,4 @@
-//! What there is to see at the place of a fault.
+//! Registers, memory and mappings at a fault.
 
 /// General registers of an x86-64 thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The files that cores were made of, each opened and understood once.
+//! Cache of the files that cores refer to, each opened and parsed once.
 
 use super::Settings;
 use super::cfi::Cfi;

@@ -1,4 +1,4 @@
-//! What the kernel leaves on a stack when it calls a signal handler.
+//! Reads the frame that the kernel writes on a stack when it calls a signal handler.
 
 use super::cfi::{Bank, RBP, RIP, RSP};
 use super::scene::{Memory as _, Registers};

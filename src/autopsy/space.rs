@@ -1,4 +1,4 @@
-//! The memory of the process: what the core holds, and what the mapped files hold.
+//! Memory of the process, from the core and the mapped files.
 
 use super::dump::{Dump, Segment};
 use super::modules::Modules;

@@ -1,4 +1,4 @@
-//! Names and lines for places in one file, each worked out once.
+//! Resolves addresses in one file to functions and lines, each once.
 
 use super::cfi::Slice;
 use super::debug;

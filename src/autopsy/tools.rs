@@ -1,7 +1,7 @@
-//! Other programs that know more: each is used where it is there, and named.
+//! Runs other tools that read cores, such as gdb and py-spy, if they are installed.
 //!
-//! Only what they print is taken. Python's own frames need a reader of that very
-//! version of Python, which is better kept by those who make one.
+//! Only the output of the tools is used. Python's own frames need a reader for that very version of
+//! Python, which its authors maintain better.
 
 use crate::model::{Autopsy, Frame};
 use crate::sys::{spawn, tool};

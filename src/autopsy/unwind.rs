@@ -1,4 +1,4 @@
-//! From the innermost instruction of a thread to its outermost call.
+//! Unwinds the stack of a thread, from the innermost instruction to the outermost call.
 
 use super::cfi::{Bank, Lost, RBP, RIP, RSP, Row};
 use super::scene::Registers;

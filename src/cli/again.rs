@@ -1,4 +1,4 @@
-//! What a trial was before, and what it is when it is run again.
+//! Shows the recorded outcome of a trial and its outcome when it is run again.
 
 use super::error::CliError;
 use super::exit::Exit;

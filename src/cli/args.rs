@@ -1,4 +1,4 @@
-//! The flags of `run`, and how they change a [`Scenario`].
+//! Flags of `run`, and their effect on a [`Scenario`].
 
 use crate::model::{Capture, CoreSize, Keep, Leaks};
 use crate::scenario::{

@@ -1,4 +1,4 @@
-//! `confirm`, `compare`, `bisect` and `reduce`: questions whose answer ends the run.
+//! Flags of the questions that end a run: `confirm`, `compare`, `bisect` and `reduce`.
 
 use super::args::{Flags, Output};
 use super::error::CliError;

@@ -1,4 +1,4 @@
-//! The baseline: counts such as `3/30`, or a run.
+//! Reads the baseline: counts such as `3/30`, or a run.
 
 use super::earlier;
 use super::error::CliError;

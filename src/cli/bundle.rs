@@ -1,4 +1,4 @@
-//! `report --bundle`: a run in one file that can be handed on.
+//! `report --bundle`: writes a run into one archive to share.
 
 use super::error::CliError;
 use crate::exec::STORY;

@@ -1,4 +1,4 @@
-//! Beside what was in flight at a death: a scenario that sends it again.
+//! Writes a scenario that sends the requests in flight at a crash again.
 
 use crate::model::{
     Amount, Body, Ended, Event, Load, LoadSeen, Pace, Pick, Plan, RequestPlan, Text, TrialId,

@@ -1,4 +1,4 @@
-//! `diff`: what differs between two runs, or distinguishes several.
+//! `diff`: shows the differences between two runs, or the facts that distinguish several.
 
 use super::error::CliError;
 use super::exit::Exit;

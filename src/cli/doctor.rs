@@ -1,4 +1,4 @@
-//! `doctor`: what this machine can capture, and what to change.
+//! `doctor`: shows which evidence this machine can capture, and what to change.
 
 use super::error::CliError;
 use super::exit::Exit;

@@ -1,4 +1,4 @@
-//! Earlier runs of the same program under the same conditions: their trials count, too.
+//! Finds earlier runs of the same program under the same conditions, whose trials count as well.
 //!
 //! Whether a run counts is decided by what was run, never by how it ended: a run may have been named
 //! as a baseline because it failed, and runs without a failure are the other half of the truth.

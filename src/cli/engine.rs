@@ -1,4 +1,4 @@
-//! Which container engine there is, and what it has.
+//! Chooses the container engine, and checks its images and limits.
 
 use super::error::CliError;
 use crate::model::{ActorPlan, Container, Plan, Text};

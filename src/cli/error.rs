@@ -1,4 +1,4 @@
-//! Errors as a person reads them: what, why, and the way out.
+//! Error type of the command line: message, cause, hint and exit code.
 
 use super::exit::Exit;
 use crate::prepare::Unready;

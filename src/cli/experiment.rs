@@ -1,4 +1,4 @@
-//! An experiment from its first event to its summary.
+//! Runs an experiment from its first event to its summary.
 
 use super::args::{Output, Progress, Style, Talk};
 use super::baseline;

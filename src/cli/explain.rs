@@ -1,4 +1,4 @@
-//! `explain`: the story of a core, or of a trial.
+//! `explain`: shows the analysis of a core, or of a trial.
 
 use super::bundles::json_lines;
 use super::error::CliError;

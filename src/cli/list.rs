@@ -1,4 +1,4 @@
-//! `list`: the stored runs.
+//! `list`: shows the stored runs.
 
 use super::error::CliError;
 use super::exit::Exit;

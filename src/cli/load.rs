@@ -1,4 +1,4 @@
-//! `load`: a service under HTTP load, whose death is the outcome.
+//! `load`: puts a service under HTTP load, and counts its crashes as failures.
 
 use super::ask::Rest;
 use super::error::CliError;

@@ -1,4 +1,4 @@
-//! What a merge brought: the search that follows one which found a merge.
+//! Continues a search inside the merge commit that a search found.
 
 use crate::model::{Choices, Only, Place, Plan, Question};
 use crate::policy::{Search, Verdict};

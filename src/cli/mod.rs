@@ -1,4 +1,4 @@
-//! The command line: one file per command, one error type, one table of exit codes.
+//! Command line: the list of commands and their dispatch.
 
 mod again;
 mod args;

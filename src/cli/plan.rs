@@ -1,4 +1,4 @@
-//! `plan`: how many trials each question takes, and how long.
+//! `plan`: calculates how many trials each question needs, and how long they take.
 
 use super::baseline::Baseline;
 use super::error::CliError;

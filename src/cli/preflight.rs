@@ -1,4 +1,4 @@
-//! Checks before the first trial, so that a mistyped command is one error and not a hundred trials.
+//! Checks the command before the first trial, so that a typing error is one error and not a hundred trials.
 
 use super::engine;
 use super::error::CliError;

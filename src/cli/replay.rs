@@ -1,4 +1,4 @@
-//! `replay`: one trial again, exactly.
+//! `replay`: runs one trial again.
 
 use super::again::Again;
 use super::error::CliError;

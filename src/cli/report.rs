@@ -1,4 +1,4 @@
-//! `report`: the result of a run, in the chosen format.
+//! `report`: writes the result of a run in the chosen format.
 
 use super::args::{Exports, RESULT};
 use super::error::CliError;

@@ -1,4 +1,4 @@
-//! One trial again, once or until it fails: the same command, input, seed, environment and directory.
+//! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
 
 use super::error::CliError;
 use super::signals::{Signals, listen};

@@ -1,4 +1,4 @@
-//! What a search leaves besides its report: its log, or a patch.
+//! Writes the log or the patch of a search.
 
 use super::error::CliError;
 use crate::model::{Change, Edit, Space, Text, VariantPlan};

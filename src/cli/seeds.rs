@@ -1,5 +1,5 @@
-//! `replay --seeds`: does the seed determine the outcome? Trials that failed and trials that passed
-//! are run again, each with its own seed.
+//! `replay --seeds`: tests whether the seed determines the outcome. Trials that failed and trials that
+//! passed are run again, each with its own seed.
 
 use super::error::CliError;
 use super::exit::Exit;

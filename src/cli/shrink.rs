@@ -1,4 +1,4 @@
-//! `load --shrink`: a run whose lives crash, made into the question what they need for that.
+//! `load --shrink`: starts the search for the part of a load that a crash needs.
 
 use super::error::CliError;
 use super::experiment::{run_and_trial, surroundings};

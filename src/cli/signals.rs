@@ -1,4 +1,4 @@
-//! Signals to provoke itself.
+//! Handles signals to provoke itself.
 
 use crate::model::Signal;
 use crate::sys::signals::is_ignored;

@@ -1,4 +1,4 @@
-//! What a source file needs before it can run: a compiler, or an interpreter.
+//! Finds the compiler or interpreter that a source file needs before it can run.
 
 use crate::untrusted::shell_word;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A failure that came and went: if the ends of a search agree but a place between them does not, two searches follow.
+//! Starts two further searches if the ends of a search agree, but a candidate between them does not.
 //! With `--all`, two more follow every search that found a boundary.
 
 use super::merge::{bugs, with_what_is_left};

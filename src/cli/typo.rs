@@ -1,5 +1,4 @@
-//! What a mistyped command line probably means: commands and flags of other tools, a missing `run`
-//! or `--`.
+//! Corrects mistyped command lines: commands and flags of other tools, a missing `run` or `--`.
 
 use super::error::CliError;
 use crate::scenario::similar_field;

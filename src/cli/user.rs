@@ -1,4 +1,4 @@
-//! `--user`: run the processes of trials as another user.
+//! `--user`: runs the processes of trials as another user.
 
 use super::error::CliError;
 use crate::model::{Plan, Text, is_secret};

@@ -1,4 +1,4 @@
-//! What is seen of a machine; nothing is judged here.
+//! Collects facts about a machine, without judging them.
 
 use super::Proof;
 use crate::survey::{self, Around};

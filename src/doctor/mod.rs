@@ -1,4 +1,4 @@
-//! What this machine can capture of crashes, hangs and kills, and what to change.
+//! Reports which evidence of crashes, hangs and kills a machine can capture, and what to change.
 //!
 //! [`Machine::look`] sees, each of the checks judges what was seen, and one crash is made
 //! for real: a core that appeared says more than any setting. Nothing of the machine is

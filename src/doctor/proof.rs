@@ -1,4 +1,4 @@
-//! A crash for real: the only proof that a core can be had.
+//! Causes a real crash, to prove that a core can be captured.
 
 use crate::sys::core_pattern::{self, Destination, Template};
 use crate::sys::files::PrivateFolder;

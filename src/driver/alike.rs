@@ -1,4 +1,4 @@
-//! Detects a command that fails in the same way every time: it is probably mistyped, and not flaky.
+//! Detects a command that fails in the same way every time, because it is probably mistyped.
 
 use crate::model::{Kind, TrialId, VariantId};
 use crate::state::State;

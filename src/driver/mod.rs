@@ -1,8 +1,7 @@
-//! The one loop that runs everything.
+//! Loop that runs all trials: asks the policy, launches trials and records events.
 //!
-//! Only this loop makes events, and every event goes the same way: into the
-//! [`State`], then to each [`Sink`]. There is no second path by which a number
-//! could reach the screen.
+//! Only this loop makes events, and every event goes the same way: into the [`State`], then to each
+//! [`Sink`]. No number reaches the screen in another way.
 
 mod alike;
 mod pace;

@@ -1,4 +1,4 @@
-//! How long trials take, and when one of them is late or hung.
+//! Decides when a trial is late or hung, from the times of earlier trials.
 
 use crate::model::{Timeout, VariantId};
 use crate::state::{State, Times};

@@ -1,7 +1,7 @@
-//! How large what `setup` left running is, looked at between the trials of a lane.
+//! Measures the size of the processes that `setup` left running, between trials.
 //!
-//! No trial of that lane runs then; with several lanes, those of the others do. Waiting for a moment
-//! without any would mean never to look.
+//! At that moment no trial of the same slot runs; trials of other slots may run, because a moment
+//! without any would rarely come.
 //!
 //! A look takes some 30 to 100 µs a process, most of it to find the children of each thread. So
 //! there is at most one in [`PAUSE`], and fewer for a large tree; none at all where nothing lives.

@@ -1,8 +1,8 @@
-//! A life of a service that somebody else starts, and starts again.
+//! Runs a trial of a service that another program starts and restarts.
 //!
-//! There is no slot: the process that listens is held by a descriptor, which tells when it ends and,
-//! where the kernel is new enough, how. Where no process of this machine can be found behind the
-//! target (another namespace, another host), only its silence tells.
+//! There is no slot: the process that listens is held by a descriptor, which shows when the process
+//! ends and, if the kernel is new enough, how. If the process is in another namespace or on another
+//! host, only missing responses show its end.
 
 use super::Halt;
 use super::life::{Lives, Sizes, ended, fill};

@@ -1,4 +1,4 @@
-//! How many cores a run keeps: they are large, and may hold secrets of the program.
+//! Limits the number of cores that a run keeps: they are large, and may hold secrets of the program.
 
 use crate::model::{CoreSeen, Observation, SignatureId};
 use crate::sys::host;

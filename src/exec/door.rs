@@ -1,8 +1,7 @@
-//! The way of trials to an engine of containers, where that is watched: whatever they have it make
-//! carries a label that says which trial it is of.
+//! Proxy to the container engine that labels every object that a trial creates.
 //!
-//! There is a socket for each lane. What comes by it goes on to the engine as it is, but for a
-//! request that makes something, to which the label is added.
+//! There is a socket for each slot. The proxy forwards requests unchanged, and adds the label to
+//! requests that create an object. `docs/design/engine-proxy.md` has the reasons.
 
 use crate::model::{Lane, Trial};
 use crate::slot::wire;

@@ -1,8 +1,8 @@
-//! What a trial left behind besides its outcome: cores are found, taken and read.
+//! Collects the evidence of a trial: finds, takes and reads its cores.
 //!
-//! This is done between the end of a trial and the next one of its lane, so that no
-//! core is overwritten. A core is only taken when what it says itself, its process and
-//! its session, shows that it is of this trial; never by its name or its place.
+//! The cores are collected between the end of a trial and the next trial of its slot, so that no core
+//! is overwritten. A core is only taken if its process and session show that it is of this trial; never
+//! by its name or its place.
 
 use super::image::Images;
 use crate::autopsy::processor::flags_of_model;

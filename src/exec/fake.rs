@@ -1,4 +1,4 @@
-//! An executor without processes: outcomes from a function, time that only seems to pass.
+//! Executor without processes, for tests: a function gives the outcomes, and time is virtual.
 
 use super::{Answer, Executor, Halt};
 use crate::model::{Ending, Lane, Observation, Trial};

@@ -1,5 +1,4 @@
-//! The files of images: a core says which ones its program had open, and what it ran is not on this
-//! machine as a rule, or is another build of it.
+//! Copies files out of container images, because a core refers to the files of its image.
 
 use crate::autopsy;
 use crate::model::Container;

@@ -1,4 +1,4 @@
-//! One slot process and the line to it.
+//! Starts a slot process, and exchanges messages with it.
 
 use super::Halt;
 use crate::model::{HookSeen, Observation, Trial, VariantId};

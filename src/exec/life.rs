@@ -1,4 +1,4 @@
-//! A trial that is one life of a service: its process in a slot, its clients here.
+//! Runs one trial of a service: its process in a slot, its clients in provoke.
 
 use super::Halt;
 use super::around::{pause_after, size_of};

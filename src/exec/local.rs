@@ -1,4 +1,4 @@
-//! Trials on this machine: one slot process a lane.
+//! Runs trials on this machine, with one slot process per parallel job.
 
 mod making;
 

@@ -1,4 +1,4 @@
-//! Runs one trial, and cannot fail: whatever goes wrong is something that was seen.
+//! Executor of trials, which cannot fail: every error is part of the observation.
 
 mod around;
 mod attached;

@@ -1,7 +1,7 @@
-//! Delayed acknowledgements. A service that writes the head and the body of an answer in two pieces,
-//! with Nagle's algorithm on, sends the second when the first is acknowledged, and the kernel of a
-//! client may take 40 ms for that. A few such answers are recognized; from then on the first piece
-//! is acknowledged at once, for as long as that helps.
+//! Detects responses that wait for a delayed acknowledgement, and acknowledges at once. A service that
+//! writes the head and the body of a response in two pieces, with Nagle's algorithm on, sends the
+//! second piece when the first is acknowledged, and the kernel of a client may take 40 ms for that.
+//! After a few such responses the first piece is acknowledged at once, as long as that helps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

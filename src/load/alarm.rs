@@ -1,5 +1,4 @@
-//! Wakes clients at the microsecond: tokio's own timers know milliseconds only, and how late a
-//! request is sent would be mostly that.
+//! Timer with a resolution of microseconds for clients, because tokio's timers have milliseconds.
 
 use super::worker::Clock;
 use rustix::time::{

@@ -1,5 +1,4 @@
-//! What was under way when a service died, and what came before: files beside the trial's other
-//! evidence.
+//! Writes the requests in flight at a crash, and those before it, to files of the trial.
 
 use super::check::hex;
 use super::event::{Event, code};

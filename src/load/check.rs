@@ -1,4 +1,4 @@
-//! Is an answer as expected?
+//! Checks whether a response is as expected.
 
 use super::response::Observer;
 use super::{Error, Fill, target};

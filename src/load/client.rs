@@ -1,4 +1,4 @@
-//! One client: it sends a request, waits for the answer, and records what became of it.
+//! Client of a load: sends a request, reads the response, and records the result.
 
 use super::check::{Checking, Seen, Verdict};
 use super::connect::{Stream, broken};

@@ -1,4 +1,4 @@
-//! Connections, and what may go wrong with them.
+//! Opens connections, and classifies their errors.
 
 use super::acks::Acks;
 use super::target::Target;

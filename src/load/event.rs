@@ -1,4 +1,4 @@
-//! A request as it is kept: in a few words, so that many are.
+//! Compact record of a request.
 
 use crate::model::Part;
 

@@ -1,7 +1,7 @@
-//! HTTP/2: requests as streams of a connection that clients share.
+//! HTTP/2: requests are streams of a connection that clients share.
 //!
-//! The protocol is hyper's. What it folds together is told apart beside it: the connection notes
-//! the number of an error before hyper has made words of it.
+//! `hyper` implements the protocol. It converts different errors to one text, so the connection records
+//! the number of an error before `hyper` sees it.
 
 use super::check::{Checking, Verdict};
 use super::client::Client;

@@ -1,4 +1,4 @@
-//! One life of a service, from its first answer to its end, as its clients see it.
+//! Drives one trial of a service from its first response to its end, as its clients see it.
 
 use super::bundle::{self, Blow};
 use super::connect::Dialer;

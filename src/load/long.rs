@@ -1,4 +1,4 @@
-//! Bodies that are too long to be held in memory: they are read while they are sent.
+//! Request bodies that are too long for memory: they are read while they are sent.
 
 use super::check::hex;
 use hyper::body::{Body, Bytes, Frame, SizeHint};

@@ -1,12 +1,13 @@
-//! Puts HTTP load on a service, and records what became of it.
+//! Puts HTTP load on a service, and records the result of each request.
 //!
 //! [`drive`] goes through one life: it waits until the service is ready, warms it up, sends the
 //! load, and leaves it alone for a moment. Whether it died is not decided here; who watches its
 //! processes says so, and then no client sends anything any more, what was in flight is written
 //! down, and requests that failed around that moment are booked to the death.
 //!
-//! The client is our own because of what others fold together: the number of an error and the phase
-//! in which it came, a kept connection that was closed just then, and the bytes as they were sent.
+//! The HTTP/1.1 client is our own because others do not report the number of an error and the phase in
+//! which it came, a kept connection that was closed just then, and the bytes as they were sent.
+//! `docs/design/http1.md` has the reasons and the costs.
 
 mod acks;
 mod alarm;

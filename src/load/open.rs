@@ -1,9 +1,9 @@
-//! Requests at a fixed rate, whatever becomes of those before them.
+//! Sends requests at a fixed rate, independent of earlier responses.
 //!
-//! Each connection takes the next request and waits until that is due. Where all of them are busy,
-//! the next to be free comes late to it: that time is part of its latency, since whoever asks the
-//! service must wait, too. With no bound on connections it would be the kernel's queue that is
-//! measured, and its second before it tries again.
+//! Each connection takes the next request and waits until that is due. If all connections are busy, the
+//! request is late: that time is part of its latency, because a real client would wait as well. Without
+//! a limit of connections, the kernel's queue would be measured, and its pause of a second before it
+//! tries again.
 
 use super::client::Client;
 use super::request::Choice;

@@ -1,4 +1,4 @@
-//! A part of a life in which requests are sent: the warm-up, and the load.
+//! Runs one phase of a load: the warm-up, or the measured load.
 
 use super::Live;
 use super::connect::Dialer;

@@ -1,4 +1,4 @@
-//! One request on a connection of its own: is anybody there?
+//! Sends one request on a separate connection, to test whether a service responds.
 
 use super::connect::{Dialer, NoWay};
 use super::http2;

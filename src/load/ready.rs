@@ -1,4 +1,4 @@
-//! Is the service ready, and is it the service at all that answers?
+//! Waits until the service is ready, and checks that no other process responds.
 
 use super::probe::Probe;
 use super::target::Target;

@@ -1,4 +1,4 @@
-//! What became of each request: counted, timed, and the latest of them kept one by one.
+//! Records the result of each request: counts, times, and the latest requests one by one.
 //!
 //! The latest are in a ring that is a file of the trial, so that they are there even if provoke
 //! itself dies. A request is written there when it is sent, and completed in place.

@@ -1,4 +1,4 @@
-//! Reads the answers of HTTP/1.1 as they come, in pieces of any size.
+//! Parses HTTP/1.1 responses incrementally, in pieces of any size.
 //!
 //! The body is handed on and not kept. What is lenient and what is not follows RFC 9112, section 6.3,
 //! and where that leaves a choice, hyper.

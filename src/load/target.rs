@@ -1,4 +1,4 @@
-//! Where requests go.
+//! Parses the target URL, and resolves its host.
 
 use super::{Error, Fill, connect};
 use crate::model;

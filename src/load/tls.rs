@@ -1,4 +1,4 @@
-//! Secure connections.
+//! Sets up TLS connections.
 
 use super::{Error, Fill, target};
 use crate::model;

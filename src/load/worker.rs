@@ -1,4 +1,4 @@
-//! A thread that runs some of the clients, and what they have in common.
+//! Thread that runs some of the clients, and the state that its clients share.
 
 use super::Live;
 use super::alarm::{Alarm, Timer};

@@ -1,6 +1,6 @@
-//! The classes of faults: one vocabulary for those who find them and those who group by them.
+//! Classes of faults, which `autopsy` assigns and `oracle` uses in signatures.
 //!
-//! A class is part of the name of a failure. Whoever changes one renames bugs.
+//! A class is part of the name of a failure: a changed class changes the names of bugs.
 
 /// An address near zero was touched.
 pub const NULL: &str = "null pointer";

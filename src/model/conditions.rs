@@ -1,3 +1,5 @@
+//! Conditions under which a failure rate was measured, and their differences.
+
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Containers: their settings, and what was observed of them.
+
 use super::{Ending, Text, is_default};
 use serde::{Deserialize, Serialize};
 

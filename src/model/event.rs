@@ -1,3 +1,5 @@
+//! Events of a run, which are the lines of its journal.
+
 use super::{
     Choice, Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantId,
     is_default, micros,

@@ -1,4 +1,4 @@
-//! What is known of a crash or a hang beyond its exit status.
+//! Evidence of a crash or hang beyond its exit status: stacks, faults, signatures.
 
 use super::{Signal, Text, is_default};
 use serde::{Deserialize, Deserializer, Serialize};

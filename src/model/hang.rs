@@ -1,4 +1,4 @@
-//! The state of the processes of a trial that did not end in time.
+//! State of the processes of a hung trial.
 
 use super::{CoreSeen, Frame, is_default, micros};
 use serde::{Deserialize, Serialize};

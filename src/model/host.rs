@@ -1,3 +1,5 @@
+//! Machine on which trials ran.
+
 use serde::{Deserialize, Serialize};
 
 /// The machine on which trials ran.

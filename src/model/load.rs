@@ -1,3 +1,5 @@
+//! HTTP load: its settings, and what clients observed.
+
 use super::{Around, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

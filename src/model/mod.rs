@@ -1,9 +1,8 @@
-//! The nouns of the field: what is run, what was seen, what it means.
+//! Types that all modules share: plans, trials, observations, outcomes and events.
 //!
-//! Nothing here does anything but hold data and name it. A [`Plan`] is what the
-//! user asked for; a [`Trial`] is one run of one [`VariantPlan`]; an [`Observation`]
-//! is what was seen of it (fact); an [`Outcome`] is what that means under the
-//! plan's [`Rules`] (judgement); an [`Event`] is one line of the journal.
+//! Nothing here does I/O. A [`Plan`] is the complete description of a run; a [`Trial`] is one execution of one
+//! [`VariantPlan`]; an [`Observation`] holds the facts about a trial; an [`Outcome`] is the judgement of these facts
+//! under the plan's [`Rules`]; an [`Event`] is one line of the journal.
 
 pub mod class;
 mod conditions;

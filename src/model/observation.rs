@@ -1,3 +1,5 @@
+//! Observation of a trial: facts without judgement.
+
 use super::{
     Casualty, ContainerSeen, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Site, Stage, Text,
     is_default, micros,

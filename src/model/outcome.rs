@@ -1,3 +1,5 @@
+//! Outcome of a trial: pass, failure of some kind, or inconclusive with its reason.
+
 use super::{Signal, Signature, Site, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Parts of a source file that can be left out.
+
 use super::is_default;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

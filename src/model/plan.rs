@@ -1,3 +1,5 @@
+//! Plan of a run: everything that is needed to resume it or to replay a trial.
+
 use super::{
     Baseline, Choice, Confirm, Container, Factor, Limits, Load, Make, Only, Question, Rules,
     Setting, Space, Text, is_default, micros,

@@ -1,3 +1,5 @@
+//! Questions that a run answers, and baselines.
+
 use super::{Conditions, SignatureId, VariantId, is_default};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Rules by which an observation is judged.
+
 use super::{Failure, Kind, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Which variables and request headers are secret, by their names.
+//! Recognizes secret variables and request headers by their names.
 
 /// Parts of the names of secret variables and headers.
 const SECRET_NAMES: [&str; 15] = [

@@ -1,3 +1,5 @@
+//! Settings with other numbers of parallel trials and copies than the plan has.
+
 use super::{Plan, VariantId, VariantPlan, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Signals by number, with name and description.
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! Space of a search: the candidates or items from which variants are chosen.
+
 use super::{
     Amount, Body, Change, Connections, Edit, Load, Pace, Pieces, Text, VariantPlan, is_default,
 };

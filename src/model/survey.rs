@@ -1,3 +1,5 @@
+//! Recorded facts about the environment of a run.
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

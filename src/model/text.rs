@@ -1,3 +1,5 @@
+//! Arguments and values of the environment, which may hold any bytes but NUL.
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Trials: numbers, slots and seeds.
+
 use super::{is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the end of one process stands for: a signal that was seen, one that a code reports, a code.
+//! Interprets the end of one process: a signal that was observed, one that a code reports, or a code.
 
 use crate::model::{ActorSeen, Casualty, ContainerSeen, Ending, Kind, Rules, Signal, Witness};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Which thread a hang comes down to: one diagnosis for its name and for its story.
+//! Selects the thread that explains a hang, for the name of the hang and for its description.
 
 use crate::model::{Activity, Hang, HungThread};
 

@@ -1,4 +1,4 @@
-//! Who sent a SIGKILL.
+//! Determines who sent a SIGKILL.
 
 use crate::model::{ActorSeen, Ending, Limit, Observation, Resource, Signal};
 use std::time::Duration;

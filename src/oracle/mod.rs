@@ -1,4 +1,4 @@
-//! Judges an observation: fact in, outcome out.
+//! Judges an observation, which gives the outcome of the trial.
 //!
 //! The order of the questions matters. First: does the trial say anything at
 //! all? Then: how did the main processes end, what did the kernel do to the tree,

@@ -1,4 +1,4 @@
-//! Packages of Debian: unpacked beside those that are installed, which needs no rights.
+//! Packages of Debian: unpacked beside the installed ones, which needs no root rights.
 
 use super::script::{self, quoted};
 use super::spec::Spec;

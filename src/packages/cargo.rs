@@ -1,5 +1,5 @@
-//! Crates: cargo keeps what the registry says of a crate, and can be made to ask for it. A version
-//! is tried in a copy of the project.
+//! Crates of Rust: cargo's copy of the registry index lists the versions. A version is tried in a copy
+//! of the project.
 
 use super::project;
 use super::script::{self, quoted};

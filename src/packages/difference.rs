@@ -1,4 +1,4 @@
-//! How two environments differ: packages as `pip freeze` writes them, or variables as `env` does.
+//! Compares two environments: packages as `pip freeze` prints them, or variables as `env` does.
 
 use super::requirements::{self, Role};
 use super::{Fault, refused};

@@ -1,5 +1,4 @@
-//! Which versions of a package there are, how an environment with one of them is made, and how
-//! two environments differ.
+//! Lists the versions of a package, makes environments with one of them, and compares environments.
 //!
 //! The package tools are asked, never their registries: whoever has set a mirror, a proxy or a
 //! password has done so for the tool. What is made of the answer is a [`Recipe`], which somebody

@@ -1,5 +1,4 @@
-//! Packages of Node: in a copy of the project around the trials, or in a folder of their own where
-//! there is none.
+//! Packages of Node: installed in a copy of the project, or in a separate folder without a project.
 
 use super::project;
 use super::script::{self, quoted};

@@ -1,6 +1,6 @@
-//! Which of two versions is the older one, as each tool sees it.
+//! Compares versions by the rules of each package tool.
 //!
-//! What is no version by the rules comes before all that are: no tool would list it.
+//! Versions that are not valid by the rules come before all valid ones: no tool would list them.
 
 use std::cmp::Ordering;
 

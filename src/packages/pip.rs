@@ -1,5 +1,4 @@
-//! Packages of Python: `pip index versions` lists them; a virtual environment has one of them, with
-//! whatever else the program needs.
+//! Packages of Python: `pip index versions` lists the versions, and a virtual environment has one of them.
 
 use super::requirements::{self, Line, Role, normal};
 use super::script::{self, quoted};

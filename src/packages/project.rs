@@ -1,4 +1,4 @@
-//! A copy of a project, for a tool that changes it.
+//! Copies a project for a tool that changes it.
 
 use super::script::quoted_path;
 use std::path::Path;

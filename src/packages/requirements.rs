@@ -1,4 +1,4 @@
-//! Files of requirements, as pip reads them, with the files that they include.
+//! Reads requirements files as pip does, with the files that they include.
 
 use super::Fault;
 use std::fs;

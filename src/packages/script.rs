@@ -1,4 +1,4 @@
-//! Pieces of scripts for `sh`.
+//! Writes parts of scripts for `sh`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is asked for, `NAME[EXTRA]==A..B`, and which of the listed versions that are.
+//! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
 use super::{Fault, Listing, Manager, refused};
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
-//! `bisect`: which place of an ordered list is the first that fails?
+//! `bisect`: finds the first bad candidate of an ordered list.
 //!
-//! With every free lane the place is tried that tells most about it. Where the ends agree, a few
-//! places between them are tried: histories often go from good to bad and back.
+//! Each free slot runs the candidate that gives the most information. If the ends of the list agree, a
+//! few candidates between them run as well: histories often go from good to bad and back.
 
 use super::search::{is_spent, makes, making_cost, reproduce, step, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, raise, search};

@@ -1,8 +1,7 @@
-//! Variants go round in blocks: each of them once in a block, in an order that is drawn anew for
-//! every block.
+//! Orders variants in blocks: each variant once per block, in a random order.
 //!
-//! What changes while a run goes on, such as heat or other users, then meets all variants alike,
-//! and what changes with a period of its own meets none of them more often than the others.
+//! A change during the run, such as heat or other users, then affects all variants alike, and a
+//! periodic change affects none of them more often than the others.
 
 use crate::model::{TrialId, VariantId, trial_seed};
 use crate::state::State;

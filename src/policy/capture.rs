@@ -1,4 +1,4 @@
-//! After the measurement: a few more trials, to catch what the failures left behind.
+//! Launches a few more trials after the measurement, to capture evidence of the failures.
 //!
 //! Dumping cores disturbs what runs beside and after a crash, so the trials that are
 //! measured do not. These do, until a handful of crashes of every variant has been caught, or

@@ -1,4 +1,4 @@
-//! `confirm`: is it fixed? Until the bug is seen again, or has been missed often enough.
+//! `confirm`: runs until the bug is seen again, or has been absent often enough.
 
 use super::{Policy, Step, StopRule, Verdict, untold};
 use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};

@@ -1,4 +1,4 @@
-//! What to run next, and what it all means.
+//! Decides which trial to launch next, and when the question is answered.
 //!
 //! A policy is pure: it sees the [`State`] and nothing else, and keeps nothing
 //! that the state cannot give back. So resuming a run is folding its journal and

@@ -1,4 +1,4 @@
-//! `compare`, where some variants may not fail at all: which fail, and which do not?
+//! `compare`, if some variants may not fail at all: finds the variants that fail.
 //!
 //! Variants take turns in shuffled blocks. A variant that fails is known to fail, and leaves. What a
 //! variant needs to leave without a failure depends on the question:

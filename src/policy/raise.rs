@@ -1,4 +1,4 @@
-//! Before a search: find a setting under which the failing variant fails more often.
+//! Finds a setting under which the failing variant fails more often, before a search.
 //!
 //! Settings take turns with the conditions of the plan, so that a change of the machine affects all of them. First every
 //! setting has one turn. Then the setting with the highest failure rate has all further turns, until it is used or

@@ -1,9 +1,9 @@
-//! `load` at several levels: from how many clients on does it fail?
+//! `load` at several levels: finds the lowest level that fails.
 //!
-//! Levels are doubled until one fails, narrowed down, and then the one below the answer is tried
-//! until it is known for itself that it does not fail as often as was asked: `stats::ramp`. With
-//! several lanes, what is under way is taken to end as is likelier; where it does not, a life or
-//! two were of less use.
+//! Levels are doubled until one fails, and narrowed down. Then the level below the answer runs until
+//! its own trials show that it does not fail as often as was asked: `stats::ramp`. With several slots,
+//! each running trial is assumed to end in the more likely way; if it does not, a trial or two were of
+//! less use.
 
 use super::search::{is_crowded, is_spent, stop_rule, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};

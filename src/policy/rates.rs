@@ -1,4 +1,4 @@
-//! `compare`, where all variants may fail: do they fail at different rates?
+//! `compare`, if all variants may fail: tests whether their rates differ.
 //!
 //! Each contrast sets the variants of one kind against those of another and weighs the evidence
 //! trial by trial; it may be looked at after every one, and stops when it is enough.

@@ -1,6 +1,7 @@
-//! `reduce`: which smallest set of things keeps the failure?
+//! `reduce`: finds the smallest set of items that keeps the failure.
 //!
-//! First which of them can be left out at all: without some a program does not even run.
+//! First it finds the items that cannot be left out, because the program does not even run without
+//! them.
 
 use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
 use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};

@@ -1,4 +1,4 @@
-//! `run`: repeat every variant until a number, a failure, a width or the time is reached.
+//! `run`: repeats every variant until a number, a failure, a width or the time is reached.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};

@@ -1,8 +1,6 @@
-//! What `bisect`, `reduce` and in part `load` have in common: first what fails is seen to fail, and what is chosen
-//! then is made before it is tried.
+//! Common parts of the searches: reproduces the failure first, and prepares a variant before its trials.
 //!
-//! How often it fails is what every other step rests on, so that comes first, whatever else is
-//! asked.
+//! Every other step needs the failure rate, so the failing variant runs first.
 
 use super::{Step, StopRule, Verdict};
 use crate::model::{Choice, Space, VariantId};

@@ -1,8 +1,8 @@
-//! `load --shrink`: what of a load does its crash need?
+//! `load --shrink`: finds the part of a load that a crash needs.
 //!
-//! Not any subset of what was sent is tried, but one dimension after another: kinds of requests,
-//! bodies, how many at once, how many in a life, connections. Each answer is a number that people
-//! have a use for, and it takes far fewer lives.
+//! It does not try every subset of the load, but one dimension after another: kinds of requests,
+//! bodies, concurrency, requests per trial, connections. Each answer is a number that people can use,
+//! and the search takes far fewer trials.
 //!
 //! First the rate is measured, for a life that is silent says nothing by itself. One crash is
 //! enough to go on with less; to keep what was left out takes so many silent lives that the whole

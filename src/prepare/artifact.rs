@@ -1,4 +1,4 @@
-//! Did two commits build the same?
+//! Compares the build results of two commits.
 //!
 //! Each commit is built in another folder, and compilers write the name of the folder into the files. So that name is
 //! removed before files are compared. Programs are compared by what is loaded, without debug information and the build id.

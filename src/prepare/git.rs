@@ -1,4 +1,4 @@
-//! Commits as variants: which they are, and how each gets a folder of its own.
+//! Commits as variants: lists them, and creates a folder for each.
 //!
 //! The user's repository is only read. One that shares its objects lies in the run's folder, and of
 //! that one every commit that is tried has a work tree, with files as new as their checkout: whatever

@@ -1,4 +1,4 @@
-//! Folders that variants are tried in, made when they are needed.
+//! Makes the folders of variants when they are needed.
 //!
 //! A folder is made where it is used, since much of what is installed remembers its place. It
 //! counts as made once a mark beside it says so: one that a kill cut off in the middle is begun

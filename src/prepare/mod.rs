@@ -1,4 +1,4 @@
-//! Makes what a variant needs before its trials.
+//! Prepares variants before their trials.
 //!
 //! A variant that has files of its working folder otherwise runs in a copy of that folder; the
 //! user's own files are never touched. The copies are made before the first line of the journal

@@ -1,4 +1,4 @@
-//! Files without the pieces that a search left out.
+//! Writes files without the parts that a search left out.
 
 use super::{Unready, at, refuse, tree};
 use crate::model::{Change, Edit, Source, Space, Text, VariantPlan};

@@ -1,4 +1,4 @@
-//! A tree of files: how large it is, and a copy of it.
+//! Measures and copies a tree of files.
 
 use super::Unready;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};

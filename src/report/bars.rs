@@ -1,4 +1,4 @@
-//! How numbers lie, drawn in plain text.
+//! Draws the distribution of numbers in plain text.
 
 use provoke_stats::{real, whole};
 

@@ -1,4 +1,4 @@
-//! One row of comma-separated values for every trial.
+//! Report in CSV: one row for every trial.
 //!
 //! Text that a child can choose is made safe twice. Control characters are shown as escapes, so
 //! that a row is a line. And where a cell begins like a formula (`=`, `+`, `-`, `@`), an apostrophe

@@ -1,4 +1,4 @@
-//! How the report follows from what is known.
+//! Derives the report from the state.
 
 use super::{
     Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,

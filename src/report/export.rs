@@ -1,4 +1,4 @@
-//! The one way to a report in any format.
+//! Writes a report in any format.
 
 use super::issue::Issue;
 use super::{Report, csv, json, jsonl, junit, markdown};

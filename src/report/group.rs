@@ -1,4 +1,4 @@
-//! Failures of one bug: what was measured, together with what captured trials showed of it.
+//! Groups the failures of one bug: measured trials together with captured trials.
 
 use super::{SignatureSeen, Variant, words};
 

@@ -1,4 +1,4 @@
-//! Whether what `setup` left running grows in the course of the run.
+//! Tests whether the processes that `setup` left running grow during a run.
 
 use super::{Growth, Quantity, words};
 use crate::model::Around;

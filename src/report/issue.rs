@@ -1,4 +1,4 @@
-//! The details of a run that a maintainer needs: the stack, the output, the builds, and how to reproduce it.
+//! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
 use super::output::stream;
 use super::{Report, assumed, derive, groups, story, words};

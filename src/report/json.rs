@@ -1,4 +1,4 @@
-//! The whole report as JSON.
+//! Report in JSON.
 
 use super::Report;
 use crate::untrusted::safe_json;

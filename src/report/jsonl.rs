@@ -1,4 +1,4 @@
-//! One line of JSON for every trial.
+//! Report in JSON Lines: one line for every trial.
 
 use super::{ExportError, Report, rows};
 use crate::store::Folder;

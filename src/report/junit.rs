@@ -1,4 +1,4 @@
-//! `JUnit` XML: a suite for each variant, a case for each trial.
+//! Report in `JUnit` XML: a suite for each variant, a case for each trial.
 //!
 //! A run may have a million trials, and no CI server shows as many. So in a run of more than
 //! [`FOLDED_FROM`] trials those that passed are one case; and of each other outcome the first

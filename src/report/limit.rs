@@ -1,4 +1,4 @@
-//! Is the failure rate at most the one that is allowed (`--max-rate`)?
+//! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
 use super::words;
 use crate::model::{Expect, VariantId};

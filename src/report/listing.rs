@@ -1,4 +1,4 @@
-//! A run as one line of a list: what was asked, what was found, and how it failed.
+//! Summarizes a run in one line of a list: question, result and failure.
 
 use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
 use super::{Answer, Report, groups, words};

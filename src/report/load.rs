@@ -1,4 +1,4 @@
-//! What the clients of a service saw, in numbers and in words.
+//! Results of the clients of a service, as numbers and as text.
 
 use super::{Quantity, words};
 use crate::model::{Amount, Death, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};

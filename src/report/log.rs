@@ -1,4 +1,4 @@
-//! What a search found out, as a text that can be changed and searched on from.
+//! Writes the log of a search, which can be edited and used to continue the search.
 
 use super::answer::{Answer, PointSeen};
 use super::{Report, words};

@@ -1,4 +1,4 @@
-//! Markdown, to be pasted into an issue.
+//! Report in Markdown, to paste into an issue.
 //!
 //! A machine's name says nothing to the readers of an issue, and is nobody's business: it is left
 //! out. Text that a child or the user chose is either code or escaped, and never has the last word

@@ -1,4 +1,4 @@
-//! What a run says, for people and for other tools.
+//! Reports of a run, for people and for other tools.
 //!
 //! [`Report`] is derived from the [`State`](crate::state::State) and holds every number that is shown
 //! anywhere: the terminal's summary, JSON, `JUnit` and Markdown all read it. Its

@@ -1,4 +1,4 @@
-//! The end of the output that was kept of a trial, with secrets masked.
+//! End of the output that was kept of a trial, with secrets masked.
 
 use super::words;
 use crate::store::Secrets;

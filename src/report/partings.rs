@@ -1,4 +1,4 @@
-//! What parts those that fail from those that do not, in words.
+//! Describes the facts that distinguish failing from passing runs or variants.
 
 use super::words;
 use crate::survey::Parting;

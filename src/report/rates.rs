@@ -1,4 +1,4 @@
-//! Whether two runs fail at different rates.
+//! Tests whether two runs fail at different rates.
 
 use crate::model::{Question, VariantId};
 use crate::state::State;

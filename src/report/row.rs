@@ -1,4 +1,4 @@
-//! What is said of one trial: its row, and how that follows from what was seen.
+//! Row of one trial in a report, derived from its observation.
 
 use crate::model::{
     ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Stage, Void,

@@ -1,4 +1,4 @@
-//! The trials of a run one by one, streamed from its journal in bounded memory.
+//! Streams the trials of a run from its journal, in bounded memory.
 //!
 //! There is one row for every trial that ended, in launch order. Attempts that were interrupted
 //! or lost and made up for under the same number are left out: of each trial the last attempt is

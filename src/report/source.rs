@@ -1,4 +1,4 @@
-//! The text of a line of source code.
+//! Reads the text of a line of source code.
 
 use super::words::shortened;
 use crate::model::Site;

@@ -1,4 +1,4 @@
-//! Times as people say them.
+//! Formats times for people.
 
 use jiff::Zoned;
 

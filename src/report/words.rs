@@ -1,4 +1,4 @@
-//! Numbers and words as they are shown everywhere.
+//! Formats numbers, and names outcomes and failures, for all reports.
 
 use super::{Mtbf, Variant};
 use crate::model::Void;

@@ -1,4 +1,4 @@
-//! Text broken into lines.
+//! Wraps text into lines.
 
 /// Breaks a text at blanks, so that no line is longer than `room`, if its words allow that. The first line begins
 /// with `head`, the others with so many blanks. Commands are not broken.

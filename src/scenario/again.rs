@@ -1,4 +1,4 @@
-//! What was said for a run that has been, so that it can be said again with something changed.
+//! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
     Actor, Amount, Codes, Confidence, EnvValue, OnlyRule, Pattern, ResourceName, Scenario, Span,

@@ -1,5 +1,4 @@
-//! Compares what stands in a file with the schema, so that names and types are judged by the
-//! very text that editors are given, and every fault knows its place.
+//! Checks names and types of a scenario file against the schema, so that every error has a position.
 
 use super::complaint::Finding;
 use super::shape::{alternatives, choices, example, kind, purpose, resolve, types, words};

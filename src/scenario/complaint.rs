@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, where, and how to put it right.
+//! Describes an error in a scenario file: message, position and hint.
 
 use crate::untrusted::Untrusted as _;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};

@@ -1,4 +1,4 @@
-//! Containers, as a scenario says them.
+//! Container settings of a scenario.
 
 use super::matrix::Filling;
 use super::plan::{Refusal, refuse};

@@ -1,4 +1,4 @@
-//! Reads a scenario file; every complaint points at its place and names the way out.
+//! Reads a scenario file; every error has a position and a hint.
 
 use super::check::{advice, check};
 use super::complaint::{Complaint, Finding};

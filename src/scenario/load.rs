@@ -1,4 +1,4 @@
-//! HTTP load, as a scenario says it, made into that of a plan.
+//! HTTP load of a scenario, and its conversion into the load of a plan.
 
 use super::plan::{Refusal, refuse};
 use super::{Clients, Frequency, ReadyWhen, Request, Scenario, Span};

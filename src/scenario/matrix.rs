@@ -1,4 +1,4 @@
-//! Variables that are set in several ways: every combination of their values is a variant.
+//! Expands variables with several values: every combination is a variant.
 
 use super::plan::{Refusal, refuse};
 use super::{EnvValue, Scenario};

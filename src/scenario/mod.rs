@@ -1,7 +1,6 @@
-//! What the user asks for, from flags or from a file: one vocabulary for both.
+//! Settings of an experiment, with the same names in flags and in scenario files.
 //!
-//! A [`Scenario`] holds what was said and nothing else. [`Scenario::plan`] adds
-//! what was not said, so that every default stands in one place.
+//! A [`Scenario`] holds only the settings that the user gave. [`Scenario::plan`] adds the defaults.
 
 mod again;
 mod check;

@@ -1,4 +1,4 @@
-//! From what was said to a complete plan: every default stands here.
+//! Makes a complete plan from a scenario: checks it, and adds the defaults.
 
 use super::matrix::{Combination, Filling, filled, set};
 use super::search::{MAKE_LIMIT, Searched};

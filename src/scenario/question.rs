@@ -1,4 +1,4 @@
-//! What a scenario asks, made into the question of a plan.
+//! Makes the question of a plan from a scenario.
 
 use super::plan::{Refusal, refuse};
 use super::{Ask, Rate, Scenario};

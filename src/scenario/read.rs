@@ -1,4 +1,4 @@
-//! How values are read from a file, and how they are described to editors.
+//! Deserializes the values of a scenario file, and describes them to editors.
 
 use super::matrix::Level;
 use super::{

@@ -1,4 +1,4 @@
-//! A kind of request under load, as a scenario says it, made into that of a plan.
+//! Kind of request in a scenario, and its conversion into that of a plan.
 
 use super::Amount;
 use super::plan::{Refusal, refuse};

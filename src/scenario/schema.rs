@@ -1,4 +1,4 @@
-//! The shape of a scenario file, for editors and for our own check of it.
+//! Schema of scenario files, for editors and for our own check.
 
 use super::Scenario;
 use serde_json::{Map, Value, json};

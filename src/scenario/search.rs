@@ -1,5 +1,4 @@
-//! What a search chooses from: an ordered list of which the first is good and the last one bad,
-//! or a set of things of which some are needed.
+//! Search of a scenario: an ordered list of candidates, or a set of items.
 
 use super::matrix::Combination;
 use super::plan::{Refusal, Surroundings, refuse};

@@ -1,4 +1,4 @@
-//! What the schema says of one value, in plain words.
+//! Describes in plain words which value the schema expects.
 
 use serde_json::Value;
 use toml::de::DeValue;

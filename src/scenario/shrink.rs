@@ -1,4 +1,4 @@
-//! A plan that puts a service under load, made into the question what of that load kills it.
+//! Makes the question of `load --shrink` from a plan that puts a service under load.
 
 use super::plan::{Refusal, refuse};
 use crate::model::{

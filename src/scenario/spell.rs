@@ -1,4 +1,4 @@
-//! Suggestions for unknown names.
+//! Suggests corrections of unknown names.
 
 /// Names from other tools, and the ones they have here. A pair counts only where its second
 /// name is one of the valid ones.

@@ -1,4 +1,4 @@
-//! What is meant by a text that is no TOML: the usual slips, and how to write it.
+//! Explains common mistakes in TOML syntax, and how to write the text instead.
 
 use super::complaint::Finding;
 use toml::de::{DeTable, Error};

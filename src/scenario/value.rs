@@ -1,4 +1,4 @@
-//! The values of flags and fields. Each has one parser from text, whose error says what was expected.
+//! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
 use super::load::Attach;
 use super::spell::nearest;

@@ -1,4 +1,4 @@
-//! A scenario file of what a plan runs: for somebody who wants it again, or a little otherwise.
+//! Writes the plan of a run as a scenario file.
 
 use super::again::{NoText, text};
 use super::{Amount, Frequency, ResourceName};

@@ -1,4 +1,4 @@
-//! The output of a process: all of it read, its beginning and its end kept.
+//! Captures the output of a process: reads all of it, and keeps its beginning and end.
 
 use crate::tells;
 use regex::bytes::RegexSet;

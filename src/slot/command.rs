@@ -1,4 +1,4 @@
-//! What exactly is executed for an actor in a trial.
+//! Builds the command line and environment of an actor in a trial.
 
 use crate::model::{ActorPlan, Text, Trial};
 use std::borrow::Cow;

@@ -1,8 +1,7 @@
-//! A process in a container: the words that start one, what the engine says of it, its removal.
+//! Process in a container: the client's command line, the engine's answers, the removal.
 //!
-//! What the slot starts and waits for is the engine's client. The container is no child of it: it
-//! lives below the engine, so whoever ends the client ends nothing, and every way out of a trial
-//! comes by here.
+//! The slot starts and waits for the engine's client. The container is not a child of the slot, so the
+//! end of the client does not end the container: every way out of a trial removes it here.
 
 use super::Slot;
 use super::command::Numbers;

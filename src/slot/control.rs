@@ -1,4 +1,4 @@
-//! The line to provoke: orders in, replies out.
+//! Connection to provoke: orders in, replies out.
 
 use super::wire::{Order, Reply};
 use rustix::event::{PollFd, PollFlags, poll};

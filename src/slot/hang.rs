@@ -1,8 +1,8 @@
-//! What the processes of a trial were doing when it did not end in time.
+//! Examines the processes of a hung trial.
 //!
-//! Looked at when the deadline has passed and before anything is done about it, first
-//! without touching anything: `/proc` tells of every thread. Then optional tools, and
-//! at last the processes are held still for their stacks.
+//! It runs after the deadline, before the processes are asked to end. First it reads `/proc`, which
+//! does not disturb them; then it runs optional tools; at last it stops the processes to take their
+//! stacks.
 
 use super::container::Held;
 use super::process::Process;

@@ -1,16 +1,15 @@
-//! A slot: the small synchronous process that runs trials, one at a time.
+//! Slot: the small synchronous process that runs trials, one at a time.
 //!
-//! Every lane of provoke is one of these, started from the same binary. Being a
-//! child subreaper with one trial at a time, it knows that whatever lives below
-//! it is of this trial. Being single-threaded, it can start processes as cheaply
-//! as the kernel allows. And when the line to provoke closes, because provoke
-//! ended or was killed, it kills everything below it and ends.
+//! provoke starts a slot for each parallel job, from the same binary. Being a child subreaper with one
+//! trial at a time, it knows that every process below it is of this trial. Being single-threaded, it
+//! can start processes as cheaply as the kernel allows. When the connection to provoke closes, because
+//! provoke ended or was killed, it kills everything below it and ends. `docs/design/slots.md` has the
+//! reasons.
 //!
-//! [`wire`] is what it is told and what it answers, `supervise` the life of a
-//! trial, `tree` what it leaves behind, `objects` what it leaves in an engine of containers,
-//! `capture` what it says. `hang` and `snapshots`
-//! look into a trial that does not end, `witness` asks the kernel who crashed, and `trace`
-//! follows a trial from fault to fault.
+//! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `tree`
+//! finds processes that remain, `objects` finds what remains in a container engine, `capture` reads
+//! output. `hang` and `snapshots` examine a hung trial, `witness` asks the kernel which process
+//! crashed, and `trace` follows a trial from fault to fault.
 
 mod capture;
 mod command;

@@ -1,4 +1,4 @@
-//! What a trial leaves behind in an engine of containers: found by its label, said, removed.
+//! Finds, reports and removes the objects that a trial leaves in a container engine.
 
 use super::Slot;
 use super::wire::{Recipe, Reply};

@@ -1,4 +1,4 @@
-//! One process of a trial: its command line, its start, its streams, its end.
+//! Process of a trial: its command line, its start, its streams, its end.
 
 use super::capture::{Capture, Scanner};
 use super::command::{CommandLine, Numbers};

@@ -1,4 +1,4 @@
-//! Cores of living processes of a trial, in a folder of the trial's own.
+//! Writes cores of living processes of a trial, into a separate folder.
 
 use crate::model::{CoreSeen, ProcessSeen, Text};
 use crate::sys::ptrace::Stop;

@@ -1,4 +1,4 @@
-//! The life of a trial's processes: running, asked to end, killed.
+//! Supervises the processes of a trial: waits for them, asks them to end, kills them.
 
 use super::control::Heard;
 use super::process::Process;

@@ -1,5 +1,4 @@
-//! Following a trial from fault to fault: its core is written before any handler of the
-//! program hears of it.
+//! Traces a trial from fault to fault, and writes a core before a handler of the program runs.
 //!
 //! Main processes are seized before their first instruction, and whatever they start is
 //! followed with them. Signals reach them as they would without us; the first fault of

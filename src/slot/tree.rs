@@ -1,4 +1,4 @@
-//! What a trial leaves behind: found, described, killed.
+//! Finds, describes and kills processes that remain after a trial.
 //!
 //! The slot is a child subreaper and runs one trial at a time, so every process
 //! below it belongs to the present trial, however often it forked, whatever

@@ -1,4 +1,4 @@
-//! What a slot is told and what it answers: JSON, one message a line.
+//! Messages between provoke and a slot: JSON, one message per line.
 
 use crate::model::{
     Cores, HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan,

@@ -1,9 +1,8 @@
-//! What the kernel tells of a trial's processes that crash, also where their parents
-//! keep it to themselves.
+//! Reads from the kernel which processes of a trial crashed, also if their parents hide it.
 //!
-//! Two witnesses, neither of which the program can notice: the events about processes
-//! that end, and the kernel's log. Where there are none, the ends of orphans are known
-//! still, because the slot inherits them.
+//! It has two sources, neither of which the program can notice: the kernel's events about processes
+//! that end, and the kernel's log. Without them, the ends of orphans are still known, because the slot
+//! inherits them.
 
 use crate::model::{Casualty, ContainerSeen, Ending, KernelLine, Signal};
 use crate::sys::child::Status;

@@ -1,4 +1,4 @@
-//! A file without some of its pieces.
+//! Cuts parts out of a file.
 
 use crate::model::{Pieces, Shell};
 

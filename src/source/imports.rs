@@ -1,4 +1,4 @@
-//! Which statements are imports.
+//! Recognizes import statements.
 
 use super::Language;
 use tree_sitter::Node;

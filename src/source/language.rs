@@ -1,4 +1,4 @@
-//! The languages: how each is known, and what in its tree is a statement.
+//! Supported languages: how each is recognized, and which nodes of its tree are statements.
 
 use std::path::Path;
 use tree_sitter::Language as Grammar;

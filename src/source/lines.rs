@@ -1,4 +1,4 @@
-//! The lines of a file, and which of them something has for itself.
+//! Lines of a text: numbers, columns, and the part of a line that a statement has for itself.
 
 use crate::model::{Piece, Pieces};
 use std::ops::Range;

@@ -1,10 +1,10 @@
-//! The pieces of a source file that can be left out.
+//! Finds the parts of a source file that can be left out.
 //!
-//! Whoever looks for the part of a program that makes it crash leaves out the rest, and what is
-//! left must still be a program: a block of Python is never empty, a function without
-//! statements is not worth keeping, an attribute belongs to what stands below it. All that is
-//! decided once, here. What comes out is plain data, ranges of bytes; who makes a variant of
-//! the file, perhaps days later, [cuts](without) them out and needs no parser.
+//! To find the part of a program that makes it crash, a reduction leaves out the rest, and the rest
+//! must still be a program: a block of Python is never empty, a function without statements is not
+//! worth keeping, an attribute belongs to the item below it. All that is decided once, here. The result
+//! is plain data, ranges of bytes; a variant of the file can be made later by [cutting](without) them
+//! out, without a parser.
 
 mod cut;
 mod find;

@@ -1,4 +1,4 @@
-//! What was left out, as a patch.
+//! Writes the parts that were left out as a patch.
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 

@@ -1,4 +1,4 @@
-//! What a comparison sets against what, and the evidence so far.
+//! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
 use super::State;
 use crate::model::{Compare, Find, Plan, Question, VariantId};

@@ -1,4 +1,4 @@
-//! The features of failures, as the statistics of a search take them.
+//! Converts the features of failures into those of the statistics of a search.
 
 use crate::model::{Failure, Kind, SignatureId};
 use provoke_stats::search::Features;

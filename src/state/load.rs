@@ -1,4 +1,4 @@
-//! What the clients of a service saw, of all of its lives together.
+//! Sums the results of the clients over all trials of a service.
 
 use crate::model::{Around, Death, Ended, Latencies, LoadSeen};
 use provoke_stats::{self as stats, real};

@@ -1,13 +1,13 @@
-//! What is known of a run: the fold of its events, and nothing else.
+//! State of a run: the fold of its events, and nothing else.
 //!
 //! Live run, resumption and report are the same fold fed from different places.
 //!
-//! **Outcomes count in launch order.** A trial that has finished waits here until
-//! every trial launched before it has finished too, and only then enters the
-//! [`Tally`]. Policies and statistics see that gap-free prefix. Failures often
-//! last longer (a hang) or shorter (a crash at the start) than passes, so whoever
-//! stops on what happened to *finish* first is biased: with a true 5 % of hangs and
-//! eight lanes, "stop at the 100th completion" reports 0.5 % on average.
+//! **Outcomes count in launch order.** A trial that has finished waits here until every trial launched
+//! before it has finished too, and only then enters the [`Tally`]. Policies and statistics see that
+//! gap-free prefix. Failures often last longer (a hang) or shorter (a crash at the start) than passes,
+//! so the trials that happen to *finish* first are a biased sample: with 5 % of hangs that take 100
+//! times longer and eight slots, "stop at the 100th completion" reports 0.7 % on average.
+//! `docs/design/launch-order.md` has the measurements.
 
 mod contrast;
 mod features;

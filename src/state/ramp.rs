@@ -1,4 +1,4 @@
-//! What is known of the levels of a ramp.
+//! Makes the initial state of the levels of a ramp.
 
 use crate::model::{Plan, Question};
 use provoke_stats::ramp::Ramp;

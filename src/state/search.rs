@@ -1,4 +1,4 @@
-//! What a search has learned: the place that fails first, or the smallest set that does.
+//! Learns the result of a search: the first bad candidate, or the smallest failing set.
 
 use super::{Ended, State, TriedOutcome};
 use crate::model::{

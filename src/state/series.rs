@@ -1,4 +1,4 @@
-//! What was seen around the trials, in bounded memory.
+//! Series of measurements around the trials, in bounded memory.
 
 use crate::model::{Around, TrialId};
 

@@ -1,4 +1,4 @@
-//! What is counted of the trials of one variant, in launch order and bounded memory.
+//! Counts the trials of one variant, in launch order and bounded memory.
 
 use super::{Ended, Lives};
 use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, Site, TrialId, Void};

@@ -1,4 +1,4 @@
-//! The folder of a run, and where to find it.
+//! Folder of a run, and the search for it.
 
 use super::StoreError;
 use jiff::tz::TimeZone;

@@ -1,4 +1,4 @@
-//! The journal: written as it happens, read from the beginning.
+//! Writes the journal during a run, and reads it from the beginning.
 
 use super::lines::{Checksum, LineError, Lines};
 use super::secrets::{Secrets, Shared};

@@ -1,4 +1,4 @@
-//! The lines of a journal, and the checksum that ties each to all lines before it.
+//! Lines of a journal, and the checksum that links each to all lines before it.
 //!
 //! ```text
 //! {"trial_started":{"id":1,...},"sum":"8c2f8d2a9be31f07"}

@@ -1,4 +1,4 @@
-//! What is kept of a run: a folder, and in it the journal and the evidence.
+//! Stores a run: a folder with the journal and the evidence.
 //!
 //! ```text
 //! provoke-out/20261121-043012-a1b2/

@@ -1,5 +1,4 @@
-//! Values that must not leave this machine with a report: of variables and of request headers
-//! whose names say that they are secret.
+//! Masks secrets in everything that is shared: variables and request headers with secret names.
 
 use crate::model::{Body, Event, Plan, RequestPlan, is_secret};
 use regex::bytes::{NoExpand, Regex, RegexBuilder};

@@ -1,4 +1,4 @@
-//! The order that the events of every run have, whether its journal has checksums or not.
+//! Checks the order of the events in a journal, with or without checksums.
 
 use super::Damage;
 use crate::model::{Event, Outcome, TrialId, Void};

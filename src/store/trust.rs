@@ -1,4 +1,4 @@
-//! Whether what a run's journal names may be executed.
+//! Decides whether the commands in a run's journal may be executed.
 //!
 //! A journal holds commands, hooks and variables. `replay`, `resume` and a baseline execute them,
 //! so a journal of unknown origin is a program of unknown origin: it may come from a folder that

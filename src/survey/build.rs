@@ -1,4 +1,4 @@
-//! Which build of a file it is: its build ID, or what tells its contents apart.
+//! Identifies the build of a file, by its build id or its contents.
 
 use super::elf;
 use regex::bytes::Regex;

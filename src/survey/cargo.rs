@@ -1,4 +1,4 @@
-//! The packages that a Rust program was built from, as its lock file says.
+//! Packages of a Rust program, from its lock file.
 
 use super::Around;
 use super::command::is_one_of;

@@ -1,5 +1,4 @@
-//! What a plan itself says that should make its reader careful: wrappers that hide
-//! crashes, tools that change how often they happen, variables that do.
+//! Warns about commands and variables that hide crashes, or change how often they happen.
 
 use super::command::{LAUNCHERS, is_one_of};
 use super::influence::influence;

@@ -1,5 +1,4 @@
-//! Facts about one main command: which build of which program it is, what that loads,
-//! and the packages of its language.
+//! Collects facts about one main command: its build, its libraries, and the packages of its language.
 
 use super::build::{LARGEST_OF_LIBRARIES, build_of, hash, size, version_of_libc};
 use super::loader::{self, Library};

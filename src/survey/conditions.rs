@@ -1,4 +1,4 @@
-//! The conditions under which the trials of a plan run.
+//! Records the conditions under which the trials of a plan run.
 
 use super::{Around, influence, mains_of};
 use crate::model::{

@@ -1,4 +1,4 @@
-//! What differs between the surroundings of two runs, the most suspicious first.
+//! Compares the environments of two runs, the most suspicious difference first.
 
 use super::files::is_digest;
 use super::weight::{Group, group_of, group_of_variable, is_used};

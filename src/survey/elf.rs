@@ -1,4 +1,4 @@
-//! What the headers of an ELF file say: which build it is, and what it loads.
+//! Reads the headers of an ELF file: its build id, and the libraries that it loads.
 //!
 //! Only headers are read, a page or two, however large the file is.
 

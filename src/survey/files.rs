@@ -1,4 +1,4 @@
-//! Whether the files that a command may read are the same as in another run.
+//! Compares the files that a command may read with those of another run.
 //!
 //! These are the files in the working directory, all that the command or a hook names, and all in
 //! folders where languages look for modules. Files of provoke, version control and caches are left

@@ -1,4 +1,4 @@
-//! Variables of the environment that change how programs run, and so how often they fail.
+//! Environment variables that change how programs run, and so how often they fail.
 
 /// Variables, and what they do.
 const KNOWN: [(&str, &str); 10] = [

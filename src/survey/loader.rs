@@ -1,4 +1,4 @@
-//! Which libraries the loader will load, found as it finds them, without running it.
+//! Finds the libraries that the loader will load, without running it.
 
 use super::Around;
 use super::elf::{self, Elf};

@@ -1,4 +1,4 @@
-//! Facts about the machine: processor, kernel, memory, limits, container, graphics.
+//! Collects facts about the machine: CPU, kernel, memory, limits, container, graphics.
 
 use crate::model::Survey;
 

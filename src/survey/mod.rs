@@ -1,4 +1,4 @@
-//! Where trials run: the facts that may make a difference.
+//! Records the facts about the environment that may change how often a program fails.
 //!
 //! "It works on my machine" is a difference between two machines. Each run records what
 //! is known to matter: processor, kernel, limits, the exact build of the program and of

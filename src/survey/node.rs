@@ -1,4 +1,4 @@
-//! The packages that a Node program sees.
+//! Packages that a Node program sees.
 
 use super::Around;
 use super::command::{is_one_of, names_in};

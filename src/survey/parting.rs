@@ -1,4 +1,4 @@
-//! What parts those that fail from those that do not, where there are many: runs, or variants of one.
+//! Finds the facts that distinguish failing from passing runs or variants.
 
 use super::difference::{Run, Side, facts};
 use super::weight::{Group, is_used};

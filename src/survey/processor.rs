@@ -1,4 +1,4 @@
-//! Which processor the programs of each variant see, where some of them run under an emulator.
+//! Finds the CPU that the programs of each variant see, if some of them run under an emulator.
 
 use super::command::emulator;
 use super::{Around, MAINS, mains_of, named};

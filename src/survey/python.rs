@@ -1,4 +1,4 @@
-//! The packages that a Python program sees, read from the names of folders.
+//! Packages that a Python program sees, from the names of folders.
 
 use super::Around;
 use super::command::{is_one_of, names_in};

@@ -1,5 +1,5 @@
-//! Whether two runs tried the same program in the same way, so that their trials may count
-//! together. Where something is not known, they did not.
+//! Decides whether two runs tried the same program in the same way, so that their trials may count
+//! together. If a fact is not known, they did not.
 
 use super::command::NOT_FOUND;
 use super::files::{FILES, UNKNOWN};

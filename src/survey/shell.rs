@@ -1,7 +1,7 @@
-//! The outline of a line for the shell: its commands, and what stands between them.
+//! Splits a line for the shell into its commands, and the operators between them.
 //!
-//! It is for warnings, so what it does not understand it does not judge: loops, groups,
-//! functions and here-documents are left alone.
+//! It is for warnings, so it ignores everything that it does not understand: loops, groups, functions
+//! and here-documents.
 
 /// What follows a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

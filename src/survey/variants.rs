@@ -1,8 +1,8 @@
-//! The facts in which the variants of one run differ, and what of it parts those that fail.
+//! Finds the facts in which the variants of one run differ, and which of them distinguish failing variants.
 //!
-//! What somebody varied on purpose is no discovery: not the variables, the folders, the images,
-//! the commands, and not which program it is where commands or files differ. What comes with
-//! that is: other libraries and packages, another build of the same command, another processor.
+//! Differences that the user made on purpose are left out: the variables, the folders, the images, the
+//! commands, and the program itself where commands or files differ. Their consequences are not: other
+//! libraries and packages, another build of the same command, another processor.
 
 use super::command::NOT_FOUND;
 use super::files::is_digest;

@@ -1,4 +1,4 @@
-//! How suspicious a difference is, by what it is about.
+//! Ranks a difference by how suspicious it is.
 
 use schemars::JsonSchema;
 use serde::Serialize;

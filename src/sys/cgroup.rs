@@ -1,5 +1,4 @@
-//! A memory group for each slot, where one can be made: it counts OOM kills, and
-//! holds every process of a trial, also processes that survive provoke.
+//! Creates a cgroup for each slot, which counts OOM kills and holds every process of a trial.
 //!
 //! The slot itself lives in the group, so its trials are born there: joining
 //! costs nothing per trial. Under cgroup v1 that needs root; under v2 it needs a

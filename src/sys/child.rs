@@ -1,4 +1,4 @@
-//! Children: their ends, and being the one who inherits orphans.
+//! Waits for child processes, and inherits orphans as a child subreaper.
 
 #![expect(
     unsafe_code,

@@ -1,4 +1,4 @@
-//! The format of core files, as far as a reader needs it for stacks.
+//! Parses core files, as far as a reader of stacks needs it.
 //!
 //! An ELF file: notes say which threads there were and what was mapped; of each
 //! piece of memory the file holds all bytes, or none.

@@ -1,4 +1,4 @@
-//! Where the kernel puts core files: its setting, read and never changed.
+//! Reads the kernel's setting of where core files go.
 
 use crate::untrusted::Untrusted as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The words of a user-mode emulator's command: `qemu-x86_64 -cpu Haswell ./program argument`.
+//! Parses the command of a user-mode emulator: `qemu-x86_64 -cpu Haswell ./program argument`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

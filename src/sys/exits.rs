@@ -1,9 +1,8 @@
-//! The kernel's events about processes that crash, wherever below us they run.
+//! Reads the kernel's events about processes below this one that crash.
 //!
-//! Whoever waits for a process learns how it ended, and may keep it to itself. The
-//! kernel's process connector tells everybody. Since Linux 6.6 it passes on only what
-//! was asked for, also to those who are not root; before, every fork of the machine
-//! came along, and it is not used.
+//! A parent learns how its child ended, and may hide it. The kernel's process connector reports the end
+//! to every listener. Since Linux 6.6 it sends only the requested events, also to listeners without
+//! root; on older kernels it sends every fork of the machine, so it is not used there.
 
 use super::child::Status;
 use super::host;

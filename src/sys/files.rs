@@ -1,4 +1,4 @@
-//! Files that others named or could name: opening them, mapping them, and folders that are ours alone.
+//! Opens and maps files whose names others control, and creates private folders.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -1,8 +1,7 @@
-//! The kernel's log, for what it says of processes that crash or are killed.
+//! Reads the kernel's log about processes that crash or are killed.
 //!
-//! A witness that costs nothing and changes nothing: the kernel writes these lines
-//! anyway. It is not a complete one, since they are limited in rate. Reading needs
-//! root, or `kernel.dmesg_restrict=0`.
+//! Reading the log costs nothing and changes nothing: the kernel writes these lines anyway. The log is
+//! not complete, because its rate is limited. Reading needs root, or `kernel.dmesg_restrict=0`.
 
 use super::host;
 use rustix::fs::{Mode, OFlags};

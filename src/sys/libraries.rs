@@ -1,4 +1,4 @@
-//! The dynamic loader's list of libraries, in the memory of another process.
+//! Reads the dynamic loader's list of libraries in the memory of another process.
 //!
 //! A debugger finds libraries by this list, so a core is only of use to it with the
 //! pages on which the list lies; some of them are on the heap.

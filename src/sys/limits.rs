@@ -1,4 +1,4 @@
-//! Resource limits.
+//! Reads and sets resource limits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,4 +1,4 @@
-//! Memory that is a file: what is written there outlives its process.
+//! Memory that is a file, so that its contents outlive its process.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::{File, OpenOptions};

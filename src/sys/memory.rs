@@ -1,4 +1,4 @@
-//! The memory of another process: what is mapped where, and its bytes.
+//! Reads the memory of another process: its mappings and its bytes.
 //!
 //! A process may read that of its own descendants without being root, also where
 //! Yama restricts the tracing of others.

@@ -1,7 +1,7 @@
-//! The operating system: the only code of the engine that may be unsafe.
+//! Operating system: the only module besides `victim` that may be unsafe.
 //!
-//! Knows nothing of trials. Linux only: a slot needs child subreapers, `wait4`
-//! and `/proc/PID/task/TID/children`.
+//! It does not depend on trials. Linux only: a slot needs child subreapers, `wait4` and
+//! `/proc/PID/task/TID/children`.
 
 pub mod calls;
 pub mod cgroup;

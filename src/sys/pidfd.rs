@@ -1,4 +1,4 @@
-//! A hold on a process that may be nobody's child of ours: when it ends, and how.
+//! Waits for a process by a pidfd, also if the process is not a child.
 
 use super::child::Status;
 use rustix::event::{PollFd, PollFlags, poll};

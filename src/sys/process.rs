@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them.
+//! Reads processes from `/proc`.
 
 use super::child::Status;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The processor that this program sees: that of the machine, or one that an emulator shows it.
+//! Reads which CPU this program sees: that of the machine, or that of an emulator.
 
 /// What a program can know of its processor by asking it.
 #[derive(Clone, Debug, PartialEq, Eq)]

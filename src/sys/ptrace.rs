@@ -1,12 +1,10 @@
-//! Holding every thread of a process still for a moment, and reading its registers; or
-//! following a process, with all that comes of it, from fault to fault.
+//! Stops the threads of a process to read their registers, or traces a process from fault to fault.
 //!
 //! `PTRACE_SEIZE` sends no signal, and a process that is let go runs on as if nothing
 //! had been. Works for descendants of whoever asks, also without being root.
 //!
-//! Who is followed stops for a moment when it starts a thread or a process and when a
-//! signal comes to it, and so does what it has started. Each [`Stop`] must be ended by
-//! [`Stop::resume`].
+//! A traced process stops for a moment when it starts a thread or a process and when a signal arrives,
+//! and so do the processes that it starts. Each [`Stop`] must be ended by [`Stop::resume`].
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 

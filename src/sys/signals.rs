@@ -1,4 +1,4 @@
-//! Sending signals, and waiting for children without being interrupted.
+//! Sends signals, and makes a descriptor that is readable when a child ends.
 
 #![expect(
     unsafe_code,

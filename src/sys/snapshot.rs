@@ -1,4 +1,4 @@
-//! A core file of a living process: small, but with every stack.
+//! Writes a small core of a living process, with every stack.
 
 use super::core_file::{self, Notes, PAGE, Piece, Process};
 use super::libraries;

@@ -1,4 +1,4 @@
-//! Who listens where, as `/proc` shows it.
+//! Finds the process that listens at an address, from `/proc`.
 
 use super::process;
 use std::collections::BTreeSet;

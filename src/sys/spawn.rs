@@ -1,4 +1,4 @@
-//! Starting a process as cheaply as the kernel allows.
+//! Starts a process as cheaply as the kernel allows.
 //!
 //! `clone(CLONE_VM | CLONE_VFORK)` is what `posix_spawn` does inside: the child
 //! borrows our memory until it execs, so nothing is copied, and an error number

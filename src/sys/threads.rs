@@ -1,4 +1,4 @@
-//! Threads as `/proc` shows them: what each is doing, and whom it waits for.
+//! Reads threads from `/proc`: what each does, and which thread it waits for.
 
 use super::memory::Memory;
 use super::{calls, process};

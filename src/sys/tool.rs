@@ -1,4 +1,4 @@
-//! Running a helper program to its end, for what it says.
+//! Runs a helper program to its end, and returns its output.
 
 use super::{process, signals};
 use rustix::process::Signal;

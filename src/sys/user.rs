@@ -1,4 +1,4 @@
-//! Users of this machine: who owns a file, and whom to become.
+//! Finds users of this machine by name or number.
 
 #![expect(unsafe_code, reason = "the C library knows where users are listed")]
 

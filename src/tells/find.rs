@@ -1,4 +1,4 @@
-//! The line that tells most.
+//! Finds the line of an output that explains a failure best.
 
 use super::forms::{DATA_RACE, JAVA_CRASH};
 use super::{Tell, javascript, read, table, tests_that_failed};

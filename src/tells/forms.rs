@@ -1,4 +1,4 @@
-//! Lines that hold more than fixed words: what they name is taken out of them.
+//! Recognizes message lines with variable parts, and extracts these parts.
 
 use super::table::{
     ASSERT, CXX_EXCEPTION, GO, GO_RACE, JAVA_EXCEPTION, JVM, PYTHON_EXCEPTION, PYTHON_FATAL,

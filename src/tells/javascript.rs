@@ -1,4 +1,4 @@
-//! Uncaught exceptions of Node.js.
+//! Recognizes uncaught exceptions of Node.js.
 
 use super::table::JAVASCRIPT;
 use super::{Tell, normalise};

@@ -1,7 +1,7 @@
-//! What programs say when they give up: the words of C libraries and runtimes.
+//! Recognizes the messages that C libraries and runtimes print before a crash.
 //!
-//! Only failed trials are looked at, and of these only the end of the output, so this may
-//! look for many things and still costs a passing trial nothing.
+//! Only the end of the output of failed trials is searched, so many messages can be recognized at no
+//! cost for a passing trial.
 
 mod find;
 mod forms;

@@ -1,4 +1,4 @@
-//! The name of a function without what changes from build to build.
+//! Removes from the name of a function the parts that change from build to build.
 
 /// Returns the name of a function without template arguments, parameters, the suffixes of
 /// optimised clones, the marks of the C library's aliases and hashes:

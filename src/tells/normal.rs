@@ -1,4 +1,4 @@
-//! A line without what differs from trial to trial.
+//! Removes from a line the parts that differ from trial to trial.
 
 /// Returns a line without what differs from trial to trial: numbers are `N`, hexadecimal ones
 /// `H`, paths their last part, and times are gone.

@@ -1,4 +1,4 @@
-//! The line of source code that a message names.
+//! Finds the line of source code that a message names.
 
 use crate::model::Site;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The fixed words, as data.
+//! Table of crash messages without variable parts.
 
 use super::Tell;
 

@@ -1,4 +1,4 @@
-//! The tests that failed, by what test runners print at their end.
+//! Finds the failed tests in the output of test runners.
 
 use super::Tell;
 use super::table::FAILED_TEST;

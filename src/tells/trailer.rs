@@ -1,4 +1,4 @@
-//! Lines at the end of an output that do not tell why the program failed.
+//! Recognizes lines at the end of an output that do not explain the failure.
 
 /// True for a line that runtimes print after the one that matters.
 pub fn is_trailer(line: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What a machine can capture, and what to change, as people read it.
+//! Shows what a machine can capture, and what to change.
 
 use super::screen::{Screen, width};
 use crate::doctor::{Check, Checkup, State};

@@ -1,4 +1,4 @@
-//! A line that changes in place, for what takes a while and is not a run; nothing where there is no terminal.
+//! Shows the progress of a task that is not a run; without a terminal it shows nothing.
 
 use crate::untrusted::SafeText;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

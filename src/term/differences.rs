@@ -1,4 +1,4 @@
-//! What differs between two runs, in two columns.
+//! Shows the differences between two runs, in two columns.
 
 use super::screen::{Screen, width};
 use crate::report::words;

@@ -1,4 +1,4 @@
-//! The live line, and a line for each failure as it happens.
+//! Shows the live line, and a line for each failure when it happens.
 
 use super::{safe, say, screen};
 use crate::model::{

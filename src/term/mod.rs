@@ -1,4 +1,4 @@
-//! What a person sees: the live line, failures as they happen, the summary.
+//! Output on the terminal: the live line, the failures and the summary.
 //!
 //! The only user of `indicatif` and `console`. Standard output is for results,
 //! standard error for talk. Nothing here fails: when nobody listens, nothing is said.

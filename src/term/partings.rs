@@ -1,4 +1,4 @@
-//! Several runs side by side, and what parts those that failed from the others.
+//! Shows several runs as columns, and the facts that distinguish the failing ones.
 
 use crate::report::partings::{lines, odds};
 use crate::report::words;

@@ -1,4 +1,4 @@
-//! The stored runs as a table, one line each.
+//! Shows the stored runs as a table, one line each.
 
 use super::screen::width;
 use crate::policy::Verdict;

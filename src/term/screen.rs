@@ -1,4 +1,4 @@
-//! Text for a terminal: lines that fit its width, and commands that are never broken.
+//! Formats text for a terminal: lines fit its width, and commands are never broken.
 
 use crate::report::wrap;
 use console::{Term, measure_text_width, style};

@@ -1,4 +1,4 @@
-//! The first screen of a result: the answer first, then what it rests on, then what to type next.
+//! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
 use super::screen::{Command, Screen};
 use super::table;

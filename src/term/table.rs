@@ -1,4 +1,4 @@
-//! Tables of variants, candidates and load levels: one line each.
+//! Draws tables of variants, candidates and load levels: one line each.
 
 use crate::model::Find;
 use crate::policy::Standing;

@@ -1,4 +1,4 @@
-//! A tick or a cross for each trial, in order.
+//! Draws a tick or a cross for each trial, in order.
 
 use super::tell;
 use crate::model::{Event, Kind, Outcome, TrialId, Witness};

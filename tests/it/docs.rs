@@ -34,7 +34,9 @@ fn documentation() -> Vec<PathBuf> {
         "README.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "DESIGN.md",
         "SECURITY.md",
+        "STYLE.md",
     ]
     .map(PathBuf::from)
     .into();

@@ -23,7 +23,8 @@ fn table() -> BTreeMap<String, Allowed> {
         .collect()
 }
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
+/// Returns the files in a folder and below it.
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());

@@ -7,6 +7,7 @@ mod autopsy;
 mod cli;
 mod coverage;
 mod damage;
+mod design;
 mod docs;
 mod layers;
 mod limited;

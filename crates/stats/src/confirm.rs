@@ -1,4 +1,4 @@
-//! How many clean runs make a fix believable.
+//! Calculates how many clean runs are needed to confirm a fix.
 //!
 //! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side
 //! until it fails or has passed [`clean_runs_needed`] times in a row. There is one look, at the

@@ -1,4 +1,4 @@
-//! The conversions between counts and real numbers.
+//! Converts between counts and real numbers.
 
 /// Returns a count as a real number.
 #[expect(

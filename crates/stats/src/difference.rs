@@ -1,4 +1,4 @@
-//! By how much do the failure rates of two variants differ.
+//! Calculates an interval for the difference between the failure rates of two variants.
 
 use super::interval::{Interval, confidence_sequence};
 

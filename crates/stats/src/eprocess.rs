@@ -1,4 +1,4 @@
-//! Do two variants fail at different rates: evidence that may be looked at after every trial.
+//! Tests after every trial whether two variants fail at different rates.
 //!
 //! Trials of both variants are taken in pairs. Before each pair both rates are guessed from the
 //! pairs so far, once for each variant and once for both together, and the pair is worth how much

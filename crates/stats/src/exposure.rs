@@ -1,4 +1,4 @@
-//! How long between failures, where runs differ in how much they did.
+//! Estimates the exposure between failures, for runs with different exposure.
 //!
 //! Exposure is seconds, requests, bytes: whatever the failures wait in. The model is a constant
 //! rate per unit of exposure; [`super::trend`] is the check that should stand beside it.

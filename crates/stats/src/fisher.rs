@@ -1,4 +1,4 @@
-//! Fisher's exact test: could two counted rates come from one program?
+//! Fisher's exact test for two counted rates.
 //!
 //! It is for two counts whose sizes did not depend on what was seen, and for one look. Looked at
 //! again and again it is wrong up to a quarter of the time; beside a decision that was made by

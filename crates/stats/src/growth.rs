@@ -1,4 +1,4 @@
-//! Does a quantity grow from trial to trial, and by how much.
+//! Tests whether a quantity grows from trial to trial, and estimates by how much.
 //!
 //! Growth is told from warming up by *when* it happens. A cache that fills, a pool that opens its
 //! connections, an allocator that finds its size: all of these grow early and then rest. So only

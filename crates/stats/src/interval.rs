@@ -1,4 +1,4 @@
-//! How often does it fail: intervals for a rate after `k` failures in `n` runs.
+//! Confidence intervals for a failure rate after `k` failures in `n` runs.
 //!
 //! Which one to use depends on why the run ended, not on taste:
 //!

@@ -1,4 +1,4 @@
-//! Counts in, numbers out: intervals, bounds, sample sizes, tests.
+//! Statistics of counted failures: intervals, bounds, sample sizes, tests and searches.
 //!
 //! Everything here is a pure function of counts. No clock, no file, no thread of
 //! the program is known here, and the only randomness is a permutation test with a fixed

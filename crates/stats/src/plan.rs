@@ -1,4 +1,4 @@
-//! How many runs will it take.
+//! Calculates how many runs a question needs.
 
 use super::convert::{count_up, real};
 use super::interval::{LARGEST_N, clopper_pearson, lower_end, upper_end};

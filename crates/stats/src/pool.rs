@@ -1,4 +1,4 @@
-//! Which runs of one program count together, though they may have failed at different rates.
+//! Decides which runs of one program count together, although their failure rates may differ.
 //!
 //! Every rule here errs to the lower rate: a fix is then held against more clean trials than
 //! necessary, and never against fewer. A run that failed less often than the others always counts.

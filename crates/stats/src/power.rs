@@ -1,4 +1,4 @@
-//! What a comparison of two variants can see.
+//! Calculates the power of a comparison of two variants.
 //!
 //! The question is how likely [`super::EProcess`] is to tell two given rates apart within so many
 //! pairs. It is answered without chance. If the two guesses of the e-process and the common one

@@ -1,4 +1,4 @@
-//! Which of several variants fail, and what finding out costs.
+//! Calculates error levels and costs of a race, which decides which of several variants fail.
 //!
 //! In a race every variant runs until it fails or has passed so many trials that one which fails at
 //! the rate of the baseline would hardly have done so. All take turns, and whatever is

@@ -1,4 +1,4 @@
-//! Does a program fail more often under another setting, such as more parallel trials?
+//! Tests whether a program fails more often under another setting, such as more parallel trials.
 //!
 //! A search takes a number of runs that is in inverse proportion to the failure rate, so a setting that raises the
 //! rate saves runs. The question is asked of a few settings, each against the same runs without it, before a search.

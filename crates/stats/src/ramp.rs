@@ -1,4 +1,4 @@
-//! From which level of load on does it fail?
+//! Searches the lowest load level at which a service fails.
 //!
 //! Levels go upwards; a life at one is one trial. What is searched is the lowest level whose lives
 //! fail at the rate `detect` or more. Below it nothing is supposed to fail; from it on the rate may

@@ -1,4 +1,4 @@
-//! Does the rate change while we measure it?
+//! Tests whether the failure rate changes during a run.
 
 use super::convert::{real, whole};
 use super::special::normal_two_sided;

@@ -1,4 +1,5 @@
-//! Decides whether this run misbehaves. Pure: the same trial always decides the same way.
+//! Decides whether this run misbehaves. The functions are pure: the same trial always decides the same
+//! way.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Faults, signals, and the exits by which wrappers hide or translate them.
+//! Crashes on demand: faults, signals, and exits by which wrappers hide or translate them.
 #![expect(
     unsafe_code,
     reason = "a program that crashes for real has to do what safe code cannot"

@@ -1,4 +1,4 @@
-//! A program that misbehaves on demand: `provoke victim KIND`, or `provoke-victim KIND`.
+//! Program that misbehaves on demand: `provoke victim KIND`, or `provoke-victim KIND`.
 //!
 //! The README of provoke uses it, and it gives tests real crashes, hangs and leaks instead of imitations. Whether it
 //! misbehaves depends only on the trial's number or the seed, so a replayed trial fails again.

@@ -1,4 +1,5 @@
-//! Processes left behind. All of them end by themselves some day, so that a harness that misses one does no lasting harm.
+//! Leaves processes behind on demand. All of them end by themselves, so that a harness that misses one
+//! does no lasting harm.
 #![expect(unsafe_code, reason = "daemons are made of forks")]
 
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! `provoke-victim KIND`: the victim as a program of its own.
+//! `provoke-victim KIND`: the victim as a separate program.
 
 use clap::Parser;
 use provoke_victim::VictimArgs;

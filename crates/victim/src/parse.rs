@@ -1,4 +1,4 @@
-//! Values of the victim's options. Pure.
+//! Parses the values of the victim's options. The functions are pure.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Memory, output and processor time, without bounds or nearly so.
+//! Uses up memory, output or CPU time on demand.
 
 use std::fs::{self, File};
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Faults of addresses: which it was, and what is wrong with it.
+//! Explains faults of memory accesses.
 
 use super::super::instruction::{self, Decoded, Touch};
 use super::super::scene::{Mapping, Scene};

@@ -1,4 +1,4 @@
-//! Faults of instructions: those that do not exist here, and those without a result.
+//! Explains faults of instructions: illegal ones, and arithmetic without a result.
 
 use super::super::instruction::{self, Decoded};
 use super::super::processor;

@@ -1,4 +1,4 @@
-//! What went wrong at the instruction that did.
+//! Explains the fault of the faulting instruction.
 //!
 //! The class of a fault must not depend on how it became known: from the signal's
 //! information in a core, from the frame of a handler that passed the signal on, or, where

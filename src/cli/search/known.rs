@@ -1,5 +1,4 @@
-//! What is known of places before the first trial: how likely each is, and what an earlier search
-//! found.
+//! Reads prior weights of candidates, and the log of an earlier search.
 
 use super::refuse;
 use crate::model::{Choices, Known, Place};

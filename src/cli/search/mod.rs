@@ -1,4 +1,4 @@
-//! Finds what a scenario wants searched, where more than the scenario is needed to say it.
+//! Finds the candidates of a search that the scenario does not list, such as commits.
 
 mod known;
 mod packages;

@@ -1,4 +1,4 @@
-//! Environments: versions of packages, tags of images, what two of them have otherwise.
+//! Finds package versions, image tags and the differences of two environments as candidates.
 
 use super::refuse;
 use crate::cli::engine::{self, Trouble};

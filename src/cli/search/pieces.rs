@@ -1,4 +1,4 @@
-//! What can be left out of the folder that the trials run in: pieces of files, and files.
+//! Finds the parts of source files, and the files, that a reduction can leave out.
 
 use super::super::error::refusal;
 use super::refuse;

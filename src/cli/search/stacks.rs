@@ -1,5 +1,4 @@
-//! How likely each commit is the culprit, by the stacks of an earlier run: a commit that changes a file
-//! of the stack is more likely than one that does not.
+//! Weighs commits by the stacks of an earlier run: a commit that changes a file of a stack is more likely the culprit.
 
 use super::refuse;
 use crate::model::{Event, Frame, Observation, Outcome};

@@ -1,4 +1,4 @@
-//! Checks of core files: whether they come to be, where, and how large they may be.
+//! Checks of core files: whether the kernel writes them, where, and up to which size.
 
 use super::{not, ok};
 use crate::doctor::{Check, Machine, Proof, State};

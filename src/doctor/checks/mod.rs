@@ -1,4 +1,4 @@
-//! The checks: each looks at what was seen, and says what it means and what to do.
+//! Checks: each judges the facts about a machine, and says what to change.
 
 mod cores;
 mod place;

@@ -1,4 +1,4 @@
-//! Checks of where it all runs: memory groups, container, first process, environment.
+//! Checks of cgroups, container, first process and environment.
 
 use super::{not, ok};
 use crate::doctor::{Check, Machine, State};

@@ -1,4 +1,4 @@
-//! Checks of other witnesses: the kernel's log, tracing, tools that take stacks, symbols.
+//! Checks of other evidence: kernel log, tracing, stack tools, symbols.
 
 use super::{not, ok};
 use crate::doctor::machine::TOOLS;

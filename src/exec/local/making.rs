@@ -1,4 +1,4 @@
-//! Making a variant before its first trial: its folder, and its `setup`.
+//! Prepares a variant before its first trial: its folder, and its `setup`.
 
 use super::super::lane::Slot;
 use super::super::{Halt, Made};

@@ -1,4 +1,4 @@
-//! Which request is the next of a client: a hash of (seed, client, n), and of nothing else.
+//! Chooses the next request of a client, by a hash of (seed, client, n).
 
 use super::{Content, Requests};
 use crate::model::Pick;

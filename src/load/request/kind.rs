@@ -1,4 +1,4 @@
-//! A kind of request, made ready from the plan.
+//! Prepares a kind of request from the plan.
 
 use super::super::check::Expected;
 use super::super::long::{Long, Source};

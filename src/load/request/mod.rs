@@ -1,4 +1,4 @@
-//! What is sent: the plan, made ready once for each life.
+//! Prepares the requests of a plan, once for each trial.
 //!
 //! `kind` makes the kinds of requests, `template` what is filled in anew each time from `rows`,
 //! and `draw` says which is the next of a client. Any of them can be made again to the byte.

@@ -1,4 +1,4 @@
-//! The rows of a CSV file, from which requests are filled in.
+//! Reads the rows of a CSV file that fill requests.
 
 use super::super::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Text with places that are filled in anew for each request.
+//! Fills the templates of requests.
 
 use super::super::Error;
 use super::draw::Choice;

@@ -1,4 +1,4 @@
-//! Which calls of a stack name a failure.
+//! Selects the calls of a stack that name a failure.
 //!
 //! The same bug must have the same name with and without debug information, in the next
 //! build, and on a machine where other symbols are installed. So only real calls count, not

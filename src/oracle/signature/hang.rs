@@ -1,4 +1,4 @@
-//! What name a hang has.
+//! Names a hang.
 
 use super::frames::{self, Step};
 use super::{LONGEST_TITLE, python};

@@ -1,7 +1,7 @@
-//! What the kernel's log says of a crash.
+//! Names a crash by the kernel's log.
 //!
-//! A line names the file, the place in it, and the processor's objection; no more. For
-//! linking it with what a core says of the same crash, both come down to the same few words.
+//! A line names the file, the place in it, and the processor's objection; no more. The name from a line
+//! and the name from a core of the same crash agree.
 
 use super::frames::{bare_module, is_library};
 use crate::model::{Crash, Signal, class};

@@ -1,4 +1,4 @@
-//! Names for failures: the same bug has the same name in every trial.
+//! Names failures: the same bug has the same name in every trial.
 //!
 //! A name is a hash of a few words, and it can be made from evidence of four depths: from a
 //! stack, from a line of the kernel's log, from what the program said, from its exit status.

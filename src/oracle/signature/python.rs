@@ -1,4 +1,4 @@
-//! Which Python calls name a hang, as py-spy tells them.
+//! Selects the Python calls that name a hang, from the output of py-spy.
 
 use crate::model::Frame;
 

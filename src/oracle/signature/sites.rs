@@ -1,4 +1,4 @@
-//! The lines of source code that a failure points at.
+//! Lists the lines of source code that a failure points at.
 
 use super::super::hang::diagnose;
 use super::frames::Step;

@@ -1,5 +1,4 @@
-//! Calls that say nothing of a failure, as data: names without what compilers add, and `*` for
-//! the rest of a name, once at most.
+//! List of functions that do not help to name a failure; `*` stands for the rest of a name, once at most.
 
 /// The libraries of the languages are on every stack, and what their inner functions are
 /// called depends on the symbols that are installed.

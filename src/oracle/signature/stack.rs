@@ -1,4 +1,4 @@
-//! The name of a failure by the stack of the process that crashed.
+//! Names a failure by the stack of the process that crashed.
 
 use super::frames::Step;
 use super::words::said;

@@ -1,4 +1,4 @@
-//! The name of a failure of which only its end is known.
+//! Names a failure of which only the exit status is known.
 
 use super::{Level, frames};
 use crate::model::{Depth, Kind, ObjectSort, Observation, ProcessSeen, Residue};

@@ -1,4 +1,4 @@
-//! The name of a failure by what the program said.
+//! Names a failure by the message of the program.
 
 use super::Level;
 use crate::model::{ActorSeen, Crash, Depth, Kind, Observation};

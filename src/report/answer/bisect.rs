@@ -1,4 +1,4 @@
-//! Which is the first that fails?
+//! Answer of `bisect`: the first bad candidate.
 
 use super::super::words;
 use super::earlier::{EarlierSeen, reproduction};

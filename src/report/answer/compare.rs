@@ -1,4 +1,4 @@
-//! Which variants fail, and do they differ?
+//! Answer of `compare`: which variants fail, and whether they differ.
 
 use super::super::{partings, words};
 use super::{BaselineSeen, confidence, independence, unrecorded};

@@ -1,4 +1,4 @@
-//! Is it fixed?
+//! Answer of `confirm`: whether the bug is fixed.
 
 use super::super::words;
 use super::{BaselineSeen, confidence, independence, one_of, unrecorded};

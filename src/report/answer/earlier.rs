@@ -1,4 +1,4 @@
-//! Which earlier runs count, and which do not.
+//! Describes which earlier runs count, and which do not.
 
 use super::super::words;
 use super::BaselineSeen;

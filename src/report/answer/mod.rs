@@ -1,5 +1,4 @@
-//! The answer to a question that is more than how often it fails: in one sentence, with what
-//! it rests on and what it takes for granted.
+//! Answer to a question: one sentence, its evidence and its assumptions.
 
 mod bisect;
 mod compare;

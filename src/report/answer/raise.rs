@@ -1,4 +1,4 @@
-//! The setting that a search used, and the trials that chose it.
+//! Describes the setting that a search used, and the trials that chose it.
 
 use super::super::words;
 use super::Counts;

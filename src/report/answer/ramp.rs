@@ -1,4 +1,4 @@
-//! From how many clients on does it fail?
+//! Answer of `load` at several levels: the lowest concurrency that fails.
 
 use super::super::{Variant, bars, groups, words};
 use super::{confidence, independence};

@@ -1,4 +1,4 @@
-//! What does the failure need?
+//! Answer of `reduce`: the items that the failure needs.
 
 use super::super::words;
 use super::earlier::{EarlierSeen, reproduction};

@@ -1,4 +1,4 @@
-//! What of a load does its crash need?
+//! Answer of `load --shrink`: the part of a load that the crash needs.
 
 use super::super::words;
 use super::{Counts, independence, not_tested, one_of};

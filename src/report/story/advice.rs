@@ -1,4 +1,4 @@
-//! What to do next.
+//! Suggests what to do next about a fault.
 
 use crate::model::class;
 

@@ -1,4 +1,4 @@
-//! The story of a hang.
+//! Describes a hang.
 
 use super::super::words::{plural, plural_of, sanitize, seconds};
 use super::lines::Lines;

@@ -1,4 +1,4 @@
-//! The story of one crash, or of one hang, as plain text.
+//! Describes one crash, or one hang, as plain text.
 //!
 //! What happened and where comes first, then the source line, the stack, the output, and the details; what is not
 //! known comes last. Everything that a program may have written is made safe for a terminal.

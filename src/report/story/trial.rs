@@ -1,4 +1,4 @@
-//! The story of one trial: everything that was seen of its failure.
+//! Describes one trial with all evidence of its failure.
 
 use super::super::load;
 use super::super::source_line;

@@ -1,4 +1,4 @@
-//! The daemon of an engine, asked over its socket.
+//! Client of the daemon of an engine, over its socket.
 
 use super::{State, is_gone};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Container engines, by their command line: what both of them understand alike. [`daemon`] is the
-//! one of Docker, asked directly; [`service`] answers in its place for podman.
+//! Container engines by their command line, as far as Docker and podman agree. [`daemon`] is Docker's
+//! daemon; [`service`] replaces it for podman.
 
 pub mod daemon;
 pub mod service;

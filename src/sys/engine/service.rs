@@ -1,5 +1,5 @@
-//! The service of podman, which has no daemon: it answers as that of Docker does, for the length of
-//! a run. To start a client for each question takes half as long as a short trial.
+//! Starts podman's service, which responds like Docker's daemon, for the length of a run. A separate
+//! client for each question would take half as long as a short trial.
 
 use super::Engine;
 use crate::sys::tool;

@@ -1,4 +1,4 @@
-//! The p-value by a Gamma law with the moments of the statistic.
+//! Approximates the p-value by a Gamma distribution with the moments of the statistic.
 
 use crate::convert::real;
 use crate::special::gamma_tail;

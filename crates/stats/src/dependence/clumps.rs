@@ -1,4 +1,4 @@
-//! Do failures clump in the order of the trials, and in how many clumps did they come.
+//! Tests whether failures clump in the order of the trials, and counts the clumps.
 //!
 //! Trials that run one at a time form no batches, and still may share something: a busy minute of
 //! the machine, a server that is ill for a while. If trials are independent, every way to place the

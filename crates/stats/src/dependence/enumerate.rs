@@ -1,4 +1,4 @@
-//! The p-value by counting all ways to deal the failures out.
+//! Calculates the exact p-value by enumerating all distributions of the failures over the trials.
 
 use super::reaches;
 use crate::convert::real;

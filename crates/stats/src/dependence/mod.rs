@@ -1,4 +1,4 @@
-//! Do failures clump in batches, so that the interval is too narrow.
+//! Tests whether failures clump in batches, which makes an interval too narrow.
 //!
 //! A batch is a set of runs that shared something: one machine, one start of a server, one minute.
 //! If the failure rate differs between batches, a hundred runs know less than a hundred independent

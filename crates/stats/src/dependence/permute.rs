@@ -1,4 +1,4 @@
-//! The p-value by dealing the failures out at random.
+//! Estimates the p-value by random permutations of the failures.
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;

@@ -1,4 +1,4 @@
-//! What to run in several slots at once.
+//! Chooses runs for several slots at once.
 //!
 //! The outcomes of runs in flight are unknown, so a few worlds are imagined, each with a culprit and
 //! rates drawn from what is known, and in each of them the runs have outcomes. A slot goes to the version

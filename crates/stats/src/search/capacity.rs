@@ -1,4 +1,4 @@
-//! How many runs a search must take at least, and how many it does take.
+//! Calculates the minimum and the expected number of runs of a search.
 //!
 //! A run tells at most so many bits about the culprit as a channel carries that says "failed" with
 //! probability p for a bad version and q for a good one. To find one of n versions takes

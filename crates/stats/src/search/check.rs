@@ -1,4 +1,4 @@
-//! Does a version before the culprit fail as well, less often?
+//! Checks whether a version before the culprit fails as well, but less often.
 //!
 //! A search supposes that all bad versions fail at one rate. Where an earlier version fails at a fifth of
 //! it, the model takes that version for good: the answer is then the first version that fails at the rate

@@ -1,4 +1,4 @@
-//! Is there one boundary at all?
+//! Tests whether the list has a single boundary between good and bad versions.
 //!
 //! A failure that comes, goes and comes back breaks the assumption of every bisection. The check weighs
 //! two explanations of all runs by their probability: one boundary, as the search supposes, and

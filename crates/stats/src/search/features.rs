@@ -1,4 +1,4 @@
-//! The signatures and times of failures, as evidence for the culprit.
+//! Uses the signatures and times of failures as evidence for the culprit.
 //!
 //! A failure has two features: its signature, and the time after which it came. Failures of bad versions draw the kind of
 //! each feature from one distribution, failures of good versions from another. Both are unknown, with symmetric

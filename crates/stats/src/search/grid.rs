@@ -1,4 +1,4 @@
-//! The rates that a search reckons with: a grid of (failure rate, background rate) cells.
+//! Grid of (failure rate, background rate) cells on which a search calculates.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Weights that may be wrong.
+//! Mixes the weights of culprits with even weights, because the weights may be wrong.
 //!
 //! A search that takes the weights of its culprits at their word is wrong as often as it promises if the
 //! culprit is drawn from them, and much more often if they are far off. Half a belief in even weights

@@ -1,4 +1,4 @@
-//! Which version, or which smallest set of things, brought a failure that shows only sometimes?
+//! Searches the culprit version, or the smallest failing set, of an intermittent failure.
 //!
 //! | file | idea |
 //! | --- | --- |

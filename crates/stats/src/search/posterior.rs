@@ -1,4 +1,4 @@
-//! What is known: the joint posterior of the culprit and the rates.
+//! Joint posterior of the culprit and the failure rates.
 //!
 //! Culprits between two neighbouring tested versions have one likelihood in common, so there is one
 //! row of cells for each such segment and, computed once, the sums of the prior. A run costs

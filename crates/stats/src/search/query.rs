@@ -1,4 +1,4 @@
-//! Which version to run next: the most information for its price.
+//! Chooses the version to run next: the most information for its price.
 //!
 //! A query is a version and a block of m runs of which only "none failed" or "some failed" is
 //! used. The block sets the horizon of the price (a switch to another version is worth it for many

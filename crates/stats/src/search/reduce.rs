@@ -1,4 +1,4 @@
-//! Which smallest set of things keeps the failure?
+//! Searches the smallest set of items that keeps the failure.
 //!
 //! Repeated noisy bisection. The things stand in an order; the failure needs some shortest prefix
 //! of it, and the last thing of that prefix is needed. It is found by a [`Bisection`] over the

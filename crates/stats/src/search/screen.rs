@@ -1,4 +1,4 @@
-//! Which things can be left out at all?
+//! Finds the items without which a program does not run at all.
 //!
 //! Without some of its imports a program does not run, whatever else it may do then: that says nothing
 //! of its failure, and things of this kind are not worth a search. They are found by leaving out everything,

@@ -1,4 +1,4 @@
-//! When the search is over.
+//! Decides when a search ends.
 //!
 //! One culprit, or a group that no testable version divides, must hold 1 - delta of the
 //! probability. While a background is possible it must hold as much of the probability inside
