@@ -53,8 +53,8 @@ pub(super) struct Flags {
 
     /// Treat a trial as hung after this long [default: auto]
     ///
-    /// A time such as 60s or 2m, or `auto`: 20 times the slowest passing trial and at least 10 s, or 5 minutes
-    /// until five trials have passed.
+    /// A time such as 60s or 2m, or `auto`: 20 times the slowest passing trial and at least 10 s; until five
+    /// trials have passed at least 1 minute, and until the first has passed 5 minutes.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     timeout: Option<TimeoutValue>,
     /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]

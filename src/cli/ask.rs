@@ -4,7 +4,8 @@ use super::args::{Flags, Output};
 use super::error::CliError;
 use super::exit::Exit;
 use super::run::{begin, from_file, from_words, refuse};
-use crate::model::Find;
+use crate::model::{Find, VariantId};
+use crate::report;
 use crate::scenario::{Amount, Ask, Numbers, Rate, Scenario, Span};
 use crate::store::{Folder, default_root};
 use crate::untrusted::shell_word;
@@ -535,7 +536,7 @@ impl Rest {
             None => {
                 let (plan, chosen) = from_words(overlay)?;
                 if let Some(chosen) = chosen.filter(|_| !self.output.talk.quiet) {
-                    chosen.say();
+                    chosen.say(&report::command_line(&plan, VariantId(0)));
                 }
                 plan
             }

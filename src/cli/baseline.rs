@@ -35,11 +35,11 @@ pub(super) struct Baseline {
     pub(super) measured: Measured,
     /// What makes its trials, where it was a run of ours.
     pub(super) scenario: Option<Scenario>,
-    /// Which run it is, where no flag names it.
+    /// Which run it is, if it is one of ours.
     pub(super) chosen: Option<Chosen>,
 }
 
-/// The newest run that failed.
+/// The run that is the baseline.
 #[derive(Debug)]
 pub(super) struct Chosen {
     /// Its name.
@@ -49,13 +49,23 @@ pub(super) struct Chosen {
     /// How many of its trials failed.
     failures: u64,
     trials: u64,
+    /// It is the newest run with failures, because no flag names a run.
+    pub(super) is_newest: bool,
 }
 
 impl Chosen {
-    /// Says which baseline a fix is compared with.
-    pub(super) fn say(&self) {
+    /// Says which baseline a fix is compared with, if the user may not know it.
+    pub(super) fn say(&self, command: &str) {
+        if !self.is_newest && self.command == command {
+            return;
+        }
+        let other = if self.is_newest {
+            " (--baseline changes it)"
+        } else {
+            ""
+        };
         crate::term::say(&format!(
-            "  baseline: run {}, {} of {} trials failed (--baseline changes it)\n    {}",
+            "  baseline: run {}, {} of {} trials failed{other}\n    {}",
             self.run.safe(),
             self.failures,
             self.trials,
@@ -137,17 +147,11 @@ impl Baseline {
                 return None;
             }
             let found = Self::run(&folder.name(), asked, looked_for).ok()?;
-            let variant = plan
-                .variants
-                .iter()
-                .position(|one| Some(&one.name) == asked.of.as_ref());
-            let variant = VariantId(u32::try_from(variant.unwrap_or(0)).unwrap_or(0));
-            (found.measured.failures > 0).then(|| Self {
+            let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
+            Some(Self {
                 chosen: Some(Chosen {
-                    run: folder.name(),
-                    command: report::command_line(&plan, variant),
-                    failures: found.measured.failures,
-                    trials: found.measured.trials,
+                    is_newest: true,
+                    ..chosen
                 }),
                 ..found
             })
@@ -189,18 +193,26 @@ impl Baseline {
         let variant = variant(&state, asked.of.as_deref())?;
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         let alone = asked.ignore_earlier_runs.unwrap_or(false);
+        let measured = match &state.plan.question {
+            // One fix after another is held against what the first was held against.
+            Question::Confirm(asked) => before(&state, asked)?,
+            _ if alone => measured(&state, variant, looked_for),
+            _ => {
+                let base = measured(&state, variant, looked_for);
+                earlier::add_to(base, &state, variant, &folder, looked_for)
+            }
+        };
+        let chosen = Chosen {
+            run: folder.name(),
+            command: report::command_line(&state.plan, variant),
+            failures: measured.failures,
+            trials: measured.trials,
+            is_newest: false,
+        };
         Ok(Self {
-            measured: match &state.plan.question {
-                // One fix after another is held against what the first was held against.
-                Question::Confirm(asked) => before(&state, asked)?,
-                _ if alone => measured(&state, variant, looked_for),
-                _ => {
-                    let base = measured(&state, variant, looked_for);
-                    earlier::add_to(base, &state, variant, &folder, looked_for)
-                }
-            },
+            measured,
             scenario: again.ok(),
-            chosen: None,
+            chosen: Some(chosen),
         })
     }
 }

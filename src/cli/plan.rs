@@ -82,7 +82,8 @@ impl Planner {
         let seconds = self.time.map(|span| span.0.as_secs_f64());
         let seconds = seconds.or(baseline.as_ref().and_then(|found| found.measured.seconds()));
         let chosen = baseline.as_ref().and_then(|found| found.chosen.as_ref());
-        let chosen = chosen.map(|chosen| {
+        let newest = chosen.filter(|chosen| chosen.is_newest);
+        let chosen = newest.map(|chosen| {
             let (run, command) = (chosen.run.safe(), chosen.command.safe());
             format!("measured by the newest run with failures, {run}: {command}")
         });

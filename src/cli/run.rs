@@ -167,8 +167,12 @@ pub(super) fn from_words(
     };
     let plan = scenario.plan(around).map_err(|refusal| {
         if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
-            CliError::usage(anyhow::anyhow!("there is no command to run"))
-                .hinted("add the program and its arguments: -- ./program argument")
+            let hint = if scenario.load.is_some() {
+                "add the command that starts the service: -- ./server; or test a service that runs already: --attach PID"
+            } else {
+                "add the program and its arguments: -- ./program argument"
+            };
+            CliError::usage(anyhow::anyhow!("there is no command to run")).hinted(hint)
         } else {
             refusal.into()
         }

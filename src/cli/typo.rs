@@ -201,6 +201,9 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
         let flag = file_of_flag(argument.as_ref());
         let hint = match (at, flag) {
             (_, Some(flag)) => format!("did you mean `{flag}`?"),
+            _ if command == "plan" && argument.contains('/') => {
+                format!("did you mean `--baseline {}`?", argument.safe())
+            }
             (Some(at), _) if matches!(command.as_str(), "load" | "scenario") => {
                 let separated = [&args[1..at], &["--".into()], &args[at..]].concat();
                 format!("put `--` before the command: provoke {}", line(&separated))
@@ -222,7 +225,9 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     let value = value_of(argument, args);
     let near = similar_flag(argument, &command);
     let known = FLAGS.iter().find(|(flags, _)| flags.contains(&argument));
-    let hint = if let "--good" | "--bad" = argument {
+    let hint = if let "--retry" | "--retries" = argument {
+        "provoke does not retry: every trial counts; -n sets how many run".to_owned()
+    } else if let "--good" | "--bad" = argument {
         let end =
             |flag: &str, other: &str| value_of(flag, args).unwrap_or_else(|| other.to_owned());
         let range = format!("{}..{}", end("--good", "GOOD"), end("--bad", "BAD"));

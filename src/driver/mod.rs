@@ -690,6 +690,7 @@ impl Run<'_, '_> {
                 None => "is still running",
             };
             let timeout = self.pace.timeout(state);
+            let has_load = state.plan.load.is_some();
             let mut slow = Vec::new();
             for UnderWay {
                 trial,
@@ -700,11 +701,15 @@ impl Run<'_, '_> {
             {
                 if !*called_slow && since.elapsed() > long {
                     *called_slow = true;
-                    slow.push(format!(
-                        "{} {usual}; it counts as hung after {:.0} s (-t)",
-                        trial.id,
-                        trial.timeout.min(timeout).as_secs_f64(),
-                    ));
+                    let hung_after = trial.timeout.min(timeout).as_secs_f64();
+                    slow.push(if has_load {
+                        format!("{} {usual}", trial.id)
+                    } else {
+                        format!(
+                            "{} {usual}; it counts as hung after {hung_after:.0} s (-t); Ctrl-C shows where it is stuck",
+                            trial.id,
+                        )
+                    });
                 }
             }
             for text in slow {

@@ -5,8 +5,10 @@ use crate::state::{State, Times};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An automatic timeout before enough trials have passed ...
+/// The automatic timeout before the first trial has passed.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
+/// The automatic timeout is at least this long before enough trials have passed ...
+const EARLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// ... which are this many.
 const PASSES_NEEDED: u64 = 5;
 /// After that, a trial is hung if it takes this many times longer than the slowest one that passed ...
@@ -48,18 +50,27 @@ impl Pace {
         match state.plan.timeout {
             Timeout::After(time) => time,
             Timeout::Auto => {
-                let slowest = self.known(state).filter_map(Times::max).max();
-                slowest.map_or(FIRST_TIMEOUT, |slowest| {
-                    (slowest * HANGS).max(LEAST_TIMEOUT)
-                })
+                let slowest =
+                    |times: &mut dyn Iterator<Item = &Times>| times.filter_map(Times::max).max();
+                let early = || slowest(&mut self.passes(state));
+                match slowest(&mut self.known(state)) {
+                    Some(slowest) => (slowest * HANGS).max(LEAST_TIMEOUT),
+                    None => early().map_or(FIRST_TIMEOUT, |slowest| {
+                        (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
+                    }),
+                }
             }
         }
     }
 
     /// Returns the times of the variants that passed often enough. A resumed run has passes that only the state knows.
     fn known<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
+        let enough = |times: &&Times| times.count() >= PASSES_NEEDED;
+        self.passes(state).filter(enough)
+    }
+
+    fn passes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
         let counted = state.tallies().map(|(_, tally)| &tally.pass_times);
-        let times = self.passes.values().chain(counted);
-        times.filter(|times| times.count() >= PASSES_NEEDED)
+        self.passes.values().chain(counted)
     }
 }

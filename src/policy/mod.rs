@@ -225,16 +225,19 @@ impl Checks {
     /// Checks the trials of a variant.
     pub fn of(state: &State, id: VariantId) -> Self {
         let tally = state.tally(id);
-        let ended_by_failure = of(&state.plan).stop_rule(state, id) == StopRule::KthFailure;
+        let stop_rule = of(&state.plan).stop_rule(state, id);
+        let ended_by_failure = stop_rule == StopRule::KthFailure;
         let found = tally.clumping(ended_by_failure);
         let clumping = match state.plan.question {
-            Question::Rate => found,
+            // The results themselves chose the end, and with it the order.
+            Question::Rate if stop_rule != StopRule::Decision => found,
             _ => Clumping {
                 order: None,
                 ..found
             },
         };
         let trend = tally.trend(ended_by_failure);
+        let trend = trend.filter(|_| stop_rule != StopRule::Decision);
         let trend = trend.map(|trend| match clumping.in_order() {
             Some(clumps) => trend.of_clumps(clumps.design_effect),
             None => trend,

@@ -329,13 +329,13 @@ fn notes(
             ));
         }
         if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
-            let (when, why) = if trend.u > 0.0 {
-                ("later", "leak")
+            let (moved, why) = if trend.u > 0.0 {
+                ("rose", "a leak")
             } else {
-                ("earlier", "warm-up")
+                ("fell", "a warm-up")
             };
             notes.push(format!(
-                "{of}failures came {when} than expected at a constant rate ({}; a {why}?): the rate is an average, and `confirm` compares a fix with the half that failed less often",
+                "{of}the failure rate {moved} during the run ({}; possibly {why}): the rate above is an average, and `confirm` uses the half with fewer failures",
                 words::p_value(trend.p_value),
             ));
         }

@@ -66,17 +66,15 @@ impl Group<'_> {
             known.push(format!("stack from extra trials {caught}"));
             if !self.measured.is_empty() {
                 let count = count(&self.measured);
-                known.push(format!("{count} at the same instruction (kernel log)"));
+                known.push(format!("{count} of them at this instruction (kernel log)"));
             }
         }
         if !self.probable.is_empty() {
             let count = count(&self.probable);
             let outcome = &self.probable[0].outcome;
             known.push(match count {
-                1 => format!("1 trial shows only {outcome}; it is probably the same failure"),
-                _ => format!(
-                    "{count} trials show only {outcome}; they are probably the same failure"
-                ),
+                1 => format!("1 of them shows only {outcome} and is probably the same"),
+                _ => format!("{count} of them show only {outcome} and are probably the same"),
             });
         }
         known

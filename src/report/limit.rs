@@ -78,7 +78,7 @@ impl MaxRate {
             ),
             Verdict::AboveMaxRate => format!(
                 "FAIL: {seen}, so the rate is at least {} % ({confidence} %); {allowed} % is allowed",
-                words::percent(self.at_least)
+                words::percent_at_least(self.at_least)
             ),
             Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
             _ => {

@@ -30,7 +30,10 @@ fn rate(run: &State) -> Result<(u64, u64), String> {
     let measures = matches!(run.plan.question, Question::Rate) && run.plan.variants.len() == 1;
     let tally = run.tally(VariantId(0));
     match tally.trials() {
-        _ if !measures => Err(format!("{} did not measure one failure rate", run.run)),
+        _ if !measures => Err(format!(
+            "{} did not measure a failure rate, as `provoke run` does",
+            run.run
+        )),
         0 => Err(format!("all trials of {} were inconclusive", run.run)),
         trials => Ok((tally.failures, trials)),
     }

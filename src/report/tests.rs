@@ -685,7 +685,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
     run.finish();
     let report = run.report();
     let headline = super::words::headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0 to 91 % (95 % interval)");
+    insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
     assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
 }
 
@@ -698,7 +698,7 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
     0 of 20 trials failed: rate below 23 % (95 %)
-    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0 to 32 %)
+    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %)
     ");
     assert_eq!(
         super::words::headline(&Made::new(plan(1)).report().variants[0], 95.0),
@@ -728,7 +728,7 @@ fn several_variants_are_told_apart() {
     **Failures seen.**
 
     - `plain`: 0 of 2 trials failed: rate below 85 % (95 %)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1 to 99 %)
+    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1.2 to 99 %)
 
     ### Most frequent failure
 
@@ -749,7 +749,7 @@ fn several_variants_are_told_apart() {
     | variant | trials | passed | failed | inconclusive | rate | 95 % interval |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: |
     | `plain` | 2 | 2 | 0 | 0 | – | 0 to 85 % |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1 to 99 % |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.2 to 99 % |
 
     | variant | outcome | evidence | count | trials |
     | --- | --- | --- | ---: | --- |

@@ -22,15 +22,28 @@ pub fn percent_bound(share: f64) -> String {
     rounded(share, decimals(share), |x| (x - 1e-9).ceil())
 }
 
+/// Returns a share that something is above: like [`percent`], and never rounded up.
+pub fn percent_at_least(share: f64) -> String {
+    rounded(share, decimals(share), |x| (x + 1e-9).floor())
+}
+
 /// Returns an interval of shares, rounded outwards: `2.1 to 27 %`, `9.94 to 10.06 %`.
 pub fn interval(ends: [f64; 2]) -> String {
     let digits = digits(ends);
     let down = |x: f64| (x + 1e-9).floor();
-    // A small lower end has two digits, too, unless it is next to nothing beside the upper end.
-    let is_worth_it = ends[0] < 0.1 && ends[0] * 50.0 > ends[1] - ends[0];
-    let lo = rounded(ends[0], digits.max(u8::from(is_worth_it)), down);
+    let lo = rounded(ends[0], digits.max(decimals_of_lower_end(ends[0])), down);
     let hi = rounded(ends[1], digits, |x| (x - 1e-9).ceil());
     format!("{lo} to {hi} %")
+}
+
+/// Returns how many digits after the point a lower end needs, so that it is not rounded to zero.
+fn decimals_of_lower_end(share: f64) -> u8 {
+    match share * 100.0 {
+        percent if percent <= 0.0 || percent >= 10.0 => 0,
+        percent if percent >= 0.1 => 1,
+        percent if percent >= 0.01 => 2,
+        _ => 3,
+    }
 }
 
 /// Returns a share in per cent, without the sign, with the digits of the interval around it.
@@ -408,7 +421,7 @@ mod tests {
         assert_eq!(interval([0.0, 0.007]), "0 to 0.70 %");
         assert_eq!(interval([0.3, 1.0]), "30 to 100 %");
         assert_eq!(interval([0.0062, 0.17]), "0.6 to 17 %");
-        assert_eq!(interval([0.0001, 0.17]), "0 to 17 %");
+        assert_eq!(interval([0.0001, 0.17]), "0.01 to 17 %");
         assert_eq!(percent_within(0.100_006, [0.099_42, 0.100_59]), "10.00");
     }
 

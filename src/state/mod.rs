@@ -161,7 +161,7 @@ pub struct State {
     again: BTreeSet<TrialId>,
     launched: u64,
     /// Failures so far in the order they came, for what is shown live and kept.
-    arrived: BTreeMap<(VariantId, SignatureId), (Kind, u64)>,
+    arrived: BTreeMap<(VariantId, SignatureId), Arrived>,
 }
 
 #[derive(Debug, Default)]
@@ -212,6 +212,26 @@ enum Open {
     /// To be run again under the same number, after so many attempts.
     Again(Trial, u32),
     Finished(Trial, Ended),
+}
+
+/// Failures of one signature in the order in which they came.
+#[derive(Debug)]
+struct Arrived {
+    kind: Kind,
+    /// Failures of all trials.
+    all: u64,
+    /// Failures of the measurement.
+    measured: u64,
+}
+
+impl Arrived {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            all: 0,
+            measured: 0,
+        }
+    }
 }
 
 /// What the tally takes from an observation.
@@ -543,7 +563,9 @@ impl State {
             Outcome::Fail(failure) | Outcome::Other(failure) => {
                 let group = (trial.variant, failure.signature.id);
                 let known = self.arrived.entry(group);
-                known.or_insert_with(|| (failure.kind.clone(), 0)).1 += 1;
+                let arrived = known.or_insert_with(|| Arrived::new(failure.kind.clone()));
+                arrived.all += 1;
+                arrived.measured += u64::from(!trial.capture);
             }
             Outcome::Pass => {}
         }
@@ -805,23 +827,29 @@ impl State {
     /// Returns how many failures of this signature have come so far, in any order.
     pub fn arrived(&self, variant: VariantId, signature: SignatureId) -> u64 {
         let known = self.arrived.get(&(variant, signature));
-        known.map_or(0, |(_, count)| *count)
+        known.map_or(0, |arrived| arrived.all)
     }
 
-    /// Returns every kind of failure that has come so far, in any order, with its number.
+    /// Returns every kind of failure that measured trials have shown so far, in any order, with its number.
     pub fn arrivals(&self) -> impl Iterator<Item = (&Kind, u64)> {
-        self.arrived.values().map(|(kind, count)| (kind, *count))
+        let measured = self
+            .arrived
+            .values()
+            .map(|arrived| (&arrived.kind, arrived.measured));
+        measured.filter(|(_, count)| *count > 0)
     }
 
-    /// Returns how many trials have finished so far, in any order, and said something.
+    /// Returns how many trials of the measurement have finished conclusively so far, in any order.
     pub fn completed(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
-            Open::Finished(_, ended) => !matches!(ended.outcome, Outcome::Void(_)),
+            Open::Finished(trial, ended) => {
+                !trial.capture && !matches!(ended.outcome, Outcome::Void(_))
+            }
             _ => false,
         });
         self.variants
             .iter()
-            .map(|variant| variant.measured.tally.ran() + variant.captured.tally.ran())
+            .map(|variant| variant.measured.tally.ran())
             .sum::<u64>()
             + waiting.count() as u64
     }

@@ -118,7 +118,7 @@ impl Recipe {
         let key = match group_of(name) {
             _ if name == FILES => (
                 1,
-                "a file in the working directory or in the command".to_owned(),
+                "a file of the command or of its working directory".to_owned(),
             ),
             Group::Program => (1, format!("`{name}`")),
             Group::Library | Group::Package => (2, format!("`{name}`")),

@@ -69,6 +69,8 @@ pub fn summary(
             table(&mut screen, &table::variants(report, width));
             captured_by_variant(&mut screen, report);
         }
+        // Without a conclusive trial, every candidate is as likely as any other.
+        Some(Answer::Bisect(_)) if report.verdict == Verdict::CouldNotTest => {}
         Some(Answer::Bisect(answer)) => table(&mut screen, &table::points(answer, width)),
         Some(Answer::Ramp(answer)) => {
             table(&mut screen, &table::levels(report, answer, width));
@@ -307,7 +309,7 @@ fn late_trials(screen: &mut Screen, report: &Report) {
     }
     let first = report.late_trials.iter().map(|late| late.trial).min();
     if let Some(first) = first {
-        let text = format!("not counted: trial {first}, and the trials that started after it");
+        let text = format!("trial {first} and the trials that started after it are not counted");
         screen.text(8, &style(text).dim().to_string());
     }
 }
@@ -490,13 +492,14 @@ fn rarer(report: &Report) -> Option<Command> {
     }
     let alpha = 1.0 - report.confidence / 100.0;
     let needed = RARE.into_iter().find_map(|rate| {
-        let needed = provoke_stats::clean_runs_at_known_rate(rate, alpha)?;
+        // Half of it, because the interval of the report has two sides.
+        let needed = provoke_stats::clean_runs_at_known_rate(rate, alpha / 2.0)?;
         (needed > variant.trials).then_some((rate, needed))
     });
     let (rate, needed) = needed?;
     let pass = variant.durations.get("pass")?;
     let command = Command::new(
-        &format!("detect a rate of {} %", words::percent(rate)),
+        &format!("exclude a rate of {} %", words::percent(rate)),
         format!("repeat this with -n {needed}"),
     );
     Some(command.with(format!(

@@ -246,7 +246,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
 pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
     let marked = answer.levels.iter().any(|level| level.one_sided);
     marked
-        .then_some("(*) upper bound: no trial failed. Served before the death, warm-up included: min / median / max")
+        .then_some("(*) no trial failed: upper bound. Served before: responses before the death and in the warm-up (min / median / max)")
 }
 
 /// Returns a row for each variant, but only one for those that passed, if they are many.

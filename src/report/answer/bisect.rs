@@ -411,9 +411,9 @@ impl Bisection {
         };
         if let Some(local) = &self.local {
             let said = match local.missing {
-                0 => "significant by their own trials".to_owned(),
+                0 => "significant".to_owned(),
                 missing => format!(
-                    "not significant by their own trials alone; {} of {} would make it so",
+                    "not significant; {} of {} would make it so",
                     words::plural(missing, "more passing trial"),
                     local.before
                 ),
@@ -732,6 +732,13 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
     let name = |place: usize| places(state)[place].name.clone();
     let (culprit_failures, culprit_trials) = known.counts(group.last);
     let (failures, trials) = known.counts(known.newest());
+    // The bad end ran until it had failed often enough, so its last failure says nothing about its rate.
+    let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
+    let p_value =
+        stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
+    if p_value > state.plan.alpha.value() / 2.0 {
+        return None;
+    }
     Some(RateRise {
         culprit: name(group.last),
         culprit_failures,
@@ -772,9 +779,13 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
     let (good, bad) = (words::sanitize(good), words::sanitize(bad));
     let (seen, until) = reproduction(state);
     let mut lines = vec![if is_fixed(state) {
-        format!("{count} from {bad} (bad) to before {good} (good); first, {bad} must fail {until}")
+        format!(
+            "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {until}"
+        )
     } else {
-        format!("{count} after {good} (good) to {bad} (bad); first, {bad} must fail {until}")
+        format!(
+            "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {until}"
+        )
     }];
     lines.extend(seen.iter().flat_map(|seen| seen.beforehand(&bad)));
     lines

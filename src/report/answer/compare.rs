@@ -289,7 +289,7 @@ impl Comparison {
         let reference = reference.unwrap_or_default();
         let fail = if one { "fails" } else { "fail" };
         format!(
-            "{names} {fail} less often than {reference}, or not at all, {at} ({passed}: rate below {} %)",
+            "{names} {fail} less often than {reference}, if at all, {at} ({passed}: rate below {} %)",
             words::percent_bound(bound),
         )
     }

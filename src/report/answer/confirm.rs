@@ -215,7 +215,7 @@ fn attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "this is fix {all} for this baseline: if none of the {all} fixes works, the chance that one is called FIXED is at most {most} %; --conf {confidence} keeps it below {} %",
+        "{all} fixes were tested against this baseline, so the risk of a false FIXED is up to {most} % in total; --conf {confidence} keeps it below {} %",
         words::percent(alpha),
     )
 }
@@ -283,11 +283,15 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         lines.extend(base.clumps.map(|clumps| clumped(base, clumps)));
     }
     if let Baseline::Measured(base) = &asked.baseline {
-        let bugs: Vec<String> = base
-            .bugs
-            .iter()
-            .map(|bug| words::sanitize(&bug.title))
-            .collect();
+        let titles = base.bugs.iter().map(|bug| bug.title.as_str());
+        // A title with less evidence begins like the one with more.
+        let is_part_of_another = |title: &str| {
+            titles
+                .clone()
+                .any(|other| other != title && other.starts_with(title))
+        };
+        let titles = titles.clone().filter(|title| !is_part_of_another(title));
+        let bugs: Vec<String> = titles.map(words::sanitize).collect();
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
             let bugs = bugs.join("; or ");
             let by_name = state.plan.rules.only.iter().any(|only| {
@@ -296,7 +300,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
             lines.push(if by_name {
                 format!("the bug: {bugs}")
             } else {
-                format!("the bug: {bugs}; every failure with its exit status counts")
+                format!("the bug: {bugs}; other failures with its exit status count, too")
             });
         }
     }
@@ -488,15 +492,15 @@ fn assumptions(
                 let (failures, trials) = base.counts();
                 let effect = real(base.failures);
                 let alpha = state.plan.alpha.value();
-                let one = stats::clean_runs_needed_effective(failures, trials, effect, alpha);
+                let one = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha);
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; if one event caused them all, FIXED needs {}",
+                        "; if they had one common cause, FIXED would need {}",
                         words::plural(needed, "passing trial")
                     )
                 });
                 all.push(format!(
-                    "the {} of the baseline are independent of each other, which so few cannot show{needed}",
+                    "the {} of the baseline are independent (too few to test this){needed}",
                     words::plural(base.failures, "failure"),
                 ));
             }

@@ -374,7 +374,7 @@ pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
     let guard = state.ramp.as_ref();
     let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
     vec![format!(
-        "searching {count} from {} to {} clients for the lowest at which {} % or more of the trials fail; at the level below it, {guard} trials in a row must pass ({})",
+        "searching {count} for the lowest number of clients ({} to {}) at which {} % or more of the trials fail; the next lower level must pass {guard} trials in a row ({})",
         clients(state, 0),
         clients(state, last),
         words::percent(f64::from(asked.detect) / 1e6),

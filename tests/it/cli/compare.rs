@@ -120,7 +120,7 @@ fn where_all_fail_or_none_does_it_is_said() {
     assert_eq!((&*verdict, code), ("clean", 0), "{said}");
     assert!(
         said.stdout
-            .contains("no variant failed: M=a, M=b and M=c fail less often than the baseline (3 of 3), or not at all, at 95 % (0 of 6 failed in each: rate below 46 %)"),
+            .contains("no variant failed: M=a, M=b and M=c fail less often than the baseline (3 of 3), if at all, at 95 % (0 of 6 failed in each: rate below 46 %)"),
         "{said}"
     );
     let (verdict, code, said) = compare(&["--", "sh", "-c", "exit 125"]);
@@ -157,7 +157,7 @@ fn a_variant_is_clean_only_below_a_floor_that_was_given() {
     let below = &all.0["answer"]["compare"]["variants"][0]["rate_below"];
     assert!(below.as_f64() > Some(0.1), "{below}");
     for wanted in [
-        "less often than M=b, or not at all, at 95 % (0 of",
+        "less often than M=b, if at all, at 95 % (0 of",
         "--floor 5%, 80 passing trials",
     ] {
         assert!(all.1.stdout.contains(wanted), "{}", all.1);

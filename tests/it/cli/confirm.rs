@@ -745,6 +745,8 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     let said = sandbox.provoke(&[&confirm[..], &others].concat());
     insta::assert_snapshot!(said, @"
     ------- stderr -------
+      baseline: run before, 8 of 20 trials failed
+        provoke victim exit --rate '50%'
     error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: resource limits: nofile=512 in the baseline, nofile=256 here
         command prefix: none in the baseline, `env` here
@@ -828,7 +830,7 @@ fn failures_in_one_clump_are_worth_one_failure() {
     let sandbox = Sandbox::new();
     let said = failing_in(&sandbox, "121-130", &["-n", "200"]);
     insta::assert_snapshot!(without_cost(&said), @"
-    exit 1 in 10 of 200 trials: 5 % (95 % interval 0 to 25 %)
+    exit 1 in 10 of 200 trials: 5 % (95 % interval 0.1 to 25 %)
 
       10x   exit 1: the program reported failure
             trials 121-130
@@ -864,7 +866,7 @@ fn three_failures_shortly_before_the_end_are_worth_one_failure() {
     let sandbox = Sandbox::new();
     let said = failing_in(&sandbox, "178-180", &["--max-fail", "3"]);
     insta::assert_snapshot!(without_cost(&said), @"
-    exit 1 in 3 of 180 trials: 1.7 % (95 % interval 0 to 9 %)
+    exit 1 in 3 of 180 trials: 1.7 % (95 % interval 0.04 to 9 %)
 
       3x    exit 1: the program reported failure
             trials 178-180
@@ -899,7 +901,7 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
             trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, … 13 in all
       time: pass TIME, failure TIME
 
-      note: failures came earlier than expected at a constant rate (p = 0.0043; a warm-up?): the rate is an average, and `confirm` compares a fix with the half that failed less often
+      note: the failure rate fell during the run (p = 0.0043; possibly a warm-up): the rate above is an average, and `confirm` uses the half with fewer failures
 
     is it fixed?       provoke confirm --baseline before   # 696 passing trials, about TIME
     repeat one trial   provoke replay before#1
@@ -931,6 +933,8 @@ fn a_baseline_without_a_failure_in_its_quieter_half_confirms_nothing() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
+      baseline: run before, 11 of 200 trials failed
+        provoke victim exit --fail-on '1,7,12,20,26,33,40,47,55,61,70'
     error: cannot use the baseline: its failure rate changed while it ran, and none of the 100 trials of its second half failed, so no number of passing trials shows a fix
 
     hint: measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different
@@ -950,15 +954,17 @@ fn attempts_against_one_baseline_are_counted() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
-      this is fix 3 for this baseline: if none of the 3 fixes works, the chance that one is called FIXED is at most 15 %; --conf 98.34 keeps it below 5 %
+      3 fixes were tested against this baseline, so the risk of a false FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
 
-      assumes: the 3 failures of the baseline are independent of each other, which so few cannot show; if one event caused them all, FIXED needs 266 passing trials
+      assumes: the 3 failures of the baseline are independent (too few to test this); if they had one common cause, FIXED would need 564 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------
+      baseline: run before, 3 of 14 trials failed
+        provoke victim exit --fail-on '3,9,14'
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      this is fix 3 for this baseline: if none of the 3 fixes works, the chance that one is called FIXED is at most 15 %; --conf 98.34 keeps it below 5 %
-      the bug: exit 1; every failure with its exit status counts
+      3 fixes were tested against this baseline, so the risk of a false FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
+      the bug: exit 1; other failures with its exit status count, too
     [exit status: Some(0)]
     ");
 }

@@ -76,7 +76,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     ------- stderr -------
       before: 6 of 300 in 3 runs failed; FIXED needs 388 passing trials, about TIME; the first failure means NOT FIXED
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
-      the bug: exit 1; every failure with its exit status counts
+      the bug: exit 1; other failures with its exit status count, too
     wrote report.json
     [exit status: Some(0)]
     ");
@@ -128,7 +128,7 @@ fn runs_of_anything_else_do_not_count() {
     assert_eq!(base["runs"], json!([]));
     insta::assert_debug_snapshot!(reasons(&base["left_out"]), @r#"
     [
-        "a file in the working directory or in the command differs",
+        "a file of the command or of its working directory differs",
         "parallel trials: 2 instead of 1",
         "the environment variable THREADS differs",
         "a hook differs",
@@ -363,14 +363,16 @@ fn a_comparison_under_other_conditions_than_its_baseline_is_refused() {
     let command = ["--", "true"];
     let others = [&compare[..], &["-j", "2"], &command].concat();
     let said = sandbox.provoke(&others);
-    insta::assert_snapshot!(said, @"
+    insta::assert_snapshot!(said, @r#"
     ------- stderr -------
+      baseline: run RUN, 3 of 30 trials failed
+        sh -c 'case " $TERM_FAILS " in *" $PROVOKE_TRIAL "*) exit 1;; esac'
     error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: parallel trials: 1 in the baseline, 2 here
 
     hint: compare under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions
     [exit status: Some(3)]
-    ");
+    "#);
     let accept = ["--accept-different-conditions"];
     let said = sandbox.provoke(&[&compare[..], &["-j", "2"], &accept, &command].concat());
     let assumed = "the failure rate does not depend on parallel trials: 1 in the baseline, 2 here";

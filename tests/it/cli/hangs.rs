@@ -166,7 +166,7 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
         "0 of 5 trials failed",
         "trial 6 still running after",
         "inner waits for itself",
-        "not counted: trial 6",
+        "trial 6 and the trials that started after it are not counted",
         "provoke explain last#6",
     ] {
         assert!(said.stdout.contains(words), "{words}: {said}");

@@ -148,8 +148,8 @@ fn every_trial_is_shown_on_request() {
     insta::assert_snapshot!(said, @"
     0 of 2 trials failed: rate below 85 % (95 %)
 
-    detect a rate of 1 %   repeat this with -n 299   # about TIME
-    saved in               provoke-out/RUN
+    exclude a rate of 1 %   repeat this with -n 368   # about TIME
+    saved in                provoke-out/RUN
     ------- stderr -------
       #1     ok  TIME
       #2     ok  TIME
