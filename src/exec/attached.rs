@@ -19,7 +19,7 @@ use tokio::time::sleep;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Interval between checks of a known process; a check takes a few microseconds.
 const BLINK: Duration = Duration::from_millis(2);
-/// Number of checks without any holder of the sockets after which the service counts as ended.
+/// Consecutive failed connections after which a service without a pidfd counts as ended.
 const SILENT: u32 = 20;
 /// Time in which a parent usually reaps its child.
 const ASKED: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Measurements of a service's size before the interval doubles.
+/// Divisor of the elapsed time that gives the minimum interval between measurements of a service.
 const LOOKS: u32 = 100;
 
 /// Data that all service trials of a run share.
@@ -146,7 +146,7 @@ impl Clients {
         self.halt.send_replace(true)
     }
 
-    /// Tells the clients how long ago the service crashed.
+    /// Tells the clients that the service crashed this long ago.
     pub(super) fn mourn(&self, ago: Duration) -> bool {
         let now = Instant::now();
         let at = now.checked_sub(ago).unwrap_or(now);
