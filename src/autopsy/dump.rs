@@ -33,7 +33,7 @@ pub(super) struct Dump {
     pub(super) notes: Vec<u8>,
     /// The core consists of 64-bit structures.
     pub(super) wide: bool,
-    /// The architecture of the program if it is not supported, otherwise `None`.
+    /// Description of the program if its architecture is not supported, otherwise `None`.
     pub(super) foreign: Option<String>,
     /// The file is shorter than its headers say.
     pub(super) truncated: bool,

@@ -123,8 +123,8 @@ impl Examiner {
         book.symbols.function(book.layout.address_of(offset)?)
     }
 
-    /// Returns the variable at each of these addresses in the process of a core, by the symbols of its files:
-    /// `audit`, `pool+0x28`.
+    /// Returns the variable at each of these addresses in the process of a core, by the symbols of
+    /// its files: `audit`, `pool+0x28`.
     pub fn variables(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
         let none = vec![None; addresses.len()];
         let Ok(dump) = Dump::open(core) else {

@@ -56,9 +56,7 @@ pub struct Scene<'a> {
     pub trap: Option<(u64, u64)>,
     /// Process that sent the signal, if a process did.
     pub sender: Option<i32>,
-    /// Registers at the fault.
     pub registers: Registers,
-    /// Memory at the fault.
     pub memory: &'a dyn Memory,
     /// Mappings in order; empty if they are unknown.
     pub mappings: &'a [Mapping],

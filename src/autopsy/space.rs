@@ -5,7 +5,6 @@ use super::modules::Modules;
 use super::scene::{Mapping, Memory};
 use super::shelf::Shelf;
 
-/// The memory of the process.
 pub(super) struct Space<'a> {
     pub(super) dump: &'a Dump,
     pub(super) modules: &'a Modules,

@@ -28,7 +28,6 @@ impl Place {
     }
 }
 
-/// A stack.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     /// Code addresses, innermost first.

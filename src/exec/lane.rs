@@ -38,7 +38,7 @@ pub(super) struct Slot {
     was_stopped: bool,
     /// Memory cgroup of the slot and its trials.
     _group: Option<SlotGroup>,
-    /// Complaints: operations that the slot could not carry out.
+    /// Descriptions of operations of the slot that failed.
     pub(super) complaints: Vec<String>,
 }
 

@@ -280,7 +280,7 @@ impl Client {
     }
 }
 
-/// Reason why there is no response.
+/// Reason for a missing response.
 enum Gone {
     /// The request was not sent, or its connection was about to end. Contains the result of the
     /// request if it is not sent again.

@@ -250,8 +250,8 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
 
 /// Returns the time of the last response, if a request ended after it without a response.
 ///
-/// A client that gave up or has finished is not noticed as silent while the load runs. If the
-/// service has never responded, a refused connection is not a change.
+/// While the load runs, the silence after clients that gave up or finished is not noticed. A
+/// refused connection counts as such an end only if the service has responded before.
 fn silent_since(ran: &Ran, warmed: bool) -> Option<u64> {
     let last = |of: fn(&Record) -> u64| ran.records.iter().map(of).max();
     let answered = last(|record| record.answered)?;

@@ -10,7 +10,7 @@ use super::request::Choice;
 use super::worker::{Stop, nanos};
 use crate::model::Amount;
 
-/// Requests per second, in thousandths.
+/// Request rate in thousandths of a request per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate(pub(super) u64);
 

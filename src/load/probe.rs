@@ -23,7 +23,7 @@ pub(super) struct Probe {
     pub(super) two: Option<hyper::Request<Sent>>,
 }
 
-/// Reason why there is no response.
+/// Reason for a missing response.
 pub(super) struct Silence {
     pub(super) why: String,
     /// Another try would fail in the same way.

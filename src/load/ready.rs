@@ -82,8 +82,9 @@ fn listeners(target: &Target) -> BTreeSet<u64> {
 
 /// Names a process that listens at a target and does not belong to the service.
 ///
-/// A service in a container may listen itself or through its engine, so every process of a container
-/// or an engine is accepted: the caller has checked that none listened before the trial.
+/// A service in a container may listen itself or through its engine, so every process of a
+/// container or an engine is accepted: the caller has checked that no process listened before the
+/// trial.
 pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Option<String> {
     let holders = sockets::holders(&listeners(target));
     let mut strangers = holders

@@ -63,7 +63,8 @@ fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
     }
 }
 
-/// Returns a thread of a child, for a thread that waits for an unspecified child.
+/// For a thread that waits for an unspecified child, returns the blocked thread for which another
+/// process waits.
 fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> {
     if parent.activity() != Activity::WaitsForChild {
         return None;

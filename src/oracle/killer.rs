@@ -50,7 +50,8 @@ fn is_killed(actor: &ActorSeen) -> bool {
     }
 }
 
-/// Reads `Out of memory: Killed process 77 (x)`, and `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
+/// Reads `Out of memory: Killed process 77 (x)`, and
+/// `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
 fn logged(line: &str, pid: i32) -> Option<String> {
     let whole = match line.split_once("oom-kill:constraint=") {
         Some((_, rest)) => {
@@ -71,8 +72,8 @@ fn logged(line: &str, pid: i32) -> Option<String> {
     Some(format!("the OOM killer: {whose}"))
 }
 
-/// Returns whether the process reached its hard limit of CPU time, which the kernel enforces with
-/// SIGKILL.
+/// Names the kernel as the sender, if the process reached its hard limit of CPU time, which the
+/// kernel enforces with SIGKILL.
 fn spent(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
     let limit = limits
         .iter()

@@ -40,8 +40,7 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let Some(failure) = failures.into_iter().next() else {
         return Outcome::Pass;
     };
-    // A signature from a stack cannot be compared if there is no stack, so the trial is
-    // inconclusive.
+    // A signature from a stack cannot be compared without a stack, so the trial is inconclusive.
     let by_name = |only: &Only| matches!(only, Only::Signature(_));
     let has_stack = failure.signature.depth == Depth::Stack;
     let may_have_one = failure.kind.is_crash() || matches!(failure.kind, Kind::Hang { .. });
@@ -67,7 +66,7 @@ fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure 
     }
 }
 
-/// Returns the patterns to search in the output: those of `fail_if_out`, then those of `ok_if_out`.
+/// Returns the patterns to search in the output: first `fail_if_out`, then `ok_if_out`.
 pub fn patterns(rules: &Rules) -> Vec<String> {
     rules
         .fail_if_out

@@ -128,8 +128,9 @@ fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
     Ok((Kind::Packages, parts))
 }
 
-/// Returns name and value of the variable in a line. Returns `None` for exported shell functions,
-/// whose names have a special suffix.
+/// Returns name and value of the variable in a line.
+///
+/// Shells also export functions as variables, whose names end with `%%`.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let plain = name.strip_suffix("%%").unwrap_or(name);

@@ -130,7 +130,7 @@ impl Scanner {
         }
     }
 
-    /// Searches the last line if it has no line end.
+    /// Searches the current line, and starts a new one.
     pub(super) fn finish(&mut self, patterns: &RegexSet) {
         for rule in &patterns.matches(&self.line) {
             if !self.found.iter().any(|(known, _)| *known == rule) {

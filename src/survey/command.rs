@@ -46,7 +46,7 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         identify_all(&mut all, "program.launched", &launched);
         chain.extend(launched);
     } else if let Some(emulator) = emulator(command) {
-        // The libraries of the emulator are not those of the emulated program.
+        // The emulator and the emulated program have different libraries.
         let name = &command[emulator.program];
         all.set("program.launched.path", format!("{name}{NOT_FOUND}"));
         return all;

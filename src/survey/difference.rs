@@ -73,9 +73,9 @@ pub struct Difference {
     pub group: Group,
     /// Name, such as `library.libc.so.6`, or the name of a variable.
     pub name: String,
-    /// Value in the first run; null if absent. Of flags, only those that the second run lacks.
+    /// Value in the first run; null if absent. Of flags, only the ones that the second run lacks.
     pub left: Option<String>,
-    /// Value in the second run; null if absent. Of flags, only those that the first run lacks.
+    /// Value in the second run; null if absent. Of flags, only the ones that the first run lacks.
     pub right: Option<String>,
     /// Reason why the difference may matter, if known.
     pub note: Option<String>,

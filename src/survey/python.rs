@@ -149,7 +149,7 @@ impl Home {
             folders.extend(site(&home));
         }
         folders.extend(site(&self.prefix));
-        // Debian separates its packages from those that pip installs.
+        // Debian separates its packages from packages that pip installs.
         let dist = format!("python{}/dist-packages", self.version);
         if self.prefix == Path::new("/usr") {
             folders.push(Path::new("/usr/local/lib").join(&dist));

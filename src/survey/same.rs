@@ -21,7 +21,7 @@ pub enum Likeness {
     OtherCommand,
 }
 
-/// Compares the trials of a variant with those of a variant of another run.
+/// Compares the trials of a variant with the trials of a variant of another run.
 pub fn likeness(here: (Side<'_>, VariantId), there: (Side<'_>, VariantId)) -> Likeness {
     let [ours, theirs] = [here, there].map(|(side, id)| Recipe::of(side, id));
     if ours.commands != theirs.commands {

@@ -79,7 +79,7 @@ fn names(all: &[Facts]) -> BTreeSet<(Group, String)> {
     all.iter().flat_map(|facts| facts.keys().cloned()).collect()
 }
 
-/// Returns the facts about each of these variants, except for those that were varied on purpose.
+/// Returns the facts about each of these variants, except for facts that were varied on purpose.
 fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
     // Without a survey of all commands, a missing fact does not mean the same value as in the
     // first.
@@ -163,7 +163,7 @@ fn unnamed(key: &str, name: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("{section}{rest}"))
 }
 
-/// Reduces the CPU flags to those that some variants lack.
+/// Removes the CPU flags that all variants have.
 fn only_what_differs(all: &mut [Facts]) {
     let key = (Group::Processor, FLAGS.to_owned());
     let flags = |facts: &Facts| -> BTreeSet<String> {

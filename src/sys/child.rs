@@ -50,7 +50,7 @@ pub enum Next {
     Stopped(i32),
     /// There are children, and all of them live.
     Alive,
-    /// There are no children.
+    /// The process does not have any children.
     None,
 }
 

@@ -115,8 +115,8 @@ impl Template {
         }
     }
 
-    /// Returns an existing file that a core written from this folder would overwrite; the user did
-    /// not agree to that.
+    /// Returns a message about an existing file that a core of a process in this folder would
+    /// overwrite. The kernel would remove the file without a question.
     pub fn overwrites_in(&self, folder: &Path) -> Option<String> {
         let [name] = self.name.as_slice() else {
             return None;

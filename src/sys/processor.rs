@@ -5,7 +5,7 @@
 pub struct Processor {
     /// Model name; empty if CPUID does not contain it.
     pub model: String,
-    /// Instruction sets beyond those of every 64-bit CPU, as in `/proc/cpuinfo`.
+    /// Flags of instruction sets that not every 64-bit CPU has, as in `/proc/cpuinfo`.
     pub flags: Vec<String>,
 }
 

@@ -55,7 +55,6 @@ const SI_KERNEL: i32 = 128;
 /// `si_code`: sent by `tgkill`, which is what `raise` and `abort` use.
 const SI_TKILL: i32 = -6;
 
-/// Explains a fault.
 pub fn explain(scene: &Scene<'_>) -> Fault {
     let cause = cause(scene);
     let rip = scene.registers.rip;

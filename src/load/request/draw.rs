@@ -9,7 +9,7 @@ pub(in super::super) struct Choice {
     pub(in super::super) kind: usize,
     pub(in super::super) file: usize,
     pub(in super::super) row: usize,
-    /// Number of the request among those of its client, and among all.
+    /// Number of the request among the requests of its client, and among all requests.
     pub(in super::super) n: u64,
     pub(in super::super) seq: u64,
     pub(in super::super) rand: u64,

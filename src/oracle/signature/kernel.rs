@@ -173,7 +173,7 @@ fn coarse(class: &str) -> Option<&'static str> {
 }
 
 impl Logged {
-    /// Returns the texts for ids: first with all facts, then with those of older kernels.
+    /// Returns the texts for ids: first with all facts, then with the facts of older kernels.
     pub(super) fn texts(&self) -> Vec<String> {
         let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
         let page =
@@ -190,7 +190,7 @@ impl Logged {
         }
     }
 
-    /// Returns the wider names, as in `stack`: those of a library.
+    /// Returns the wider names, as in `stack`: one for a library.
     pub(super) fn families(&self) -> Vec<String> {
         match &self.place {
             Place::File(module, _) | Place::Page(module, _) if is_library(module) => {

@@ -28,11 +28,8 @@ pub struct Daemon {
 /// Types of objects that a daemon stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// A container.
     Container,
-    /// A volume.
     Volume,
-    /// A network.
     Network,
 }
 

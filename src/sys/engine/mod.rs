@@ -122,7 +122,7 @@ impl Engine {
         self.ask(&words.concat()).is_ok()
     }
 
-    /// Returns the files that a container added to those of its image.
+    /// Returns the files that a container added to its image.
     pub fn added(&self, name: &str) -> Vec<String> {
         let said = self.ask(&["diff", name]).unwrap_or_default();
         let files = said.lines().filter_map(|line| line.strip_prefix("A "));

@@ -84,8 +84,8 @@ impl Drop for Service {
 /// Keeps the service alive with a request whose response does not end as long as this process
 /// lives.
 ///
-/// Without root, the service starts again as another process, which does not inherit the kernel's
-/// setting to kill it with its parent.
+/// Without root, the service loses the kernel setting that kills it when this process ends. After
+/// the request has ended, the service exits because it is idle.
 fn hold(socket: &Path) {
     let until = Instant::now() + START;
     let mut line = loop {
