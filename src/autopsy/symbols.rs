@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Limit of a symbol without a size, which ends where the next symbol begins.
+/// Maximum length of a symbol without a size, which otherwise ends where the next symbol begins.
 const LONGEST_GUESS: u64 = 1 << 16;
 
 /// Symbols of a file and of its debug file.

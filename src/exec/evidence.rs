@@ -397,7 +397,7 @@ fn missing(seen: &Observation) -> Vec<i32> {
 
 /// Takes the core of an actor that is too short to contain its process.
 ///
-/// The core is taken if exactly one actor misses its core, and exactly one new file begins like a
+/// The core is taken if exactly one actor lacks its core, and exactly one new file begins like a
 /// core. Without removal it would block all later cores.
 fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observation) {
     let missing = missing(seen);

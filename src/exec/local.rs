@@ -69,7 +69,7 @@ struct Shared {
     one_dump: Option<Mutex<()>>,
     /// API service of a container engine without a daemon.
     service: Register<Option<Service>>,
-    /// Pids of that service and of running slots. Any other child of provoke is an orphan of a lost
+    /// Pids of the API service and of running slots. Any other child of provoke is an orphan of a lost
     /// slot.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
@@ -330,7 +330,7 @@ fn leaves_more(seen: &Observation) -> bool {
 }
 
 impl Shared {
-    /// Runs a hook in the steward's slot.
+    /// Runs a hook in the slot of `setup` and `cleanup`.
     async fn steward(
         &self,
         steward: &Mutex<Option<Slot>>,

@@ -27,7 +27,7 @@ const OTHER_FILES: u64 = 256;
 const WAKE: Duration = Duration::from_secs(1);
 /// Minimum timeout of a probe.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Seed modifier that makes the warm-up draw other requests than the load.
+/// Modifier of the seed, so that the warm-up draws other requests than the load.
 const WARM: u64 = 0x7761_726d;
 
 /// Data that all trials of a load share, and that can be checked before the first.

@@ -116,7 +116,7 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
 }
 
 /// Returns whether a trial of a service is inconclusive: the service was not ready, it gave no
-/// response and did not die of a signal, or the clients could not work.
+/// response without a crash or a hang, or the clients could not work.
 fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> bool {
     let answered = load.served + load.warmed > 0;
     let crashed = |one: &ActorSeen| matches!(one.ending, Ending::Signaled(..));

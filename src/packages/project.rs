@@ -6,7 +6,8 @@ use std::path::Path;
 /// Returns script lines that copy a project to `src` in the folder that is made, and change to
 /// `inside` in it.
 ///
-/// Build output, version control, runs of provoke, and the folder itself are not copied.
+/// Build output, version control, runs of provoke, and an entry that contains the
+/// new folder are not copied.
 pub(super) fn copied(root: &Path, inside: &Path) -> String {
     let root = quoted_path(root);
     let inside = quoted_path(&Path::new("src").join(inside));

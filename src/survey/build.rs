@@ -63,8 +63,8 @@ pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// Adds bytes to an FNV-like hash, eight at a time, because programs are large and nobody attacks
-/// the hash. The rotation lets high bits affect low ones.
+/// Adds bytes to an FNV-like hash, eight at a time, because programs are large and the hash need
+/// not resist attacks. The rotation lets high bits affect low ones.
 pub(super) fn hashed(hash: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Two runs and the differences between their environments; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Version of this format; it increases when a field changes its name or its meaning.
+    /// Version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The first run.
     pub left: Run,

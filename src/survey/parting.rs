@@ -25,7 +25,7 @@ pub struct Parting {
 /// Several runs and the facts that distinguish the failing runs; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parted {
-    /// Version of this format; it increases when a field changes its name or its meaning.
+    /// Version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The runs.
     pub runs: Vec<Run>,

@@ -6,13 +6,13 @@
 /// Operator behind a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// `;` or a line end: run the next one, if there is one.
+    /// `;` or a line end: run the next pipeline, if there is one.
     Next,
-    /// `&&`: run the next one if this one succeeds.
+    /// `&&`: run the next pipeline if this one succeeds.
     And,
-    /// `||`: run the next one if this one fails.
+    /// `||`: run the next pipeline if this one fails.
     Or,
-    /// `&`: run the next one at once.
+    /// `&`: run the next pipeline at once.
     Background,
 }
 

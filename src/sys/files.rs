@@ -22,8 +22,8 @@ const DRAWS: u32 = 100;
 pub struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    /// Creates the folder in the directory for temporary files. Fails if an entry or a symlink with
-    /// the name exists.
+    /// Creates the folder in the directory for temporary files. Tries another name if an entry or a
+    /// symlink with the name exists.
     pub fn new(purpose: &str) -> io::Result<Self> {
         Self::below(&std::env::temp_dir(), purpose)
     }

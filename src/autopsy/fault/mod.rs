@@ -2,7 +2,7 @@
 //!
 //! The class of a fault must not depend on the source: the signal information in a core, the frame
 //! of a handler that raised the signal again, or only the registers if an emulator wrote the core.
-//! So each source is first converted to a [`Cause`], and then the cause is explained.
+//! So each source is first converted to a `Cause`, and then the cause is explained.
 
 mod address;
 mod code;
