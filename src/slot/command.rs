@@ -114,7 +114,8 @@ impl Numbers {
 impl<'a> CommandLine<'a> {
     /// Fills in the placeholders of an actor's command.
     ///
-    /// Variables of the actor override those of provoke, which override the inherited environment.
+    /// Variables of the actor override variables of provoke, which override the inherited
+    /// environment.
     pub fn new(
         environment: &'a [(Text, Text)],
         actor: &'a ActorPlan,

@@ -137,8 +137,8 @@ fn is_fault(signal: i32) -> bool {
 ///
 /// A process that dies of such a signal has not handled it. A handler may also report the fault and
 /// exit, but a runtime that faults on purpose does so repeatedly. The exit code of a process
-/// outside of the plan must stand for the signal; those of the plan's own processes are reported
-/// anyway.
+/// outside of the plan must stand for the signal; exit codes of the plan's own processes are
+/// reported anyway.
 fn was_fatal(fault: &Fault, status: Status, own: bool) -> bool {
     match status {
         Status::Signaled(signal, _) => is_fault(signal),

@@ -75,7 +75,7 @@ pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     all
 }
 
-/// Returns the conditions of a plan's trials that differ from those of a baseline. Conditions in
+/// Returns the conditions that differ between the trials of a plan and a baseline. Conditions in
 /// which the plan's variants differ are left out, because they are varied on purpose.
 pub fn differing_conditions(
     plan: &Plan,

@@ -169,7 +169,7 @@ fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
     }
 }
 
-/// Adds the facts of another command that differ from those of the first, under its name.
+/// Adds the facts in which another command differs from the first, under its name.
 fn others(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
     let differing = facts
         .0

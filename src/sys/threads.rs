@@ -176,8 +176,8 @@ fn call(text: &str) -> Option<Call> {
 
 /// Returns the target of a thread's wait in this system call, if the call or the lock shows it.
 ///
-/// Known locks are those that store their owner: mutexes and read-write locks of glibc, mutexes of
-/// musl, and the end of a thread for a join. `threads` are the living threads of the process.
+/// Locks are recognized if they store their owner: mutexes and read-write locks of glibc, mutexes
+/// of musl, and the end of a thread for a join. `threads` are the living threads of the process.
 pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [first, second, ..] = call.arguments;
     let number = |word: u64| i32::try_from(word).ok().filter(|pid| *pid > 0);
