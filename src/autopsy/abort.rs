@@ -9,21 +9,21 @@ use super::space::Space;
 const SYMBOL: &str = "__abort_msg";
 const LONGEST: u32 = 4096;
 
-/// Where the C library keeps the address of what it said.
+/// Returns the address of the C library's pointer to its abort message.
 pub(super) fn place(modules: &Modules, shelf: &Shelf) -> Option<u64> {
     let library = |name: &str| name.starts_with("libc.so") || name.starts_with("libc-2");
     let mut libraries = modules.list.iter().filter(|module| library(&module.name));
-    // A program that is linked statically has the C library within itself.
+    // A statically linked program contains the C library.
     let program = || modules.program.map(|number| &modules.list[number]);
     let module = libraries.next().or_else(program)?;
     let symbols = &shelf.book(module.book?).symbols;
     Some(module.place(symbols.address(SYMBOL)?))
 }
 
-/// What it said, without the end of its line.
+/// Returns the abort message without its final newline.
 pub(super) fn message(space: &Space<'_>, place: u64) -> Option<String> {
     let at = space.word(place).filter(|at| *at != 0)?;
-    // The size of the whole, then the text.
+    // The message begins with its total size; the text follows.
     let mut size = [0; 4];
     space.read(at, &mut size).then_some(())?;
     let size = u32_at(&size, 0)?.checked_sub(4)?.min(LONGEST);

@@ -1,6 +1,6 @@
 //! Reads little-endian fields at offsets that may not exist.
 
-/// The field of `N` bytes at this place.
+/// Returns the `N` bytes at this offset.
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
@@ -21,7 +21,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
-/// The text in front of the first NUL, or all of it.
+/// Returns the text before the first NUL, or the whole text if there is none.
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()

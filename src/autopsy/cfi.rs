@@ -1,7 +1,7 @@
-//! Finds the caller of a function by the call frame information of its file.
+//! Finds the caller of a function with the call frame information of its file.
 //!
-//! It is read with `gimli` itself: `framehop` keeps track of the stack and frame pointers alone, and
-//! does not find the caller of a function that computes its frame from another register, as the dynamic
+//! This module uses `gimli` directly: `framehop` tracks only the stack and frame pointers, and does
+//! not find the caller of a function that computes its frame from another register, as the dynamic
 //! loader and hand-written code do. `docs/design/unwinder.md` has the details.
 
 use super::elf::{self, Elf, Layout};
@@ -14,16 +14,17 @@ use gimli::{
 /// Bytes of a file that is never unmapped.
 pub(super) type Slice = EndianSlice<'static, LittleEndian>;
 
-/// Registers by their numbers in DWARF; the last one is the return address.
+/// Registers by their DWARF numbers; the last one is the return address.
 pub(super) type Bank = [u64; 17];
 /// Frame pointer.
 pub(super) const RBP: usize = 6;
 /// Stack pointer.
 pub(super) const RSP: usize = 7;
-/// Return address, or the instruction itself.
+/// Return address of a caller, or address of the instruction itself.
 pub(super) const RIP: usize = 16;
 
-/// Enough for every real expression; hostile ones may jump in circles.
+/// Limit of evaluation steps: real expressions need fewer, and a hostile expression may loop for
+/// ever.
 const MOST_STEPS: u32 = 1000;
 
 /// The call frame information of one file.
@@ -35,7 +36,7 @@ pub(super) struct Cfi {
     bases: BaseAddresses,
 }
 
-/// How to step from an instruction to its caller.
+/// Rules that compute the caller's registers from those at an instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     cfa: CfaRule<usize>,
@@ -44,7 +45,7 @@ pub(super) struct Row {
 }
 
 impl Cfi {
-    /// Finds it in a file; there may be none.
+    /// Finds the call frame information in a file; returns `None` if the file has none.
     pub(super) fn of(elf: &Elf, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
         Self::indexed(layout, bytes).or_else(|| Self::plain(elf))
     }
@@ -90,7 +91,7 @@ impl Cfi {
         }
     }
 
-    /// How to step from the instruction at this link-time address.
+    /// Returns the rules for the instruction at this link-time address.
     pub(super) fn row(&self, address: u64) -> Option<Row> {
         let entry = self.entry(address)?;
         let mut context = UnwindContext::new();
@@ -137,8 +138,10 @@ impl Cfi {
         None
     }
 
-    /// Returns the registers of the caller; nothing if the stack ends here, and an address
-    /// if the memory there would be needed and is not known.
+    /// Returns the registers of the caller, or `None` if the stack ends here.
+    ///
+    /// Returns [`Lost::Memory`] with an address if the memory at that address is needed but
+    /// unknown.
     pub(super) fn step(
         &self,
         row: &Row,
@@ -158,7 +161,7 @@ impl Cfi {
         for (register, rule) in &row.registers {
             let number = usize::from(register.0);
             if number > RIP {
-                continue; // vector registers: nothing is measured from them
+                continue; // skip vector registers: no rule depends on them
             }
             let value = match rule {
                 RegisterRule::Undefined if number == RIP => return Ok(None),
@@ -219,12 +222,12 @@ impl Cfi {
     }
 }
 
-/// Why no caller was found.
+/// Reason why no caller was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The rules make no sense.
+    /// The rules are invalid.
     Rules,
-    /// The memory there is not known.
+    /// The memory at this address is unknown.
     Memory(u64),
 }
 

@@ -1,10 +1,11 @@
 //! Collapses the repeated frames of a recursion.
 
-/// The longest cycle of calls that is recognised.
+/// The longest cycle of calls that is recognized.
 const LONGEST: usize = 4;
 
-/// Puts equal things in a row, and cycles of a few, into one with the number of its
-/// repetitions. One thing counts as repeated from the second time on, a cycle from the third.
+/// Collapses runs of equal elements and short cycles into one copy, with the number of repetitions.
+///
+/// A single element counts as repeated from the second occurrence on, a cycle from the third.
 pub(super) fn collapse<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
     let mut short = Vec::new();
     let mut rest = all;
@@ -20,7 +21,7 @@ pub(super) fn collapse<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
     short
 }
 
-/// How often the front of this length comes in a row.
+/// Returns how many times the first `length` elements occur in a row.
 fn times<T: PartialEq>(all: &[T], length: usize) -> usize {
     let Some(front) = all.get(..length) else {
         return 0;

@@ -12,9 +12,9 @@ pub(super) fn open(path: &Path) -> Option<Elf> {
     Elf::parse(files::program(path).ok()?).ok()
 }
 
-/// Finds the debug file of a build: by its identity, or by the name that the program gives.
+/// Finds the debug file of a program, by its build id or by the name in its debug link.
 ///
-/// All folders are those of the system that the program ran on.
+/// All folders belong to the system on which the program ran.
 pub(super) fn companion(
     folders: &[PathBuf],
     path: &Path,
@@ -45,12 +45,12 @@ pub(super) fn companion(
     })
 }
 
-/// Finds what several debug files share.
+/// Finds the file with debug information that several debug files share.
 pub(super) fn supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
     let (name, id) = elf.gnu_debugaltlink().ok()??;
     by_identity(folders, id).or_else(|| {
         let name = Path::new(OsStr::from_bytes(name));
-        // Debug files lie in `.build-id/xx`, and the names are relative to that.
+        // The name is relative to the folder of the debug file, which is `.build-id/xx`.
         let place = |folder: &PathBuf| open(&folder.join(".build-id/00").join(name));
         folders.iter().find_map(place)
     })
@@ -66,7 +66,7 @@ fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<Elf> {
     folders.iter().find_map(|folder| open(&folder.join(&name)))
 }
 
-/// The checksum that `.gnu_debuglink` uses.
+/// Computes the checksum of `.gnu_debuglink`.
 fn crc32(bytes: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|index| {
         (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {

@@ -1,7 +1,7 @@
 //! Reads the headers and the requested parts of a core file.
 //!
-//! A core may be larger than memory, may be cut short, and may be written anew while it is
-//! read, so it is neither read whole nor mapped.
+//! A core may be larger than memory, may be truncated, and may be overwritten during reading. So it
+//! is neither read whole nor mapped.
 
 use super::bytes::{u16_at, u32_at, u64_at};
 use super::error::Error;
@@ -13,9 +13,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The notes of a process with ten thousand threads take 30 MB.
+/// Limit of the notes in bytes: the notes of a process with ten thousand threads take 30 MB.
 const MOST_NOTES: u64 = 256 << 20;
-/// The kernel allows 65530 mappings unless told otherwise.
+/// Limit of segments: the kernel allows 65530 mappings by default.
 const MOST_SEGMENTS: u64 = 1 << 20;
 const BLOCK: u64 = 16 << 10;
 const MOST_BLOCKS: usize = 4096;
@@ -31,11 +31,11 @@ pub(super) struct Dump {
     /// Parts of the address space, in order, without overlap.
     pub(super) segments: Vec<Segment>,
     pub(super) notes: Vec<u8>,
-    /// It is made of 64-bit structures.
+    /// The core consists of 64-bit structures.
     pub(super) wide: bool,
-    /// Nothing where its programs can be explained; otherwise what they were made for.
+    /// Description of the program if its architecture is not supported, otherwise `None`.
     pub(super) foreign: Option<String>,
-    /// The file ends before what its headers promise.
+    /// The file is shorter than its headers say.
     pub(super) truncated: bool,
     blocks: RefCell<HashMap<u64, Rc<[u8]>>>,
 }
@@ -45,9 +45,9 @@ pub(super) struct Dump {
 pub(super) struct Segment {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where its first bytes are in the core.
+    /// Offset of the first byte in the core file.
     offset: u64,
-    /// How many of them are there.
+    /// Number of bytes that the core file contains.
     filled: u64,
     pub(super) flags: u32,
 }
@@ -132,7 +132,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Says that its programs cannot be explained.
+    /// Returns the error for a program of an unsupported architecture.
     pub(super) fn refusal(&self, path: &Path) -> Error {
         Error::Foreign {
             path: path.to_owned(),
@@ -159,7 +159,7 @@ impl Dump {
         }
         let mut count = u64::from(u16_at(head, count_at)?);
         if count == 0xffff {
-            // More than fit into the field: the first section header knows.
+            // The number does not fit into the field; the first section header contains it.
             let at = word(40, 32)?.checked_add(if self.wide { 44 } else { 28 })?;
             let mut number = [0; 4];
             self.exactly(at, &mut number).then_some(())?;
@@ -236,7 +236,7 @@ impl Dump {
         });
     }
 
-    /// The part of the address space that holds this address.
+    /// Returns the segment that contains this address.
     pub(super) fn segment(&self, address: u64) -> Option<&Segment> {
         let behind = self
             .segments
@@ -245,8 +245,8 @@ impl Dump {
         (address < segment.end).then_some(segment)
     }
 
-    /// Fills the front of the buffer with memory that the core holds in one piece from this
-    /// address on, and says how much that is.
+    /// Copies contiguous memory from this address on into the buffer, and returns the number of
+    /// bytes.
     pub(super) fn memory(&self, address: u64, buffer: &mut [u8]) -> usize {
         let Some(segment) = self.segment(address) else {
             return 0;
@@ -262,7 +262,7 @@ impl Dump {
         }
     }
 
-    /// Reads through the blocks, since stacks are read word by word.
+    /// Reads through cached blocks, because stacks are read word by word.
     fn read(&self, mut offset: u64, mut buffer: &mut [u8]) -> bool {
         while !buffer.is_empty() {
             let first = offset / BLOCK * BLOCK;

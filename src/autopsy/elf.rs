@@ -7,11 +7,12 @@ use std::borrow::Cow;
 
 const PAGE: u64 = 4096;
 
-/// An executable, a library, or a file with their debug information.
+/// An executable, a library, or a debug file of one.
 pub(super) type Elf = ElfFile64<'static, LittleEndian>;
 
-/// How a file is laid out in memory, and which build it is. The first page is enough to
-/// tell, and cores hold that of every library.
+/// Memory layout and build id of a file.
+///
+/// Both are in the first page of the file, which a core contains for every library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     loads: Vec<Load>,
@@ -33,7 +34,7 @@ struct Load {
 }
 
 impl Layout {
-    /// Reads the front of a file; nothing if it is no 64-bit x86 program.
+    /// Reads the beginning of a file; returns `None` if it is not a 64-bit x86 program.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
         let endian = header.endian().ok()?;
@@ -75,7 +76,7 @@ impl Layout {
         Some(layout)
     }
 
-    /// Start, end and offset in the file of each part, if it was loaded with this bias.
+    /// Returns start, end and file offset of each segment, for a file loaded with this bias.
     pub(super) fn parts(&self, bias: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         self.loads.iter().map(move |load| {
             let start = load.address.wrapping_add(bias);
@@ -85,8 +86,9 @@ impl Layout {
         })
     }
 
-    /// What must be subtracted from addresses in the process to have link-time addresses,
-    /// if the part of the file that begins at this offset was mapped at this address.
+    /// Returns the bias of the file whose offset was mapped at this address.
+    ///
+    /// An address in the process minus the bias is the link-time address.
     pub(super) fn bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
         let holds = |load: &&Load| {
             let first = load.offset / PAGE * PAGE;
@@ -102,7 +104,7 @@ impl Layout {
         Some(start.wrapping_sub(address))
     }
 
-    /// Returns the link-time address of a place in the file.
+    /// Returns the link-time address of an offset in the file.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |load: &&Load| {
             offset
@@ -113,8 +115,7 @@ impl Layout {
         load.address.checked_add(offset - load.offset)
     }
 
-    /// The content of the file from this link-time address on, to the end of what was loaded
-    /// with it.
+    /// Returns the content of the file from this link-time address to the end of the segment.
     pub(super) fn loaded<'a>(&self, bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
         let load = self.loads.iter().find(|load| {
             let end = load.address.saturating_add(load.file_size);
@@ -127,9 +128,9 @@ impl Layout {
     }
 }
 
-/// Returns a section of the file; nothing if it is not there, or has no content.
+/// Returns a section of the file, or `None` if it is missing or empty.
 ///
-/// What was compressed is kept for good once it has been unpacked, as the files are.
+/// The decompressed content of a section stays in memory for ever, like the files.
 pub(super) fn section(elf: &Elf, name: &str) -> Option<&'static [u8]> {
     let section = elf.section_by_name(name)?;
     let packed = section.compressed_data().ok()?;
@@ -143,7 +144,7 @@ pub(super) fn section(elf: &Elf, name: &str) -> Option<&'static [u8]> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Writes a build's identity as it is written everywhere.
+/// Formats a build id in hexadecimal.
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {

@@ -4,7 +4,8 @@ use crate::untrusted::Untrusted as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a core cannot be read at all; what is merely missing in one is a gap of its story.
+/// Reason why a core cannot be read at all; information that is merely missing is a gap in the
+/// analysis.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
@@ -25,7 +26,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A core that does not name its process is nobody's.
+    /// Returns the error for a core that does not name its process.
     pub(super) fn ownerless(path: &Path) -> Self {
         Self::Broken {
             path: path.to_owned(),

@@ -15,18 +15,18 @@ use super::unwind::{DEEPEST, Place, Stack, Unwinder};
 use super::{Settings, modules};
 use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
 
-/// Frames in the short form.
+/// Frames in the short form of a crash.
 const MOST_IN_CRASH: usize = 40;
-/// Calls that are listed of one thread, after recursion has been put together.
+/// Frames that are listed of one thread, after recursion has been collapsed.
 const MOST_LISTED: usize = 500;
 /// Frames that are listed of all threads together.
 const MOST_IN_ALL: usize = 200_000;
-/// Outermost calls that tell the phase of an endless stack.
+/// Outermost calls that determine the phase of a very deep stack.
 const OUTERMOST: usize = 50;
-/// Calls that are followed on all stacks together.
+/// Calls that are unwound in all stacks together.
 const MOST_FOLLOWED: usize = 2_000_000;
 
-/// Tells of a crash all that is known beyond whose it is.
+/// Adds the analysis of the crash to an autopsy that contains only the owner.
 pub(super) fn examine(
     autopsy: &mut Autopsy,
     dump: &Dump,
@@ -74,13 +74,13 @@ pub(super) fn examine(
     }
 }
 
-/// What is seen without names.
+/// Findings before addresses are resolved to names.
 struct Seen {
     fault: Fault,
     abort: Option<String>,
     registers: Registers,
     stacks: Vec<Stack>,
-    /// Places of the first stack that belong to a signal handler.
+    /// Number of places of the first stack that belong to a signal handler.
     skip: usize,
 }
 
@@ -149,11 +149,11 @@ fn look(
     }
 }
 
-/// Gives names to places.
+/// Resolves places to functions and lines.
 struct Namer<'a> {
     modules: &'a Modules,
     shelf: &'a mut Shelf,
-    /// How many frames may still be listed.
+    /// Number of frames that may still be listed.
     room: usize,
 }
 

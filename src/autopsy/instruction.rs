@@ -6,13 +6,13 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
-/// No instruction is longer.
+/// Length of the longest instruction.
 const LONGEST: usize = 15;
 
-/// Pages are the unit in which memory is known or not.
+/// Size of a page: memory is known or unknown page by page.
 const PAGE: u64 = 4096;
 
-/// Memory that an instruction touches.
+/// Memory that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touch {
     pub(super) address: u64,
@@ -20,18 +20,18 @@ pub(super) struct Touch {
     pub(super) writes: bool,
 }
 
-/// The bytes of an instruction, and what they mean.
+/// The bytes of an instruction, and the decoded instruction.
 pub(super) struct Decoded {
-    /// Nothing where the bytes are no instruction.
+    /// `None` if the bytes are not a valid instruction.
     pub(super) instruction: Option<Instruction>,
-    /// What could be read, at most the longest instruction's length.
+    /// The bytes that could be read, up to the length of the longest instruction.
     pub(super) bytes: Vec<u8>,
 }
 
-/// Decodes what stands at an address; nothing where that is not known.
+/// Decodes the instruction at an address; returns `None` if the memory there is unknown.
 pub(super) fn decode(memory: &dyn Memory, address: u64) -> Option<Decoded> {
     let bytes = bytes(memory, address)?;
-    // Processors of other makers understand what Intel's do not, and the other way round.
+    // Some valid instructions of AMD processors are invalid on Intel's, and the reverse.
     let instruction = [DecoderOptions::NONE, DecoderOptions::AMD]
         .into_iter()
         .map(|options| Decoder::with_ip(64, &bytes, address, options).decode())
@@ -39,19 +39,19 @@ pub(super) fn decode(memory: &dyn Memory, address: u64) -> Option<Decoded> {
     Some(Decoded { instruction, bytes })
 }
 
-/// Reads as many bytes as there are, the length of an instruction at most.
+/// Reads the bytes at an address, up to the length of the longest instruction.
 fn bytes(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; LONGEST];
     if memory.read(address, &mut bytes) {
         return Some(bytes);
     }
-    // The page ends before the longest instruction would.
+    // The page may end before the longest instruction would.
     let left = usize::try_from(PAGE - address % PAGE).unwrap_or(LONGEST);
     bytes.truncate(left.min(LONGEST));
     memory.read(address, &mut bytes).then_some(bytes)
 }
 
-/// Writes an instruction as assembly.
+/// Formats an instruction as assembly.
 pub(super) fn text(instruction: &Instruction) -> String {
     let mut formatter = IntelFormatter::new();
     let options = formatter.options_mut();
@@ -64,8 +64,8 @@ pub(super) fn text(instruction: &Instruction) -> String {
     text
 }
 
-/// Returns the memory that an instruction touches, the stack included, as far as the
-/// registers tell.
+/// Returns the memory that an instruction accesses, including the stack, as far as the registers
+/// determine it.
 pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
@@ -89,7 +89,7 @@ pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<T
     touched.collect()
 }
 
-/// Returns the value of the operand, where it is a register or known memory.
+/// Returns the value of an operand that is a register or known memory.
 pub(super) fn operand(instruction: &Instruction, number: u32, scene: &Scene<'_>) -> Option<u64> {
     let (raw, size) = match instruction.op_kind(number) {
         OpKind::Register => {
@@ -116,7 +116,7 @@ pub(super) fn operand(instruction: &Instruction, number: u32, scene: &Scene<'_>)
     })
 }
 
-/// Returns the general registers that an instruction names or uses for addresses, by name.
+/// Returns the value of the general register with this name.
 pub(super) fn value(registers: &Registers, name: Register) -> Option<u64> {
     let full = name.full_register();
     let whole = match full {

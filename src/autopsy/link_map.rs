@@ -1,7 +1,7 @@
 //! Reads the dynamic loader's list of mapped files from the memory in a core.
 //!
-//! Emulators write cores without the kernel's list of mapped files. The loader keeps one for debuggers:
-//! the program's dynamic section leads to it.
+//! Emulators write cores without the kernel's list of mapped files. The loader keeps a list for
+//! debuggers, which the program's dynamic section points to.
 
 use super::Settings;
 use super::bytes::{text, u64_at};
@@ -10,18 +10,18 @@ use super::elf::Layout;
 use super::notes::{MappedFile, Notes};
 use crate::sys::files;
 
-/// Address of the program headers of the program itself.
+/// In the auxiliary vector: address of the program headers of the program.
 const AT_PHDR: u64 = 3;
-/// Address of the name by which the program was started.
+/// In the auxiliary vector: address of the name with which the program was started.
 const AT_EXECFN: u64 = 31;
-/// In a dynamic section: where the loader's list begins.
+/// In a dynamic section: address of the loader's list.
 const DT_DEBUG: u64 = 21;
-/// A list in a broken memory may go in a circle.
+/// Limit of the list, because a list in corrupt memory may contain a cycle.
 const MOST_FILES: usize = 1 << 12;
 const MOST_ENTRIES: u64 = 256;
 const LONGEST_PATH: usize = 4096;
 
-/// The files, each with the places of its parts.
+/// Returns the mapped files, each with the ranges of its segments.
 pub(super) fn files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<MappedFile> {
     let mut found = Vec::new();
     let Some((program, mut next)) = list(notes, dump, settings) else {
@@ -36,7 +36,7 @@ pub(super) fn files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<Mapp
             _ => path(dump, name, settings),
         };
         let known = named.as_deref().and_then(|path| layout(settings, path));
-        // A file that was replaced has its dynamic section elsewhere, as a rule.
+        // Skip a file that was replaced on disk: its dynamic section usually has another address.
         let is_same =
             |layout: &Layout| layout.dynamic.map(|at| at.wrapping_add(bias)) == Some(dynamic);
         if let (Some(path), Some(layout)) = (named, known.filter(is_same)) {
@@ -53,7 +53,8 @@ pub(super) fn files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<Mapp
     found
 }
 
-/// The program, and the first entry of the list, which is the program's own.
+/// Returns the path of the program, and the address of the program's entry, which is the first of
+/// the list.
 fn list(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(String, u64)> {
     let program = path(dump, notes.told(AT_EXECFN)?, settings)?;
     let layout = match &settings.program {
@@ -85,7 +86,7 @@ fn words<const N: usize>(dump: &Dump, address: u64) -> Option<[u64; N]> {
     Some(words)
 }
 
-/// A path as the process would have written it in full.
+/// Returns the path at an address, made absolute as the process would have resolved it.
 fn path(dump: &Dump, address: u64, settings: &Settings) -> Option<String> {
     let mut bytes = vec![0; LONGEST_PATH];
     let size = dump.memory(address, &mut bytes);

@@ -1,17 +1,17 @@
 //! Analyses a core file: process, signal, fault and stacks.
 //!
-//! A core holds the memory that the process had for itself, and the names of the files that
-//! it had mapped. `dump` and `notes` read the core, `modules` finds those files (by `link_map`, where the core
-//! lacks the names) and sees whether they are still the same, `space` puts both together. `unwind` follows
-//! the stacks with what `cfi` knows of each file, `recover` looks behind handlers that
-//! raised a signal again, `symbols` gives names, and `examine` makes it one story.
+//! A core holds the private memory of the process and the names of its mapped files. `dump` and
+//! `notes` read the core. `modules` finds the mapped files (with `link_map` if the core lacks their
+//! names) and checks whether they are unchanged. `space` combines both. `unwind` unwinds the stacks
+//! with the call frame information of `cfi`, `recover` finds the original fault behind a handler
+//! that raised the signal again, `symbols` resolves names, and `examine` combines the findings.
 //!
-//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show
-//! it, so that it is the same in every process; of a caller it is the instruction behind the
-//! call, while its function and line are those of the call itself.
+//! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show it, so
+//! it is the same in every process. The offset of a caller is the instruction behind the call; its
+//! function and line belong to the call itself.
 //!
-//! Nothing that stands in a core is believed: numbers are bounded before they are used, and
-//! what makes no sense is a gap in the story.
+//! The content of a core is not trusted: numbers are bounded before use, and invalid content
+//! becomes a gap in the analysis.
 
 mod abort;
 mod bytes;
@@ -52,18 +52,18 @@ use std::path::{Path, PathBuf};
 const CUT_SHORT: &str =
     "the core is cut short: the disk was full, or the limit on cores too low (`ulimit -c`)";
 
-/// Where things are looked for, and on what the program ran.
+/// Folders in which files are searched, and the system on which the program ran.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Folders of debug files.
     pub debug_dirs: Vec<PathBuf>,
-    /// What was `/` for the program: the root of a container.
+    /// The program's root directory if it ran in a container.
     pub root: Option<PathBuf>,
-    /// What relative names of files begin at: the folder that the program was started in.
+    /// The program's working directory, which relative file names begin at.
     pub folder: PathBuf,
-    /// The program, where it is no longer at the place that the core names.
+    /// The program, if it is no longer at the path that the core names.
     pub program: Option<PathBuf>,
-    /// The flags of the processor that it ran on, as `/proc/cpuinfo` spells them.
+    /// The flags of the CPU that ran the program, as in `/proc/cpuinfo`.
     pub processor: Option<BTreeSet<String>>,
 }
 
@@ -80,7 +80,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Where a file of the program's is now.
+    /// Returns the present path of one of the program's files.
     fn place(&self, path: &str) -> PathBuf {
         match &self.root {
             Some(root) => root.join(path.trim_start_matches('/')),
@@ -89,14 +89,14 @@ impl Settings {
     }
 }
 
-/// Reads cores; what it has learned of a file it does not work out twice.
+/// Reads cores, and caches the symbols and debug information of their files.
 pub struct Examiner {
     settings: Settings,
     shelf: Shelf,
 }
 
 impl Examiner {
-    /// Has learned nothing yet.
+    /// Creates an examiner with an empty cache.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -104,7 +104,7 @@ impl Examiner {
         }
     }
 
-    /// Says of the next ones what was `/` for them, in which folder they were started, and on which processor.
+    /// Sets the root directory, the working directory and the CPU flags for the following cores.
     pub fn ran(
         &mut self,
         root: Option<PathBuf>,
@@ -116,15 +116,15 @@ impl Examiner {
         self.settings.processor = processor;
     }
 
-    /// Returns the function at a place in a program or a library, by its symbols.
+    /// Returns the function at a file offset of a program or a library, by its symbols.
     pub fn function(&mut self, file: &Path, offset: u64) -> Option<String> {
         let number = self.shelf.file(&self.settings, file)?;
         let book = self.shelf.book(number);
         book.symbols.function(book.layout.address_of(offset)?)
     }
 
-    /// Returns the variable at each of these addresses in the process of a core, by the symbols of its files:
-    /// `audit`, `pool+0x28`.
+    /// Returns the variable at each of these addresses in the process of a core, by the symbols of
+    /// its files: `audit`, `pool+0x28`.
     pub fn variables(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
         let none = vec![None; addresses.len()];
         let Ok(dump) = Dump::open(core) else {
@@ -137,7 +137,7 @@ impl Examiner {
         let (settings, shelf) = (&self.settings, &mut self.shelf);
         let modules = Modules::find(&notes, &dump, shelf, settings, &mut Vec::new());
         let name = |address: &u64| {
-            // Zeroed data lies behind what is mapped of the file.
+            // Zeroed data lies behind the mapped part of the file.
             let below = modules.list.iter().filter(|module| module.base <= *address);
             let module = below.max_by_key(|module| module.base)?;
             let symbols = &self.shelf.book(module.book?).symbols;
@@ -169,24 +169,24 @@ impl Examiner {
     }
 }
 
-/// What a core says of whose it is.
+/// Process that a core belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The process.
+    /// Process id.
     pub pid: i32,
-    /// Its parent.
+    /// Process id of the parent.
     pub ppid: i32,
-    /// Its session.
+    /// Session id.
     pub session: i32,
-    /// Its name, as the kernel knows it: at most 15 bytes.
+    /// Name as the kernel knows it: at most 15 bytes.
     pub program: String,
-    /// What it died of; 0 for a process that was alive.
+    /// Signal that killed the process; 0 if it was alive.
     pub signal: i32,
-    /// The core is not whole.
+    /// The core is incomplete.
     pub truncated: bool,
 }
 
-/// Returns the files that a core says its process had mapped.
+/// Returns the mapped files that a core lists.
 pub fn files(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let dump = Dump::open(core)?;
     let notes = Notes::read(&dump.notes, dump.wide);
@@ -194,12 +194,13 @@ pub fn files(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(files.filter(|file| file.is_absolute()).collect())
 }
 
-/// Where the kernel put the name of the program: behind the variables that it was started with.
+/// In the auxiliary vector: address of the program's name, which the kernel puts behind the
+/// environment variables.
 const AT_EXECFN: u64 = 31;
-/// Bytes of variables that are looked through.
+/// Bytes of environment variables that are searched.
 const VARIABLES: usize = 256 * 1024;
 
-/// Returns the value that a variable had when the process of a core was started.
+/// Returns the value that an environment variable had when the process of a core started.
 pub fn variable(core: &Path, name: &str) -> Option<String> {
     let dump = Dump::open(core).ok()?;
     let end = Notes::read(&dump.notes, dump.wide).told(AT_EXECFN)?;
@@ -214,7 +215,7 @@ pub fn variable(core: &Path, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Says whose a core is, without looking at any stack.
+/// Returns the owner of a core, without unwinding any stack.
 pub fn owner(core: &Path) -> Result<Owner, Error> {
     let dump = Dump::open(core)?;
     let notes = Notes::read(&dump.notes, dump.wide);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-/// What every 64-bit processor has.
+/// Features of every 64-bit CPU.
 const BASE: &str = "fpu de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush \
                     mmx fxsr sse sse2 syscall nx lm";
 
-/// A model, the one that it begins with, and what it has besides.
+/// Model, the model that it extends, and the additional features.
 const MODELS: &[(&str, &str, &str)] = &[
     ("qemu64", "", "pni cx16 lahf_lm svm"),
     ("kvm64", "", "pni cx16"),
@@ -108,7 +108,7 @@ const MODELS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What emulators write otherwise than `/proc/cpuinfo`.
+/// Features that emulators and `/proc/cpuinfo` call by different names.
 const ALIASES: &[(&str, &str)] = &[
     ("sse3", "pni"),
     ("sse4.1", "sse4_1"),
@@ -121,11 +121,12 @@ const ALIASES: &[(&str, &str)] = &[
     ("avx512-ifma", "avx512ifma"),
 ];
 
-/// Returns the flags of a processor by the name that emulators give it, with what is switched
-/// on and off behind it: `Haswell`, `SandyBridge,+avx2`, `Skylake-Server-v2,avx512f=off`.
+/// Returns the flags of a CPU model by an emulator's name of it, with the features that are
+/// switched on and off behind the name: `Haswell`, `SandyBridge,+avx2`,
+/// `Skylake-Server-v2,avx512f=off`.
 ///
-/// Nothing for those that stand for the machine beneath, such as `max` and `host`, and for
-/// those that are not known.
+/// Returns `None` for names that stand for the host's CPU, such as `max` and `host`, and for
+/// unknown names.
 pub fn flags_of_model(name: &str) -> Option<BTreeSet<String>> {
     let name = name.to_ascii_lowercase();
     let mut parts = name.split(',').map(str::trim);
@@ -151,7 +152,7 @@ pub fn flags_of_model(name: &str) -> Option<BTreeSet<String>> {
     Some(flags)
 }
 
-/// Cuts what changes nothing about instructions: the version, and the marks of mitigations.
+/// Removes suffixes that do not affect instructions: the version, and names of mitigations.
 fn without_version(name: &str) -> &str {
     let mut name = name.strip_suffix("-x86_64-cpu").unwrap_or(name);
     while let Some((head, tail)) = name.rsplit_once('-') {

@@ -7,60 +7,61 @@ use super::shelf::Shelf;
 use super::{Settings, link_map};
 use crate::untrusted::Untrusted as _;
 
-/// Address of the kernel's own library.
+/// In the auxiliary vector: address of the vDSO.
 const AT_SYSINFO_EHDR: u64 = 33;
-/// Address of the first instruction of the program itself.
+/// In the auxiliary vector: address of the program's first instruction.
 const AT_ENTRY: u64 = 9;
 const PAGE: usize = 4096;
-/// The kernel's own library has two or three pages; hostile cores may promise more.
+/// Limit of the size of the vDSO: it has two or three pages, but a hostile core may contain a
+/// larger size.
 const MOST_INLINE: u64 = 64 << 10;
 const MOST_MODULES: usize = 1 << 14;
 
 /// A file that was mapped as code.
 pub(super) struct Module {
     pub(super) path: String,
-    /// The path without its folder.
+    /// Path without its folder.
     pub(super) name: String,
     pub(super) base: u64,
     pub(super) parts: Vec<MappedFile>,
-    /// What to subtract from an address to have the one in the file.
+    /// Difference between an address in the process and the link-time address.
     bias: u64,
     pub(super) layout: Layout,
-    /// Its file, or what is left of it.
+    /// Index of the file in the shelf, or of its debug file if the file is gone.
     pub(super) book: Option<usize>,
 }
 
 impl Module {
-    /// The link-time address: what `objdump` and `nm` show.
+    /// Returns the link-time address, which `objdump` and `nm` show.
     pub(super) fn offset(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
     }
 
-    /// Where in the file something of an address is.
+    /// Returns the file offset of an address.
     pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
         let mut parts = self.parts.iter();
         let part = parts.find(|part| (part.start..part.end).contains(&address))?;
         part.offset.checked_add(address - part.start)
     }
 
-    /// Where something of a link-time address was in the process.
+    /// Returns the address in the process of a link-time address.
     pub(super) fn place(&self, offset: u64) -> u64 {
         offset.wrapping_add(self.bias)
     }
 }
 
-/// All files of code of a process, in the order of their addresses.
+/// All files with code in a process, ordered by address.
 #[derive(Default)]
 pub(super) struct Modules {
     pub(super) list: Vec<Module>,
-    /// Start, end and module of every mapping, in order.
+    /// Start, end and module index of every mapping, in order.
     ranges: Vec<(u64, u64, usize)>,
-    /// The program itself.
+    /// Index of the program itself.
     pub(super) program: Option<usize>,
 }
 
 impl Modules {
-    /// Finds the files of a core; what is wrong with them goes to the gaps.
+    /// Finds the files of a core, and adds their problems to the gaps.
     pub(super) fn find(
         notes: &Notes,
         dump: &Dump,
@@ -99,7 +100,7 @@ impl Modules {
         modules
     }
 
-    /// The number of the module at an address.
+    /// Returns the index of the module at an address.
     pub(super) fn number(&self, address: u64) -> Option<usize> {
         let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
         let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
@@ -107,7 +108,7 @@ impl Modules {
     }
 }
 
-/// Takes mappings apart by file. One file may be there twice, each time from its beginning.
+/// Groups mappings by file. A file that is mapped twice from its beginning makes two groups.
 fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
     let mut groups: Vec<Vec<MappedFile>> = Vec::new();
     for file in files {
@@ -124,8 +125,10 @@ fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
     groups
 }
 
-/// A core that the kernel did not write may say nothing of what it leaves out: debuggers
-/// pass over what they find in the files.
+/// Returns whether any mapping of the file is executable.
+///
+/// A mapping without a segment counts as executable: an emulator or debugger may leave out segments
+/// that are in the files.
 fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
     let mut segments = parts.iter().map(|part| dump.segment(part.start));
     segments.any(|segment| segment.is_none_or(super::dump::Segment::executable))
@@ -169,7 +172,7 @@ fn module(
             layout.clone()
         }
         (None, _) => {
-            // Not a program at all, or one of which nothing is left.
+            // The mapped file is not a program, or it is gone without a debug file.
             if dump.segment(base).is_some() && book.is_none() && !place.exists() {
                 gaps.push(format!(
                     "`{name}` is missing: no program `{}`",
@@ -193,7 +196,7 @@ fn module(
     })
 }
 
-/// The kernel marks files that had been removed when the core was written.
+/// Removes the kernel's mark of a file that had been deleted when the core was written.
 fn path_without_mark(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
@@ -202,7 +205,7 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What the core itself holds of the front of the file.
+/// Reads the layout from the beginning of the file, as the core contains it.
 fn remembered(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
     let front = parts.iter().find(|part| part.offset == 0)?;
     let mut page = [0; PAGE];
@@ -223,7 +226,7 @@ fn bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
     })
 }
 
-/// The library that the kernel maps into every process; its file is in the core.
+/// Returns the vDSO, which the kernel maps into every process; the core contains it.
 fn kernels_own(
     notes: &Notes,
     dump: &Dump,

@@ -13,16 +13,16 @@ const FILE: u32 = 0x4649_4c45;
 const MOST_THREADS: usize = 1 << 16;
 const MOST_FILES: u64 = 1 << 18;
 
-/// Everything that was noted.
+/// Content of all notes.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// The threads; the one that crashed comes first.
+    /// Threads; the one that crashed comes first.
     pub(super) threads: Vec<Status>,
     pub(super) process: Option<Process>,
     pub(super) info: Option<Info>,
-    /// The mapped files, in the order of their addresses.
+    /// Mapped files, ordered by address.
     pub(super) files: Vec<MappedFile>,
-    /// What the kernel told the program at its start.
+    /// Auxiliary vector that the kernel passed to the program.
     pub(super) auxv: Vec<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Status {
     pub(super) ppid: i32,
     pub(super) session: i32,
     pub(super) signal: i32,
-    /// Known of 64-bit x86 alone.
+    /// Zero for other architectures than 64-bit x86.
     pub(super) registers: Registers,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Process {
     pub(super) name: String,
 }
 
-/// Why the signal was sent.
+/// Signal information (`siginfo_t`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Info {
     pub(super) signal: i32,
@@ -55,14 +55,15 @@ pub(super) struct Info {
 }
 
 impl Info {
-    /// The address that was touched. The processor does not say it of a general
-    /// protection fault, which the kernel's own code (128) stands for.
+    /// Returns the accessed address.
+    ///
+    /// A general protection fault, to which the kernel gives the code 128, has no address.
     pub(super) fn address(&self) -> Option<u64> {
         let fault = matches!(self.signal, 4 | 5 | 7 | 8 | 11);
         (fault && self.code > 0 && self.code != 128).then_some(self.union)
     }
 
-    /// The process that sent it.
+    /// Returns the process that sent the signal.
     pub(super) fn sender(&self) -> Option<i32> {
         let pid = i32::try_from(self.union & 0xffff_ffff).ok()?;
         (matches!(self.code, 0 | -6 | -1) && pid > 0).then_some(pid)
@@ -73,13 +74,13 @@ impl Info {
 pub(super) struct MappedFile {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Which part of the file begins there.
+    /// Offset of the mapping in the file.
     pub(super) offset: u64,
     pub(super) path: String,
 }
 
 impl Notes {
-    /// Reads notes as far as they can be understood.
+    /// Reads the notes, and skips invalid ones.
     pub(super) fn read(bytes: &[u8], wide: bool) -> Self {
         let mut notes = Self::default();
         let mut rest = bytes;
@@ -105,13 +106,13 @@ impl Notes {
         notes
     }
 
-    /// The signal that it died of, 0 for none.
+    /// Returns the signal that killed the process, or 0.
     pub(super) fn signal(&self) -> i32 {
         let noted = self.threads.first().map_or(0, |first| first.signal);
         self.info.map_or(noted, |info| info.signal)
     }
 
-    /// Whose core it is.
+    /// Returns the process that the core belongs to.
     pub(super) fn owner(&self, truncated: bool) -> Option<Owner> {
         let first = self.threads.first();
         let process = self.process.as_ref();
@@ -127,14 +128,14 @@ impl Notes {
         })
     }
 
-    /// The value of one of the kernel's tellings.
+    /// Returns a value of the auxiliary vector.
     pub(super) fn told(&self, key: u64) -> Option<u64> {
         let found = self.auxv.iter().find(|(known, _)| *known == key);
         found.map(|(_, value)| *value)
     }
 }
 
-/// The first note: kind, whether it is one of the kernel's, content; and the notes behind it.
+/// Splits off the first note: type, whether the kernel wrote it, content, and the remaining notes.
 fn note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
     let padded = |size: u32| usize::try_from(size).ok()?.checked_next_multiple_of(4);
     let name_size = u32_at(bytes, 0)?;
@@ -149,7 +150,7 @@ fn note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
 }
 
 fn status(body: &[u8], wide: bool) -> Option<Status> {
-    // Two masks of signals stand in front of the numbers, a word each.
+    // Two signal masks precede the process ids, one word each.
     let pid = if wide { 32 } else { 24 };
     Some(Status {
         signal: u16_at(body, 12)?.into(),

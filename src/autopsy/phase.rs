@@ -2,7 +2,7 @@
 
 use crate::model::Phase;
 
-/// Functions that are only on the stack while a process ends.
+/// Functions that are on the stack only while a process exits.
 const END: [&str; 5] = [
     "__run_exit_handlers",
     "_dl_fini",
@@ -13,7 +13,7 @@ const END: [&str; 5] = [
 const BEGIN: [&str; 3] = ["_dl_init", "call_init", "dl_main"];
 const MAIN: [&str; 3] = ["main", "__libc_start_call_main", "start_thread"];
 
-/// Tells it from the functions on the stack of the thread that crashed.
+/// Determines the phase from the functions on the stack of the crashed thread.
 pub(super) fn phase<'a>(functions: impl Iterator<Item = &'a str>) -> Phase {
     let (mut beginning, mut main) = (false, false);
     for function in functions {
@@ -24,7 +24,7 @@ pub(super) fn phase<'a>(functions: impl Iterator<Item = &'a str>) -> Phase {
         beginning |= BEGIN.contains(&function) || function.starts_with("_dl_start");
         main |= MAIN.contains(&function);
     }
-    // A library that is loaded later also has constructors.
+    // Constructors also run when `main` loads a library.
     if beginning && !main {
         Phase::Start
     } else {

@@ -4,18 +4,18 @@ pub use super::models::flags_of_model;
 use iced_x86::CpuidFeature as F;
 use std::collections::BTreeSet;
 
-/// What an instruction needs.
+/// CPU features that an instruction needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Features that not every 64-bit processor has, as people write them: `AVX2`.
+    /// Features that not every 64-bit CPU has, in the usual spelling: `AVX2`.
     pub features: Vec<String>,
-    /// Those of them that the processor lacks; one that the system has switched off counts.
+    /// Features that the CPU lacks, or that the system has disabled.
     pub lacking: Vec<String>,
-    /// Those of which it cannot be said whether the processor has them.
+    /// Features whose presence in the CPU is unknown.
     pub unknown: Vec<String>,
 }
 
-/// What every 64-bit processor has, and what is older than these.
+/// Features of every 64-bit CPU, and older ones.
 const EVERYWHERE: &[F] = &[
     F::CLFSH,
     F::CMOV,
@@ -44,7 +44,7 @@ const EVERYWHERE: &[F] = &[
     F::X64,
 ];
 
-/// Features, how people write them, and how `/proc/cpuinfo` does.
+/// Feature, its usual spelling, and its name in `/proc/cpuinfo`.
 const FLAGS: &[(F, &str, &str)] = &[
     (F::ADX, "ADX", "adx"),
     (F::AES, "AES", "aes"),
@@ -136,7 +136,7 @@ const FLAGS: &[(F, &str, &str)] = &[
     (F::XSAVES, "XSAVES", "xsaves"),
 ];
 
-/// Compares what an instruction needs with the flags of a processor, where these are known.
+/// Compares the features that an instruction needs with the flags of a CPU, if the flags are known.
 pub(super) fn needs(features: &[F], flags: Option<&BTreeSet<String>>) -> Needs {
     let mut needs = Needs::default();
     for feature in features.iter().filter(|it| !EVERYWHERE.contains(it)) {

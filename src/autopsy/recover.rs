@@ -1,7 +1,7 @@
 //! Finds the original fault of a signal that a handler raised again.
 //!
-//! Runtimes that print a farewell catch the signal and then raise it again, so the core
-//! names the farewell and not the fault. What the processor said is still on the stack,
+//! Runtimes that print a message at a crash catch the signal and then raise it again, so the core
+//! names the second signal and not the fault. The CPU's report of the fault is still on the stack,
 //! where the kernel put it for the handler.
 
 use super::dump::Dump;
@@ -10,7 +10,8 @@ use super::signal_frame::{Interrupted, interrupted, is_trampoline, just_raised};
 use super::space::Space;
 use super::unwind::Stack;
 
-/// The kernel's frame with all vector registers is smaller than this.
+/// Bytes below the stack pointer that are searched: the kernel's frame with all vector registers is
+/// smaller.
 const REACH: u64 = 32 << 10;
 
 const ILL: i32 = 4;
@@ -20,17 +21,17 @@ const BUS: i32 = 7;
 const FPE: i32 = 8;
 const SEGV: i32 = 11;
 
-/// Where the crash really began.
+/// Original state of the thread at the crash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
-    /// How many places of the stack belong to the handler.
+    /// Number of places of the stack that belong to the handler.
     pub(super) skip: usize,
     pub(super) registers: Registers,
-    /// What the kernel would have said of it; nothing where the signal was raised by hand.
+    /// The fault as the kernel would report it; `None` if the program raised the signal itself.
     pub(super) fault: Option<Cause>,
 }
 
-/// A fault in the kernel's words.
+/// A fault in the form of the kernel's signal information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
     pub(super) signal: i32,
@@ -39,7 +40,8 @@ pub(super) struct Cause {
     pub(super) trap: (u64, u64),
 }
 
-/// Looks behind a signal that a process sent, most likely to itself.
+/// Finds the state of the thread before the handler, for a signal that a process sent, most likely
+/// to itself.
 pub(super) fn origin(
     space: &Space<'_>,
     stack: &Stack,
@@ -59,8 +61,10 @@ pub(super) fn origin(
     })
 }
 
-/// A signal that is raised in its own handler waits until that has returned. The thread is
-/// then back at the fault, and the kernel's frame is left behind below its stack.
+/// Finds the fault behind a handler that has already returned.
+///
+/// A signal that is raised in its own handler is delivered after the handler returns. The thread is
+/// then back at the fault, and the kernel's frame is still in memory below its stack.
 fn returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Origin> {
     let top = registers.rsp & !7;
     let mut checked = (0, false);
@@ -81,7 +85,7 @@ fn returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Ori
     })
 }
 
-/// What the kernel made of a trap, if this signal can have come of it.
+/// Returns the kernel's report of a trap, if the trap can have led to this signal.
 fn cause(dump: &Dump, state: &Interrupted, signal: i32) -> Option<Cause> {
     let page = || {
         let mapped = dump.segment(state.address).is_some();
@@ -98,7 +102,7 @@ fn cause(dump: &Dump, state: &Interrupted, signal: i32) -> Option<Cause> {
         17 => (BUS, Some(1), None),
         _ => return None,
     };
-    // Many a farewell ends in `abort`.
+    // Many crash handlers end in `abort`.
     let telling = matches!(state.trap, 6 | 13 | 14);
     let possible = signal == usual
         || signal == BUS && matches!(state.trap, 12..=14)

@@ -26,47 +26,42 @@ pub struct Registers {
     pub gs_base: u64,
 }
 
-/// The memory of a process, as far as it is known.
+/// Memory of a process, as far as it is known.
 pub trait Memory {
-    /// Fills the buffer from this address on; false when not all of it is known.
+    /// Fills the buffer from this address on; returns false if any of the memory is unknown.
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool;
 }
 
-/// A part of an address space.
+/// A mapping of an address space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Mapping {
     pub start: u64,
-    /// The first address behind it.
+    /// First address behind the mapping.
     pub end: u64,
     pub readable: bool,
     pub writable: bool,
     pub executable: bool,
 }
 
-/// What is known of a fault before it is explained.
+/// Known facts about a fault before it is explained.
 pub struct Scene<'a> {
-    /// The signal's number.
+    /// Signal number.
     pub signal: i32,
-    /// Why it was sent, `si_code`, where that is known.
+    /// `si_code`, if it is known.
     pub code: Option<i32>,
-    /// The address that was touched, where that is known: `si_addr`, or what the
-    /// processor left in CR2.
+    /// Accessed address, if it is known: `si_addr`, or the value of CR2.
     pub address: Option<u64>,
-    /// The processor's trap number and error code, from a signal frame.
+    /// CPU's trap number and error code, from a signal frame.
     pub trap: Option<(u64, u64)>,
-    /// Who sent the signal, where a process did.
+    /// Process that sent the signal, if a process did.
     pub sender: Option<i32>,
-    /// Registers at the fault.
     pub registers: Registers,
-    /// The memory at the fault.
     pub memory: &'a dyn Memory,
-    /// The address space, in order; empty where it is not known.
+    /// Mappings in order; empty if they are unknown.
     pub mappings: &'a [Mapping],
-    /// The flags of the processor that ran the program, as `/proc/cpuinfo` spells them;
-    /// nothing where they are not known.
+    /// Flags of the CPU that ran the program, as in `/proc/cpuinfo`; `None` if they are unknown.
     pub processor: Option<&'a std::collections::BTreeSet<String>>,
-    /// How many calls deep the stack is, as far as it was followed, and whether it
-    /// repeats itself.
+    /// Number of calls on the stack as far as it was unwound, and whether the stack repeats itself.
     pub depth: u64,
 }

@@ -9,23 +9,23 @@ use crate::sys::files;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// More distinct little libraries out of memory than there are kernels.
+/// Limit of distinct vDSOs: each kernel has one.
 const MOST_INLINE: usize = 64;
 
 /// A program or a library.
 pub(super) struct Book {
     pub(super) layout: Layout,
-    /// Its content; empty where the file is gone, and debug information is all there is.
+    /// Content of the file; empty if the file is gone and only its debug information exists.
     pub(super) bytes: &'static [u8],
     pub(super) cfi: Option<Cfi>,
     pub(super) symbols: Symbols,
 }
 
-/// All of them, across cores.
+/// Cache of the files of all cores.
 #[derive(Default)]
 pub(super) struct Shelf {
     books: Vec<Book>,
-    /// Where the content is in memory says which state of which file it is.
+    /// Book by the address of the mapped content, which identifies the state of the file.
     by_content: HashMap<usize, usize>,
     by_identity: HashMap<Vec<u8>, Option<usize>>,
     inline: HashMap<Vec<u8>, &'static [u8]>,
@@ -40,13 +40,13 @@ impl Shelf {
         &mut self.books[number]
     }
 
-    /// Finds the file of this path.
+    /// Returns the index of the file with this path.
     pub(super) fn file(&mut self, settings: &Settings, path: &Path) -> Option<usize> {
         let bytes = files::program(path).ok()?;
         self.content(settings, path, bytes)
     }
 
-    /// Takes a library that was nowhere but in memory: the kernel's own.
+    /// Adds the vDSO, which exists only in memory.
     pub(super) fn inline(&mut self, settings: &Settings, bytes: &[u8]) -> Option<usize> {
         if !self.inline.contains_key(bytes) {
             if self.inline.len() >= MOST_INLINE {
@@ -58,7 +58,7 @@ impl Shelf {
         self.content(settings, Path::new("[vdso]"), self.inline[bytes])
     }
 
-    /// Finds the debug information of a build whose file is gone.
+    /// Finds the debug information of a program or library whose file is gone.
     pub(super) fn remains(&mut self, settings: &Settings, layout: &Layout) -> Option<usize> {
         let id = layout.build_id.clone()?;
         if let Some(known) = self.by_identity.get(&id) {
@@ -101,7 +101,7 @@ impl Shelf {
     }
 }
 
-/// The folders of debug files, those of the program's own system first.
+/// Returns the folders of debug files; the folders of the program's system come first.
 fn folders(settings: &Settings) -> Vec<PathBuf> {
     let inside = settings.root.iter().flat_map(|root| {
         let below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
@@ -110,7 +110,7 @@ fn folders(settings: &Settings) -> Vec<PathBuf> {
     inside.chain(settings.debug_dirs.iter().cloned()).collect()
 }
 
-/// Writes who a build is, for people.
+/// Formats the build id of a file.
 pub(super) fn identity(layout: &Layout) -> Option<String> {
     layout.build_id.as_deref().map(hexadecimal)
 }

@@ -4,9 +4,9 @@ use super::cfi::{Bank, RBP, RIP, RSP};
 use super::scene::{Memory as _, Registers};
 use super::space::Space;
 
-/// What handlers return to on x86-64: `mov $15, %rax; syscall`.
+/// Code that signal handlers return to on x86-64: `mov $15, %rax; syscall`.
 const TRAMPOLINE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-/// In the context that the kernel saves, the registers follow flags, link and stack.
+/// Offset of the registers in the context that the kernel saves, behind flags, link and stack.
 const REGISTERS_AT: u64 = 40;
 const REGISTERS: usize = 23;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -15,19 +15,19 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interrupted {
     pub(super) registers: Registers,
-    /// What the processor said last: trap number, error code, and touched address.
+    /// CPU's last trap number, followed by error code and accessed address.
     pub(super) trap: u64,
     pub(super) error: u64,
     pub(super) address: u64,
 }
 
-/// True if the code there is what signal handlers return to.
+/// Returns whether the code at this address is the return trampoline of signal handlers.
 pub(super) fn is_trampoline(space: &Space<'_>, address: u64) -> bool {
     let mut bytes = [0; TRAMPOLINE.len()];
     space.is_code(address) && space.read(address, &mut bytes) && bytes == TRAMPOLINE
 }
 
-/// Reads the context that the kernel saved at this address of the stack.
+/// Reads the context that the kernel saved at this stack address.
 pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted> {
     let mut words = [0; REGISTERS];
     for (number, word) in words.iter_mut().enumerate() {
@@ -78,21 +78,21 @@ pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted
     })
 }
 
-/// Returns the signal that a thread had just sent to itself or to its process by a system
-/// call, if that is what it was doing.
+/// Returns the signal that the thread has just sent by a system call to itself or to its process,
+/// if its instruction pointer is behind such a call.
 pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u64> {
     let mut before = [0; 2];
     let call = registers.rip.checked_sub(2)?;
     let is_call = space.is_code(call) && space.read(call, &mut before) && before == SYSCALL;
-    // `tgkill` has the signal in its third argument, `kill` and `tkill` in their second. The
-    // kernel has put the result, which is success, over the number of the call.
+    // `tgkill` has the signal in its third argument, `kill` and `tkill` in their second. The kernel
+    // has replaced the number of the call with the result 0.
     let signal = |value: u64| (1..=64).contains(&value).then_some(value);
     (is_call && registers.rax == 0)
         .then(|| signal(registers.rdx).or_else(|| signal(registers.rsi)))
         .flatten()
 }
 
-/// The general registers by their numbers in DWARF.
+/// Returns the general registers by their DWARF numbers.
 pub(super) fn bank(registers: &Registers) -> Bank {
     let mut bank = [0; 17];
     bank[..6].copy_from_slice(&[

@@ -5,7 +5,6 @@ use super::modules::Modules;
 use super::scene::{Mapping, Memory};
 use super::shelf::Shelf;
 
-/// The memory of the process.
 pub(super) struct Space<'a> {
     pub(super) dump: &'a Dump,
     pub(super) modules: &'a Modules,
@@ -13,14 +12,14 @@ pub(super) struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// The word at an address.
+    /// Returns the word at an address.
     pub(super) fn word(&self, address: u64) -> Option<u64> {
         let mut word = [0; 8];
         self.read(address, &mut word)
             .then(|| u64::from_le_bytes(word))
     }
 
-    /// True where instructions may have been run.
+    /// Returns whether the memory at this address may contain instructions.
     pub(super) fn is_code(&self, address: u64) -> bool {
         match self.dump.segment(address) {
             Some(segment) => segment.executable(),
@@ -28,8 +27,10 @@ impl Space<'_> {
         }
     }
 
-    /// Kernels leave out of a core what can be read in the file, which is sure of what
-    /// nobody could write to.
+    /// Copies memory from the mapped file.
+    ///
+    /// The kernel leaves pages out of a core that the file contains. Only mappings that were not
+    /// writable are certain to equal the file.
     fn in_file(&self, address: u64, buffer: &mut [u8]) -> usize {
         let writable = |segment: &Segment| segment.writable();
         if self.dump.segment(address).is_some_and(writable) {
@@ -75,7 +76,7 @@ impl Memory for Space<'_> {
     }
 }
 
-/// The address space as the core describes it.
+/// Returns the mappings that the core lists.
 pub(super) fn mappings(dump: &Dump) -> Vec<Mapping> {
     let mapping = |segment: &Segment| Mapping {
         start: segment.start,

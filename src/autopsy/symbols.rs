@@ -11,12 +11,12 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// A symbol without a size ends where the next one begins, but not much later.
+/// Maximum length of a symbol without a size, which otherwise ends where the next symbol begins.
 const LONGEST_GUESS: u64 = 1 << 16;
 
-/// What one file and its debug file know of names.
+/// Symbols of a file and of its debug file.
 pub(super) struct Symbols {
-    /// Richest first: the debug file, then the file itself.
+    /// Files with symbols: the debug file first, then the file itself.
     files: Vec<Elf>,
     supplement: Option<Elf>,
     lines: OnceCell<Option<Context<Slice>>>,
@@ -45,7 +45,7 @@ impl Symbols {
         }
     }
 
-    /// How well functions can be named: in the words of [`crate::model::Module::symbols`].
+    /// Returns the quality of the symbols in the terms of [`crate::model::Module::symbols`].
     pub(super) fn quality(&self) -> &'static str {
         let any = |test: fn(&Elf) -> bool| self.files.iter().any(test);
         if any(has_lines) {
@@ -59,8 +59,8 @@ impl Symbols {
         }
     }
 
-    /// The calls at this link-time address, innermost first: several where functions were
-    /// compiled into each other, one without a name where nothing is known.
+    /// Returns the calls at this link-time address, innermost first: several if functions were
+    /// inlined, one without a name if nothing is known.
     pub(super) fn frames(&mut self, address: u64) -> &[Frame] {
         if !self.known.contains_key(&address) {
             let frames = self.look(address);
@@ -69,12 +69,13 @@ impl Symbols {
         &self.known[&address]
     }
 
-    /// The function at this link-time address, by the symbols alone.
+    /// Returns the function at this link-time address, by the symbols alone.
     pub(super) fn function(&self, address: u64) -> Option<String> {
         self.symbol(address).map(demangled)
     }
 
-    /// The variable that holds this link-time address, with the offset into it if that is not its start.
+    /// Returns the variable that contains this link-time address, with the offset from its start if
+    /// that is not 0.
     pub(super) fn variable(&self, address: u64) -> Option<String> {
         let files = self.files.iter();
         let symbols = files.flat_map(|file| file.symbols().chain(file.dynamic_symbols()));
@@ -92,7 +93,7 @@ impl Symbols {
         })
     }
 
-    /// The link-time address of something by its exact name.
+    /// Returns the link-time address of a symbol by its exact name.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {
             let all = file.dynamic_symbols().chain(file.symbols());
@@ -111,8 +112,8 @@ impl Symbols {
         for (depth, frame) in frames.iter_mut().enumerate() {
             frame.inlined = depth < outermost;
         }
-        // Debug information may leave out where a name belongs (`run` of `Rocket::run`), and
-        // the same function must have the same name when it is stripped.
+        // Prefer a mangled symbol: debug information may leave out the type or module of a function
+        // (`run` of `Rocket::run`), and the function must have the same name in a stripped build.
         let symbol = self.symbol(address);
         let symbol = symbol.filter(|name| frames[outermost].function.is_none() || is_mangled(name));
         if let Some(name) = symbol {
@@ -163,12 +164,12 @@ impl Symbols {
         holding.next().map(|symbol| symbol.name)
     }
 
-    /// All functions by address. Of several names for one, the plainest comes last.
+    /// Returns all functions by address. Of several names for one address, the simplest comes last.
     fn functions(&self) -> Vec<Symbol> {
         let mut found = Vec::new();
         for file in &self.files {
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
-                // A program may jump into data by mistake.
+                // Include data, because a program may jump into data by mistake.
                 let kinds = [SymbolKind::Text, SymbolKind::Unknown, SymbolKind::Data];
                 let code = kinds.contains(&symbol.kind());
                 let Ok(name) = symbol.name_bytes() else {
@@ -211,7 +212,7 @@ fn is_mangled(name: &[u8]) -> bool {
     name.starts_with(b"_Z") || name.starts_with(b"_R")
 }
 
-/// A name as it was written in the source, without the marks of a build.
+/// Demangles a name, without suffixes of the build such as hashes.
 fn demangled(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if let Ok(rust) = rustc_demangle::try_demangle(&name) {

@@ -1,7 +1,7 @@
 //! Runs other tools that read cores, such as gdb and py-spy, if they are installed.
 //!
-//! Only the output of the tools is used. Python's own frames need a reader for that very version of
-//! Python, which its authors maintain better.
+//! provoke only reads their output. Python frames need a reader for the exact version of Python,
+//! which the authors of these tools maintain.
 
 use crate::model::{Autopsy, Frame};
 use crate::sys::{spawn, tool};
@@ -9,29 +9,29 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A debugger takes seconds to read the symbols of a large program.
+/// Time limit of a tool: a debugger takes seconds to read the symbols of a large program.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes that are taken of what a tool prints.
+/// Bytes that are read of a tool's output.
 const MOST: usize = 256 << 10;
 
-/// A program that reads cores.
+/// A tool that reads cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Python's frames.
+    /// py-spy, which prints Python frames.
     PySpy,
-    /// Python's frames among those of C.
+    /// pystack, which prints Python frames among C frames.
     Pystack,
-    /// The debugger.
+    /// gdb.
     Gdb,
-    /// The stacks, by elfutils.
+    /// `eu-stack` of elfutils, which prints stacks.
     EuStack,
 }
 
 impl Tool {
-    /// Every tool.
+    /// All tools.
     pub const ALL: [Self; 4] = [Self::PySpy, Self::Pystack, Self::Gdb, Self::EuStack];
 
-    /// Its name, as it is typed.
+    /// Returns the name of the command.
     pub fn name(self) -> &'static str {
         match self {
             Self::PySpy => "py-spy",
@@ -41,13 +41,13 @@ impl Tool {
         }
     }
 
-    /// Returns where it is, if it is there.
+    /// Returns the path of the tool, if it is installed.
     pub fn find(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH");
         spawn::find(self.name().as_ref(), path.as_deref(), Path::new(".")).ok()
     }
 
-    /// Returns what it says of a core; nothing where it fails.
+    /// Returns the tool's output about a core; `None` if the tool fails.
     pub fn ask(self, core: &Path, program: &Path, patience: Duration) -> Option<String> {
         let words: Vec<&OsStr> = match self {
             Self::PySpy => vec!["dump".as_ref(), "--core".as_ref(), core.as_ref()],
@@ -75,13 +75,13 @@ impl Tool {
             ],
         };
         let said = tool::run(&self.find()?, &words, Instant::now() + patience, MOST).ok()?;
-        // The rest of a command line is filled up with zeros.
+        // The kernel pads a command line with zeros.
         let said = said.replace('\0', "");
         Some(said).filter(|said| !said.trim().is_empty())
     }
 }
 
-/// Asks one who knows Python for its frames, where the program is one.
+/// Adds the Python frames of the crashed thread, if the program contains Python.
 pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     let names = autopsy.modules.iter();
     let mut names = names.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
@@ -110,7 +110,7 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     autopsy.tools.push((tool.name().to_owned(), text));
 }
 
-/// Returns the file of the program itself, as the core names it.
+/// Returns the file of the program, as the core names it.
 pub fn program(autopsy: &Autopsy) -> PathBuf {
     let lowest = autopsy.modules.iter().min_by_key(|module| module.base);
     lowest
@@ -118,11 +118,11 @@ pub fn program(autopsy: &Autopsy) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Python calls that are kept of the thread that crashed.
+/// Python frames that are kept of the crashed thread.
 const PYTHON_CALLS: usize = 32;
 
-/// Reads the calls of a thread from the output of py-spy, innermost first:
-/// `Thread 4711 (idle): "MainThread"`, then `    f (a.py:3)`.
+/// Reads the frames of a thread from the output of py-spy, innermost first: `Thread 4711 (idle):
+/// "MainThread"`, then ` f (a.py:3)`.
 fn calls(text: &str, tid: i32) -> Vec<Frame> {
     let tid = tid.to_string();
     let is_head = |line: &&str| {

@@ -8,38 +8,37 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The usual stack of 8 MB holds half a million of the smallest frames; a deeper one than
-/// this says nothing new.
+/// Limit of frames: the usual stack of 8 MB holds half a million of the smallest frames, and a
+/// deeper stack adds no information.
 pub(super) const DEEPEST: usize = 600_000;
 
-/// A place on a stack.
+/// Code address on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) address: u64,
-    /// The instruction itself; otherwise the one behind a call.
+    /// The address is the instruction itself, not the return address behind a call.
     pub(super) exact: bool,
 }
 
 impl Place {
-    /// An address within the instruction that was being carried out: the call, where this is
-    /// where it returns to.
+    /// Returns an address within the executing instruction: the call, if the address is its return
+    /// address.
     pub(super) fn within(self) -> u64 {
         self.address.wrapping_sub(u64::from(!self.exact))
     }
 }
 
-/// A stack.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
-    /// Innermost first.
+    /// Code addresses, innermost first.
     pub(super) places: Vec<Place>,
-    /// Where signals interrupted it: how many places are further in, and the state then.
+    /// Interruptions by signals: number of places further in, and the state at the interruption.
     pub(super) signals: Vec<(usize, Interrupted)>,
-    /// Why it ends before the outermost call, where it does.
+    /// Reason why the stack ends before the outermost call, if it does.
     pub(super) cut: Option<String>,
 }
 
-/// Follows stacks; what it has learned of an instruction it keeps.
+/// Unwinds stacks, and caches the rules of each instruction.
 pub(super) struct Unwinder<'a> {
     space: &'a Space<'a>,
     rows: RefCell<HashMap<u64, Option<Rc<Row>>>>,
@@ -55,7 +54,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Follows the stack of a thread with these registers, for at most so many calls.
+    /// Unwinds the stack of a thread from these registers, up to `most` calls.
     pub(super) fn follow(&self, registers: &Registers, most: usize) -> Stack {
         let mut stack = Stack::default();
         let mut now = bank(registers);
@@ -75,15 +74,15 @@ impl<'a> Unwinder<'a> {
                     stack.cut = Some(missing(now[RSP]));
                     return stack;
                 };
-                // A handler may run on a stack of its own, so the stack may go anywhere; but
-                // no state is returned to twice.
+                // A handler may run on an alternate stack, so the stack pointer may jump anywhere.
+                // But a state that occurs twice is a cycle.
                 let known =
                     |(_, other): &(usize, Interrupted)| other.registers.rsp == state.registers.rsp;
                 if stack.signals.iter().any(known) {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
-                // What is restored is a place further in than the trampoline's own frame.
+                // The restored instruction is exact, not a return address.
                 if let Some(last) = stack.places.last_mut() {
                     last.exact = true;
                 }
@@ -149,8 +148,8 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    /// Without unwind information: after a call into nowhere the return address is on top;
-    /// otherwise the frame pointer may be one.
+    /// Guesses the caller without unwind information: after a call to an invalid address, the
+    /// return address is on top of the stack; otherwise the frame pointer may be valid.
     fn guess(&self, now: &Bank, place: Place) -> Option<Bank> {
         let on_top = || {
             let mut caller = *now;

@@ -1,33 +1,35 @@
 //! Measures the size of the processes that `setup` left running, between trials.
 //!
-//! At that moment no trial of the same slot runs; trials of other slots may run, because a moment
-//! without any would rarely come.
+//! At that moment no trial of the same slot runs. Trials of other slots may run, because moments
+//! without any trial are rare.
 //!
-//! A look takes some 30 to 100 µs a process, most of it to find the children of each thread. So
-//! there is at most one in [`PAUSE`], and fewer for a large tree; none at all where nothing lives.
+//! A measurement takes some 30 to 100 µs per process, most of it to find the children of each
+//! thread. So there is at most one in [`PAUSE`], fewer for a large tree, and none if no process
+//! runs.
 
 use crate::model::Around;
 use crate::sys::process;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a tree of up to [`CROWD`] processes; as much again for so many more.
+/// Pause between two measurements of a tree of up to [`CROWD`] processes; it grows in proportion to
+/// the number of processes.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Processes that are looked at within a few milliseconds.
+/// Number of processes that are measured within a few milliseconds.
 const CROWD: u32 = 32;
 
-/// Looks at the tree below the steward now and then.
+/// Measures the tree below the slot of `setup` from time to time.
 #[derive(Default)]
 pub(super) struct Watch(Mutex<Option<Next>>);
 
 struct Next {
     steward: i32,
-    /// Not before.
+    /// Earliest time of the next measurement.
     at: Instant,
 }
 
 impl Watch {
-    /// Says below which process to look from now on; nothing when it is gone.
+    /// Sets the process below which to measure, or `None` if it has ended.
     pub(super) fn below(&self, steward: Option<i32>) {
         let next = |steward| Next {
             steward,
@@ -36,7 +38,7 @@ impl Watch {
         *self.0.lock().expect("no panic") = steward.map(next);
     }
 
-    /// Looks, if it is time and something lives.
+    /// Measures if the pause is over and any process runs.
     pub(super) fn look(&self) -> Option<Around> {
         let mut next = self.0.lock().expect("no panic");
         let next = next.as_mut()?;
@@ -49,7 +51,7 @@ impl Watch {
     }
 }
 
-/// Returns how large processes are together.
+/// Returns the total size of processes.
 pub(super) fn size_of(pids: &[i32]) -> Around {
     let sizes: Vec<process::Size> = pids.iter().filter_map(|pid| process::size(*pid)).collect();
     let sum = |part: fn(&process::Size) -> u64| sizes.iter().map(part).sum();
@@ -61,7 +63,7 @@ pub(super) fn size_of(pids: &[i32]) -> Around {
     }
 }
 
-/// Returns how long nobody looks after a look at so many processes.
+/// Returns the pause after a measurement of this number of processes.
 pub(super) fn pause_after(processes: u64) -> Duration {
     let crowds = u32::try_from(processes).unwrap_or(u32::MAX) / CROWD;
     PAUSE.saturating_mul(crowds.saturating_add(1))
@@ -75,7 +77,7 @@ mod tests {
     fn where_nothing_lives_nothing_is_seen() {
         let watch = Watch::default();
         assert_eq!(watch.look(), None);
-        // No process has this number.
+        // No process has this id.
         watch.below(Some(i32::MAX));
         assert_eq!(watch.look(), None);
     }

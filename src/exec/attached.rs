@@ -1,8 +1,8 @@
 //! Runs a trial of a service that another program starts and restarts.
 //!
-//! There is no slot: the process that listens is held by a descriptor, which shows when the process
-//! ends and, if the kernel is new enough, how. If the process is in another namespace or on another
-//! host, only missing responses show its end.
+//! There is no slot. A pidfd of the listening process shows when the process ends and, if the
+//! kernel is new enough, how. If the process is in another namespace or on another host, only
+//! missing responses show its end.
 
 use super::Halt;
 use super::life::{Lives, Sizes, ended, fill};
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Between two looks for whoever listens, or for a sign of life.
+/// Interval between searches for a listening process, or for a sign of life.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Between two looks at a process that is held: a few microseconds each.
+/// Interval between checks of a known process; a check takes a few microseconds.
 const BLINK: Duration = Duration::from_millis(2);
-/// Who lets go of its connections is dead as far as anybody can tell after so many looks.
+/// Consecutive failed connections after which a service without a pidfd counts as ended.
 const SILENT: u32 = 20;
-/// A parent asks soon how its child ended.
+/// Time in which a parent usually reaps its child.
 const ASKED: Duration = Duration::from_secs(1);
 
 impl Lives {
-    /// Puts a service under load that is there, once it is.
+    /// Waits for a service that another program starts, and puts it under load.
     pub(super) async fn attach(
         &self,
         trial: &Trial,
@@ -93,7 +93,7 @@ impl Lives {
         }
     }
 
-    /// Waits for whoever listens, and takes hold of it.
+    /// Waits for a listening process, and opens a pidfd of it.
     async fn find(
         &self,
         trial: &Trial,
@@ -107,7 +107,7 @@ impl Lives {
                 _ => load::owner(&self.load, &fill).await,
             };
             if let Some(pid) = asked {
-                // One that has gone meanwhile is looked for anew.
+                // If the process has ended meanwhile, search again.
                 if let Ok(held) = Pidfd::open(pid) {
                     return Ok(Some((pid, held)));
                 }
@@ -121,7 +121,7 @@ impl Lives {
         }
     }
 
-    /// Waits for the death of the service.
+    /// Waits for the end of the service.
     async fn dies(&self, trial: &Trial, variant: &VariantPlan, held: Option<&(i32, Pidfd)>) {
         if let Some((_, held)) = held {
             while !held.has_ended() {
@@ -139,14 +139,14 @@ impl Lives {
     }
 }
 
-/// Returns how it ended, once its parent knows.
+/// Returns how the process ended, after its parent has reaped it.
 async fn ending(pid: i32, held: &Pidfd) -> Ending {
     let until = Instant::now() + ASKED;
     loop {
         match held.status().or_else(|| process::ended(pid)) {
             Some(Status::Exited(code)) => return Ending::Exited(code),
             Some(Status::Signaled(signal, core)) => return Ending::Signaled(Signal(signal), core),
-            // Nobody tells: that it is gone is known from its clients.
+            // The status is unknown; only the clients noticed the end.
             None if Instant::now() >= until => return Ending::Stopped,
             None => sleep(Duration::from_millis(5)).await,
         }

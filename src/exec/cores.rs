@@ -1,4 +1,5 @@
-//! Limits the number of cores that a run keeps: they are large, and may hold secrets of the program.
+//! Limits the number of cores that a run keeps: cores are large, and may contain secrets of the
+//! program.
 
 use crate::model::{CoreSeen, Observation, SignatureId};
 use crate::sys::host;
@@ -7,14 +8,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Different failures of which cores are kept.
+/// Number of distinct failures whose cores are kept.
 const SIGNATURES: usize = 20;
-/// Bytes of all cores of a run.
+/// Limit of the bytes of all cores of a run.
 const BYTES: u64 = 8 << 30;
 /// The divisor of the free disk space that the cores of a run may use.
 const SHARE: u64 = 4;
 
-/// The cores that were kept so far.
+/// Cores that were kept so far.
 #[derive(Debug, Default)]
 pub struct KeptCores {
     bytes: u64,
@@ -22,7 +23,7 @@ pub struct KeptCores {
 }
 
 impl KeptCores {
-    /// Returns the cores that an interrupted run kept: below `trials`, each trial has a folder.
+    /// Returns the cores that an interrupted run kept; each trial has a folder below `trials`.
     pub fn of(trials: &Path) -> Self {
         let folders = fs::read_dir(trials).into_iter().flatten().flatten();
         let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
@@ -37,7 +38,7 @@ impl KeptCores {
         }
     }
 
-    /// Keeps the cores of a failure, or says why not.
+    /// Keeps the cores of a failure, or returns the reason why not.
     pub fn add(&mut self, signature: SignatureId, seen: &mut Observation) -> Option<String> {
         let bytes: u64 = cores(seen).map(|core| size(core)).sum();
         if bytes == 0 {
@@ -72,7 +73,7 @@ impl KeptCores {
     }
 }
 
-/// Returns every core of a trial: of crashes, of hangs, of processes that were left behind.
+/// Returns every core of a trial: of crashes, of hangs, and of leaked processes.
 fn cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
     let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
     let left = seen.residue.leaked.iter_mut();
@@ -80,12 +81,13 @@ fn cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
     seen.cores.iter_mut().chain(hung).chain(left)
 }
 
-/// Removes the files of all cores of a trial; what they said is known. True if there were any.
+/// Removes the core files of a trial, which have already been analysed. Returns whether there were
+/// any.
 pub fn remove_cores(seen: &mut Observation) -> bool {
     let mut any = false;
     for core in cores(seen) {
         let file = std::mem::take(&mut core.file);
-        // A missing file need not be removed, and other errors change nothing here.
+        // The file may be missing, and other errors have no consequence here.
         let _ = fs::remove_file(file.as_os_str());
         any = true;
     }
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(refused, "20 different failures have cores");
         assert!(remove_cores(&mut other));
         assert!(!folder.path().join("100/core.7").exists());
-        // One that has cores may have more.
+        // A failure whose cores were kept before may have more.
         assert_eq!(
             kept.add(SignatureId(0), &mut seen(folder.path(), 101)),
             None

@@ -27,33 +27,34 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
-/// Where no more connections can be taken, for a moment.
+/// Pause after an error of `accept`, for example if there are too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// The ways of all lanes.
+/// Proxy sockets of all slots.
 pub(super) struct Doors {
     folder: PathBuf,
     engine: Daemon,
     mark: String,
-    /// The trial that each lane runs.
+    /// Trial that each slot runs.
     trials: Vec<Arc<AtomicU64>>,
     tasks: Vec<AbortHandle>,
 }
 
-/// The way of one lane.
+/// Proxy socket of one slot.
 struct Door {
     engine: Daemon,
     mark: String,
     trial: Arc<AtomicU64>,
-    /// Names the volumes that came with a container, which can carry no label.
+    /// File with the names of volumes that a container created implicitly, because such a volume
+    /// cannot have a label.
     unlabelled: PathBuf,
 }
 
 impl Doors {
-    /// Opens them, below this folder if it can.
+    /// Opens the sockets, below this folder if possible.
     pub(super) fn open(lanes: u32, below: &Path) -> io::Result<Self> {
         let engine = Daemon::usual();
         let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
@@ -73,7 +74,7 @@ impl Doors {
     fn open_one(&mut self, lane: u32) -> io::Result<()> {
         let socket = daemon::door(self.folder.as_os_str(), lane);
         let listener = UnixListener::bind(&socket)?;
-        // Who may talk to the engine may do so here.
+        // The proxy has the same access rights as the engine's socket.
         let like = fs::metadata(self.engine.socket())?;
         let _ = std::os::unix::fs::chown(&socket, Some(like.uid()), Some(like.gid()));
         fs::set_permissions(&socket, Permissions::from_mode(like.mode() & 0o777))?;
@@ -90,7 +91,7 @@ impl Doors {
         Ok(())
     }
 
-    /// Returns what a slot must know of them.
+    /// Returns the data about the proxy that a slot needs.
     pub(super) fn known(&self) -> wire::Door {
         wire::Door {
             folder: self.folder.as_os_str().into(),
@@ -99,12 +100,12 @@ impl Doors {
         }
     }
 
-    /// What comes by the door of its lane is of this trial from now on.
+    /// Attributes new objects of the trial's slot to this trial from now on.
     pub(super) fn enter(&self, trial: &Trial) {
         self.trials[trial.lane.index()].store(trial.id.0, Ordering::Relaxed);
     }
 
-    /// Removes what the trial of a lane had made, whose slot is lost.
+    /// Removes the objects of a trial whose slot was lost.
     pub(super) fn tidy(&self, lane: Lane) {
         let trial = self.trials[lane.index()].load(Ordering::Relaxed);
         let labels = daemon::labels(&self.mark, Some(trial));
@@ -114,7 +115,7 @@ impl Doors {
         for object in &all {
             self.engine.remove(object);
         }
-        // It is not of the next trial.
+        // The next trial must not inherit these names.
         let _ = fs::remove_file(unlabelled);
     }
 }
@@ -127,7 +128,7 @@ impl Drop for Doors {
 }
 
 impl Door {
-    /// Lets through whoever comes.
+    /// Accepts connections, and serves each in a task.
     async fn stand(self: Arc<Self>, listener: UnixListener) {
         loop {
             let Ok((line, _)) = listener.accept().await else {
@@ -162,7 +163,7 @@ impl Door {
         }))
     }
 
-    /// Passes a request on, and what the two have to say to each other after that.
+    /// Forwards a request, and any data after an upgrade of the connection.
     async fn ask(&self, mut request: Request<Body>) -> Result<Response<Body>, Error> {
         let line = UnixStream::connect(self.engine.socket()).await?;
         let (mut sender, connection) =
@@ -178,7 +179,7 @@ impl Door {
             tokio::spawn(async move {
                 if let (Ok(client), Ok(engine)) = (client.await, engine.await) {
                     let (mut client, mut engine) = (TokioIo::new(client), TokioIo::new(engine));
-                    // However it ends, both know.
+                    // Both sides see the end of the connection.
                     let _ = copy_bidirectional(&mut client, &mut engine).await;
                 }
             });
@@ -186,7 +187,7 @@ impl Door {
         Ok(response.map(BodyExt::boxed_unsync))
     }
 
-    /// Passes on a request that makes something, with the label.
+    /// Forwards a request that creates an object, with the label added.
     async fn marked(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -197,7 +198,8 @@ impl Door {
         self.ask(Request::from_parts(head, whole(body))).await
     }
 
-    /// The same of a container, which may bring volumes with it.
+    /// Forwards a request that creates a container, with the label added, and records the
+    /// container's volumes.
     async fn container(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
         let engine = self.engine.clone();
         let before = tokio::task::spawn_blocking(move || engine.volumes()).await?;
@@ -222,13 +224,13 @@ impl Door {
     }
 }
 
-/// True for a request that makes one of these, in whatever version of the protocol.
+/// Returns whether the request creates an object of this type, in any version of the protocol.
 fn makes(request: &Request<Incoming>, what: &str) -> bool {
     let mut path = request.uri().path().rsplit('/');
     request.method() == Method::POST && path.next() == Some("create") && path.next() == Some(what)
 }
 
-/// Adds labels to a description of something to be made; nothing where it is none.
+/// Adds labels to the description of an object; returns `None` if the description is invalid.
 fn labelled(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
     let mut all: Value = serde_json::from_slice(body).ok()?;
     let own = all.as_object_mut()?.entry("Labels").or_insert(Value::Null);

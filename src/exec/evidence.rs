@@ -1,8 +1,8 @@
 //! Collects the evidence of a trial: finds, takes and reads its cores.
 //!
-//! The cores are collected between the end of a trial and the next trial of its slot, so that no core
-//! is overwritten. A core is only taken if its process and session show that it is of this trial; never
-//! by its name or its place.
+//! The cores are collected between the end of a trial and the next trial of its slot, so that no
+//! core is overwritten. A core is only taken if its process and session show that it belongs to
+//! this trial, never because of its name or path.
 
 use super::image::Images;
 use crate::autopsy::processor::flags_of_model;
@@ -21,41 +21,41 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The file in a trial's folder that holds the whole story of its crash or hang.
+/// File in a trial's folder with the complete analysis of its crash or hang.
 pub const STORY: &str = "crash.json";
-/// Said of a core that the kernel dumped where nobody looked.
+/// Reason for a core that the kernel dumped to an unknown place.
 const LOST: &str = "a core was dumped but not found: the program had changed its working directory, or another crash overwrote the core";
-/// Said of a core that its owner alone may read.
+/// Reason for a core that only its owner may read.
 const OF_ANOTHER: &str = "only the user that the program ran as can read it";
-/// Said of a core that is another process's by now.
+/// Reason for a core that another process has overwritten.
 const OVERWRITTEN: &str = "another crash overwrote it, because all cores have the same name: `sysctl kernel.core_uses_pid=1`";
-/// Said of a core whose beginning is all there is.
+/// Reason for a truncated core.
 const CUT_SHORT: &str =
     "it is truncated: the file size limit of the program (RLIMIT_FSIZE), or a full disk";
-/// Others wait while a tool reads a core.
+/// Time limit of tools that read a core, because other trials wait for them.
 const TOOLS_WITHIN: Duration = Duration::from_secs(3);
-/// Cores that are taken of one trial.
+/// Limit of cores that are taken of one trial.
 const MOST: usize = 8;
-/// A large core takes its time to be unpacked.
+/// Time limit for the decompression of a large core.
 const UNPACKED_WITHIN: Duration = Duration::from_secs(60);
-/// File systems keep times more coarsely than clocks.
+/// Tolerance of file times, which are coarser than the clock.
 const COARSE: Duration = Duration::from_secs(2);
 
-/// Takes what trials leave behind.
+/// Collects the cores of trials.
 pub(super) struct Collector {
-    /// Below it every trial has a folder.
+    /// Folder with a folder for each trial.
     trials: PathBuf,
     examiner: Mutex<Examiner>,
     images: Mutex<Images>,
 }
 
-/// What a core does not say itself.
+/// Facts about the process of a core that the core does not contain.
 struct Around<'a> {
-    /// The number that its process had in its container.
+    /// The pid of the process in its container.
     inside: Option<i32>,
-    /// What was `/` for it.
+    /// Root directory of the process.
     root: Option<PathBuf>,
-    /// Where it was started.
+    /// Working directory of the process.
     folder: &'a Path,
     processor: Option<&'a BTreeSet<String>>,
 }
@@ -69,7 +69,7 @@ impl Collector {
         }
     }
 
-    /// Takes the cores of a trial that began then, and reads them.
+    /// Takes and reads the cores of a trial that started at `began`.
     pub(super) fn collect(
         &self,
         trial: &Trial,
@@ -93,7 +93,8 @@ impl Collector {
                 let _ = fs::remove_file(core);
                 continue;
             }
-            // A child has no actor of its own, and which of several containers it was in is all one.
+            // Prefer the actor with this pid. A child does not have an actor; any container of the
+            // trial will do for it.
             let mut actors: Vec<_> = seen.actors.iter_mut().collect();
             actors.sort_by_key(|actor| actor.pid != owner.pid);
             let mut containers = actors
@@ -139,7 +140,7 @@ impl Collector {
         Self::miss(seen, of_another.as_deref());
     }
 
-    /// Says of which processes the kernel dumped a core that was not found, or may not be read.
+    /// Records the processes whose core was dumped but not found, or may not be read.
     fn miss(seen: &mut Observation, of_another: Option<&Path>) {
         let missed = missing(seen);
         seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
@@ -150,7 +151,7 @@ impl Collector {
         }));
     }
 
-    /// Reads every core of a trial, and writes down the whole of what they say.
+    /// Reads every core of a trial, and writes the complete analysis.
     pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
         let main = variant.actors.iter().find(|actor| actor.role.decides());
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
@@ -213,13 +214,14 @@ impl Collector {
         if !stories.is_empty()
             && let Ok(text) = serde_json::to_vec_pretty(&stories)
         {
-            // What the journal holds is enough to go on with.
+            // The analysis in the journal is sufficient without this file.
             let story = self.trials.join(trial.to_string()).join(STORY);
             let _ = files::create_private(&story).and_then(|mut file| file.write_all(&text));
         }
     }
 
-    /// Names the locks that the threads of the process of a core wait for, right after the core was read.
+    /// Names the locks that the threads of a core's process wait for, right after the core was
+    /// read.
     fn name_locks(&self, core: &CoreSeen, threads: &mut [HungThread]) {
         let mut waiting: Vec<&mut HungThread> = threads
             .iter_mut()
@@ -236,8 +238,8 @@ impl Collector {
         }
     }
 
-    /// Names the functions at the places that the kernel's log tells of, where the program that
-    /// the trial ran is still there.
+    /// Names the functions at the addresses in the kernel log, if the program of the trial still
+    /// exists.
     pub(super) fn name_places(
         &self,
         variant: &VariantPlan,
@@ -258,8 +260,8 @@ impl Collector {
         }
     }
 
-    /// Returns a folder with the files of the container that a process was in: its own, or of a
-    /// child the first one there was.
+    /// Returns a folder with the files of the container in which a process ran. The container of a
+    /// child is unknown; the first container of the trial is used.
     fn root(
         &self,
         core: &CoreSeen,
@@ -276,7 +278,7 @@ impl Collector {
         images.root(container?, &variant.name, Path::new(core.file.as_os_str()))
     }
 
-    /// Reads a core.
+    /// Reads and analyses a core.
     fn read(&self, core: &mut CoreSeen, around: Around<'_>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
@@ -305,8 +307,8 @@ impl Collector {
     }
 }
 
-/// Returns the flags of the processor that a main process runs on, where that is one that
-/// an emulator was told to be: `qemu-x86_64 -cpu SandyBridge ./program`.
+/// Returns the CPU flags of a main process whose command gives an emulator a CPU model:
+/// `qemu-x86_64 -cpu SandyBridge ./program`.
 fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mains = variant.actors.iter();
     let mains = mains.filter(|actor| actor.role.decides());
@@ -314,7 +316,7 @@ fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     flags_of_model(models.next()?.to_str()?)
 }
 
-/// Returns the program of this name that the commands of a variant name, also in a line for a shell.
+/// Returns the program with this name in the commands of a variant, including shell command lines.
 fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     variant.actors.iter().find_map(|actor| {
@@ -328,13 +330,13 @@ fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
     })
 }
 
-/// True for a file that was not written since.
+/// Returns whether a file was last modified before this time.
 fn is_older(path: &Path, began: SystemTime) -> bool {
     let modified = fs::metadata(path).and_then(|about| about.modified());
     modified.is_ok_and(|time| time < began)
 }
 
-/// Returns the name of a thread that crashed, as the kernel's log has it: `NAME[TID]: segfault at …`.
+/// Returns the name of a crashed thread from the kernel log: `NAME[TID]: segfault at …`.
 fn thread_name(seen: &[KernelLine], tid: i32) -> Option<String> {
     let mark = format!("[{tid}]");
     let mut names = seen.iter().filter_map(|line| {
@@ -345,21 +347,23 @@ fn thread_name(seen: &[KernelLine], tid: i32) -> Option<String> {
     names.next()
 }
 
-/// Bytes of the name of a thread; each byte that is not UTF-8 became three.
+/// Limit of a thread name in bytes; each byte that is not UTF-8 was replaced with three.
 const LONGEST_NAME: usize = 15 * 3;
 
 /// Frames of a hung thread that the journal keeps.
 const FRAMES: usize = 16;
 
-/// True for an actor in a container of whose program the kernel dumped a core.
+/// Returns whether the kernel dumped a core of the actor's program in its container.
 fn has_dumped(actor: &ActorSeen) -> bool {
     let ended = actor.container.as_ref().and_then(|one| one.ended.as_ref());
     matches!(ended, Some(Ending::Signaled(_, true)))
 }
 
-/// Returns the processes in containers that dumped a core, and were gone before anybody saw which
-/// number they had inside, each with whether the kernel told of it; or the engine alone said that
-/// it died. Of the first process of a container the number may well be known.
+/// Returns the crashed processes in containers whose pid inside the container is unknown, because
+/// they ended too early.
+///
+/// Each has a flag: true if the kernel reported a core dump, false if only the engine reported a
+/// signal. The pid of a container's first process may be known nevertheless.
 fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
     if seen.actors.iter().all(|actor| actor.container.is_none()) {
         return Vec::new();
@@ -379,7 +383,7 @@ fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
         .collect()
 }
 
-/// Returns the actors of which the kernel dumped a core that is not known.
+/// Returns the actors whose core was dumped but is not known.
 fn missing(seen: &Observation) -> Vec<i32> {
     let actors = seen.actors.iter();
     let dumped = actors
@@ -391,8 +395,10 @@ fn missing(seen: &Observation) -> Vec<i32> {
         .collect()
 }
 
-/// Takes the core of an actor that is too short to say whose it is. The kernel dumped one, and no other
-/// new file of that name begins as a core does: if it stayed, it would block all later ones.
+/// Takes the core of an actor that is too short to contain its process.
+///
+/// The core is taken if exactly one actor lacks its core, and exactly one new file begins like a
+/// core. Without removal it would block all later cores.
 fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observation) {
     let missing = missing(seen);
     let [pid] = missing.as_slice() else {
@@ -417,7 +423,8 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
     });
 }
 
-/// True for a regular file that is empty, or begins with an ELF header as far as it goes.
+/// Returns whether a path is a regular file that is empty, or begins like an ELF core as far as it
+/// goes.
 fn begins_as_core(path: &Path) -> bool {
     const CORE: [u8; 2] = 4_u16.to_ne_bytes();
     let Ok(mut file) = files::regular_itself(path) else {
@@ -430,8 +437,8 @@ fn begins_as_core(path: &Path) -> bool {
     }
 }
 
-/// Returns the cores that processes of this trial left, with whose they are and the number that
-/// they say themselves.
+/// Returns the cores of this trial's processes, with their owners and the pid that each core
+/// contains.
 fn found(
     destination: &Destination,
     variant: &VariantPlan,
@@ -461,7 +468,7 @@ fn found(
         Destination::Helper { leaves: None, .. } => return Vec::new(),
     };
     let mut found: Vec<(PathBuf, autopsy::Owner, i32)> = Vec::new();
-    // Nobody but us can make a file or a link there.
+    // Only provoke can create files or symlinks in this folder.
     let folder = scratch.with_file_name("");
     let copied = folder.join("container");
     for path in candidates(template, variant, scratch, began, seen) {
@@ -472,17 +479,17 @@ fn found(
         let Ok(mut owner) = autopsy::owner(&path) else {
             continue;
         };
-        // A core from a container has the numbers that processes have in there.
+        // A core from a container contains the pids inside the container.
         let inside = numbers.iter().find(|(inside, _)| *inside == owner.pid);
         let ours = of_this_trial(&owner);
         let said = || autopsy::variable(&path, "PROVOKE_SEED");
         let said = is_contained.then(said).flatten();
         let is_said = said.as_ref().map(|said| *said == seed.to_string());
         if is_said == Some(false) && !path.starts_with(&copied) {
-            // Every container has a process of this number, and other lanes may work in this folder.
+            // Every container has a process with this pid, and other slots may use this folder.
             continue;
         }
-        // Of whom nobody saw the number in time, the core is one that nobody else has.
+        // A process without a known pid gets a core that belongs to no other process.
         let mut left = unnumbered.iter().filter(|_| !ours);
         let left = left.find(|(pid, told)| {
             let sure = *told || is_said == Some(true) || path.starts_with(&copied);
@@ -500,7 +507,7 @@ fn found(
             found.push((path, owner, before));
         }
     }
-    // Of an emulator and what it ran, the latter says more, and comes first.
+    // The core of an emulated program is more useful than that of its emulator, and comes first.
     found.sort_by_key(|(path, ..)| {
         !path
             .file_name()
@@ -510,7 +517,7 @@ fn found(
     found
 }
 
-/// Returns the files that may be cores of this trial by their place, name and time.
+/// Returns the files whose path, name and time fit cores of this trial.
 fn candidates(
     template: &Template,
     variant: &VariantPlan,
@@ -523,11 +530,11 @@ fn candidates(
     let cwds = plans.map(|plan| PathBuf::from(plan.cwd.as_os_str()));
     let mut folders: Vec<PathBuf> = cwds.chain([scratch.to_owned()]).collect();
     if let Some(folder) = &template.folder {
-        // Where that is not absolute, it is below the folder of the process.
+        // A relative folder is below the working directory of the process.
         let below: Vec<PathBuf> = folders.iter().map(|cwd| cwd.join(folder)).collect();
         folders.extend(below);
     }
-    // Each that was copied out of a container lies in a folder of its own there.
+    // Each core that was copied out of a container is in a separate folder.
     let copied = fs::read_dir(scratch.with_file_name("container"));
     folders.extend(
         copied
@@ -551,19 +558,20 @@ fn candidates(
     fitting.map(|entry| entry.path()).filter(fresh).collect()
 }
 
-/// True for a file that is there, and not for us.
+/// Returns whether a file exists that the user may not read.
 fn is_of_another(path: &Path) -> bool {
     files::regular_itself(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// QEMU's user mode writes a core of the program that it runs, besides the kernel's core
-/// of QEMU itself: `qemu_NAME_DATE-TIME_PID.core`.
+/// Returns whether QEMU's user mode wrote the core: `qemu_NAME_DATE-TIME_PID.core`.
+///
+/// That core is of the emulated program; the kernel also writes a core of QEMU itself.
 fn is_of_emulator(name: &str) -> bool {
     let extension = Path::new(name).extension();
     name.starts_with("qemu_") && extension.is_some_and(|extension| extension == "core")
 }
 
-/// Has systemd write out a core that it keeps compressed.
+/// Writes a core that systemd has stored compressed to a file.
 fn unpacked(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
@@ -598,7 +606,8 @@ mod tests {
     use crate::model::ActorPlan;
     use std::process::Command;
 
-    /// A shell that dies in its own folder, with a core where the machine's setting allows it.
+    /// Returns pid and core of a shell that crashed in its own folder, if the core pattern of the
+    /// machine puts cores there.
     fn dead(folder: &Path) -> (i32, PathBuf) {
         let line = "ulimit -c unlimited; kill -SEGV $$";
         let mut shell = Command::new("sh");

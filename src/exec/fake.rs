@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Says what is seen of a trial, and how long that takes.
+/// Returns the observation of a trial, and its duration.
 type Script = dyn Fn(&Trial) -> (Duration, Observation) + Send + Sync;
 
-/// For tests of everything above the processes, in virtual time.
+/// Executor for tests of the layers above processes, in virtual time.
 pub struct Fake(Arc<Script>);
 
 impl Fake {
-    /// Makes an executor that sees what the script says.
+    /// Creates an executor that returns the results of the script.
     pub fn new(script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static) -> Self {
         Self(Arc::new(script))
     }

@@ -8,13 +8,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-/// Files that are copied for a core.
+/// Limit of files that are copied for a core.
 const MOST: usize = 200;
 
-/// Folders that hold what was asked for of images; they go with it.
+/// Folders with files from images; dropping this value removes them.
 pub(super) struct Images {
     folder: PathBuf,
-    /// The number of each, and what was asked for of it.
+    /// Number of each image, and the files that were requested from it.
     known: BTreeMap<(String, String), (usize, BTreeSet<PathBuf>)>,
 }
 
@@ -26,8 +26,10 @@ impl Images {
         }
     }
 
-    /// Returns a folder that has the files which a core names at their places, as they are in the
-    /// image, or on this machine where the image has none: those come from a folder of ours.
+    /// Returns a folder with the files that a core names, at their paths.
+    ///
+    /// Files that are missing in the image are links to this machine's files, because they come
+    /// from mounted folders.
     pub(super) fn root(
         &mut self,
         container: &Container,
@@ -44,7 +46,7 @@ impl Images {
         let which = (container.engine.clone(), image.clone());
         let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));
         let root = self.folder.join(number.to_string());
-        // What a core says may be meant to lead out of the folder.
+        // A path in a core may be crafted to lead out of the folder.
         let fresh = files.into_iter().filter(|file| is_plain(file)).take(MOST);
         let fresh: Vec<PathBuf> = fresh.filter(|file| known.insert(file.clone())).collect();
         if !fresh.is_empty() {
@@ -56,7 +58,8 @@ impl Images {
                 let _ = to.parent().map(fs::create_dir_all);
                 let copied = there && engine.copy(&name, &file.to_string_lossy(), &to).is_ok();
                 if !copied || !is_file(&to) {
-                    // Folders and links of the image are not for us: the next file may lie below them.
+                    // Remove folders and links from the image, because the path of the next file
+                    // may lead through them.
                     let _ = fs::remove_dir_all(&to);
                     if file.is_file() {
                         let _ = symlink(&file, &to);
@@ -71,14 +74,14 @@ impl Images {
     }
 }
 
-/// True for a path that leads down from `/` all the way.
+/// Returns whether a path is absolute and contains only names.
 fn is_plain(path: &Path) -> bool {
     let mut parts = path.components();
     parts.next() == Some(Component::RootDir)
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// True for a file itself, and not for a link to one.
+/// Returns whether a path is a regular file and not a symlink.
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
 }

@@ -17,33 +17,33 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// How often a silent slot is looked at.
+/// Interval between checks of a slot that sends no messages.
 const LOOK: Duration = Duration::from_millis(200);
-/// A slot kills and removes what is left within this time.
+/// Time in which a slot kills its processes and removes its files.
 const CLOSE_WITHIN: Duration = Duration::from_secs(60);
-/// A slot that has closed its line ends within this time.
+/// Time in which a slot ends after it has closed the connection.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// A slot that is up.
+/// A running slot process.
 pub(super) struct Slot {
     child: Child,
     line: BufReader<UnixStream>,
     unread: Vec<u8>,
     knows: BTreeSet<VariantId>,
-    /// The slot must answer until then.
+    /// Deadline of the slot's next answer.
     answer_until: Option<Instant>,
-    /// When it is looked at next, if it stays silent until then.
+    /// Time of the next check, if the slot sends nothing until then.
     look_at: tokio::time::Instant,
-    /// It was stopped by a signal, and continued, since this was last asked.
+    /// The slot was stopped by a signal and continued since the last query.
     was_stopped: bool,
-    /// The memory group that the slot and its trials live in.
+    /// Memory cgroup of the slot and its trials.
     _group: Option<SlotGroup>,
-    /// What the slot could not do.
+    /// Descriptions of operations of the slot that failed.
     pub(super) complaints: Vec<String>,
 }
 
 impl Slot {
-    /// Starts a slot from this very binary.
+    /// Starts a slot from the running binary.
     pub(super) fn start(binary: &Path) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -55,8 +55,9 @@ impl Slot {
             .args(group.as_ref().map(SlotGroup::path))
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output));
-        // If the slot is stopped when provoke dies, it goes on, sees the closed line and cleans up.
-        // Before `exec` it also shares the locks of provoke.
+        // If the slot is stopped when provoke ends, this signal continues it. It then sees the
+        // closed connection and cleans up. Before `exec`, the slot also shares the locks of
+        // provoke.
         tool::signal_when_parent_ends(&mut command, Signal::CONT);
         let child = tool::spawn_and_continue(&mut command)?;
         Ok(Self {
@@ -131,7 +132,7 @@ impl Slot {
             .await
     }
 
-    /// Lets the slot end: it kills what lives below it first.
+    /// Closes the connection, and waits for the slot to kill its processes and end.
     pub(super) async fn close(mut self) -> Vec<String> {
         let _ = self.line.get_mut().shutdown().await;
         self.answer_within(CLOSE_WITHIN);
@@ -152,22 +153,23 @@ impl Slot {
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
-    /// Sets how long the slot may take for its next answer.
+    /// Sets the time limit of the slot's next answer.
     pub(super) fn answer_within(&mut self, time: Duration) {
         self.answer_until = Instant::now().checked_add(time);
     }
 
-    /// Lets the slot go on if it was stopped by a signal.
+    /// Continues the slot if it was stopped by a signal.
     fn wake(&mut self) {
         let state = process::state(self.pid());
         if state.is_some_and(|(state, _)| state == 'T') {
             self.was_stopped = true;
-            // One that cannot be continued is killed when its time is over.
+            // A slot that cannot be continued is killed at its deadline.
             let _ = signals::send(self.pid(), Signal::CONT);
         }
     }
 
-    /// Says whether the slot was stopped since this was last asked: what it measured is then not sure.
+    /// Returns whether the slot was stopped since the last query; its measurements are then
+    /// unreliable.
     pub(super) fn take_was_stopped(&mut self) -> bool {
         std::mem::take(&mut self.was_stopped)
     }
@@ -177,14 +179,15 @@ impl Slot {
         line.push(b'\n');
         let written = self.line.get_mut().write_all(&line).await;
         if written.is_err() {
-            // It has ended, and may have said why.
+            // The slot has ended; its last messages may contain the reason.
             while self.reply().await.is_ok() {}
         }
         written
     }
 
-    /// Waits for the next reply, and continues a slot that was stopped meanwhile. May be dropped
-    /// halfway: what was read stays.
+    /// Waits for the next reply, and continues a slot that was stopped.
+    ///
+    /// The future can be dropped: data that was read is kept.
     pub(super) async fn reply(&mut self) -> io::Result<Reply> {
         loop {
             tokio::select! {
@@ -226,7 +229,7 @@ pub(super) fn stop(level: Halt) -> Order {
     }
 }
 
-/// Waits until more is asked for than was told.
+/// Waits until the halt level is higher than `told`.
 pub(super) async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
     let level = halt
         .wait_for(|level| *level > told)
@@ -234,7 +237,7 @@ pub(super) async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt
         .map(|level| *level);
     match level {
         Ok(level) => level,
-        // Nobody can ask any more.
+        // The sender is gone, so the level cannot change.
         Err(_) => std::future::pending().await,
     }
 }

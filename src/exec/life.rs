@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Looks at the size of a service in the time since its load began, before they become rarer.
+/// Divisor of the elapsed time that gives the minimum interval between measurements of a service.
 const LOOKS: u32 = 100;
 
-/// What the lives of a run have in common.
+/// Data that all service trials of a run share.
 pub(super) struct Lives {
     pub(super) load: Arc<Load>,
-    /// Below this folder each trial has one for what was under way at a death.
+    /// Folder with a folder for each trial, for the requests in flight at a crash.
     pub(super) evidence: PathBuf,
     pub(super) live: Arc<Live>,
 }
 
-/// The clients of a life, while they are at work.
+/// Clients of a trial while they run.
 pub(super) struct Clients {
     task: JoinHandle<LoadSeen>,
     said: watch::Sender<bool>,
@@ -34,7 +34,7 @@ pub(super) struct Clients {
 }
 
 impl Lives {
-    /// Says who is in the way at the place where the service is to be.
+    /// Returns the process that already listens at the target, if there is one.
     pub(super) async fn in_the_way(
         &self,
         trial: &Trial,
@@ -50,7 +50,7 @@ impl Lives {
         })
     }
 
-    /// Puts the service that a slot runs under load; an error means that the slot is lost.
+    /// Puts the service of a slot under load; an error means that the slot is lost.
     pub(super) async fn run(
         &self,
         slot: &mut Slot,
@@ -68,14 +68,15 @@ impl Lives {
             tokio::select! {
                 reply = slot.reply() => match reply? {
                     Reply::Started(pids) => {
-                        // Of the client of an engine it is not wanted.
+                        // The size of a container engine's client is irrelevant.
                         let sized = if is_contained(variant) { Vec::new() } else { pids.clone() };
                         sizes = Sizes::of(sized);
                         clients = Some(self.begin(trial, variant, pids));
                     }
                     Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
                     Reply::Died(at) => {
-                        // By the time that we hear of it, another may have taken its place.
+                        // The message arrives later, when another process may already have replaced
+                        // the crashed one.
                         let ago = host::now().saturating_sub(at);
                         tell(clients.as_ref(), |one| one.mourn(ago));
                     }
@@ -140,12 +141,12 @@ impl Lives {
 }
 
 impl Clients {
-    /// Asks them to end.
+    /// Asks the clients to end.
     pub(super) fn stop(&self) -> bool {
         self.halt.send_replace(true)
     }
 
-    /// Tells them that the service died so long ago.
+    /// Tells the clients that the service crashed this long ago.
     pub(super) fn mourn(&self, ago: Duration) -> bool {
         let now = Instant::now();
         let at = now.checked_sub(ago).unwrap_or(now);
@@ -157,7 +158,7 @@ impl Clients {
     }
 }
 
-/// How large a service is in the course of its load.
+/// Sizes of a service under load over time.
 pub(super) struct Sizes {
     pids: Vec<i32>,
     since: Option<Instant>,
@@ -181,7 +182,7 @@ impl Sizes {
         }
     }
 
-    /// Waits for the time of the next look.
+    /// Waits for the time of the next measurement.
     pub(super) async fn next(&self) {
         if self.pids.is_empty() {
             std::future::pending::<()>().await;
@@ -189,7 +190,8 @@ impl Sizes {
         tokio::time::sleep_until(self.next.into()).await;
     }
 
-    /// Looks, while it is under load; ever more rarely, so that long lives do not fill the journal.
+    /// Measures the service while it is under load, at growing intervals, so that long trials do
+    /// not fill the journal.
     pub(super) fn look(&mut self, live: &Live) {
         let below = self.pids.iter().flat_map(|pid| process::descendants(*pid));
         let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
@@ -209,7 +211,7 @@ fn tell<T>(clients: Option<&Clients>, what: impl FnOnce(&Clients) -> T) {
     clients.map(what);
 }
 
-/// Waits for the clients to end, if there are any.
+/// Waits for the end of the clients, if there are any.
 async fn of(clients: Option<&mut Clients>) -> LoadSeen {
     match clients {
         Some(clients) => ended(clients).await,
@@ -218,7 +220,7 @@ async fn of(clients: Option<&mut Clients>) -> LoadSeen {
 }
 
 pub(super) async fn ended(clients: &mut Clients) -> LoadSeen {
-    // Only a bug of ours can fail this; the life says nothing then.
+    // Only a bug in provoke can end the task with an error; the trial is then inconclusive.
     (&mut clients.task).await.unwrap_or_else(|error| LoadSeen {
         stage: Stage::Starting,
         trouble: Some(error.to_string()),
@@ -226,12 +228,12 @@ pub(super) async fn ended(clients: &mut Clients) -> LoadSeen {
     })
 }
 
-/// True where the service of a variant runs in a container.
+/// Returns whether the service of a variant runs in a container.
 fn is_contained(variant: &VariantPlan) -> bool {
     variant.actors.iter().any(|actor| actor.container.is_some())
 }
 
-/// What may be filled in where requests go.
+/// Returns the placeholders in the target of requests, and their values.
 pub(super) fn fill(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
     vec![
         ("{trial}", trial.id.0.to_string()),

@@ -29,53 +29,54 @@ use std::sync::{Arc, Mutex as Register};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Mutex, watch};
 
-/// What a lost slot left is killed for so long.
+/// Time limit for killing the processes of a lost slot.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time for everything that has no limit elsewhere: to look into a hang, to kill
-/// what is left, to ask an engine of containers.
+/// Time for operations without another limit: examining a hang, killing processes, querying a
+/// container engine.
 const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 
-/// Runs trials in slot processes, which are started when they are needed.
+/// Runs trials in slot processes, which are started on demand.
 pub struct Local {
     shared: Arc<Shared>,
     lanes: Vec<Arc<Mutex<Option<Slot>>>>,
-    /// The slot in which `setup` and `cleanup` run, and what they leave lives.
+    /// Slot that runs `setup` and `cleanup`, and contains the processes that they leave running.
     steward: Arc<Mutex<Option<Slot>>>,
-    /// Where they run, if not where the first variant does.
+    /// Working directory of the hooks, if it is not that of the first variant.
     cwd: Option<Text>,
 }
 
 struct Shared {
     binary: PathBuf,
-    /// What all recipes have in common.
+    /// Settings that all recipes share.
     common: Recipe,
     recipes: Register<BTreeMap<VariantId, Arc<Recipe>>>,
     maker: Arc<Maker>,
-    /// The slots in which variants are made, side by side.
+    /// Slots that prepare variants in parallel.
     makers: Vec<Mutex<Option<Slot>>>,
-    /// How long that may take.
+    /// Time limit for preparing a variant.
     patience: Duration,
-    /// Variants whose `setup` is done.
+    /// Variants whose `setup` has run.
     set_up: Register<BTreeSet<VariantId>>,
     collector: Collector,
-    /// Of services under load.
+    /// Settings of services under load.
     lives: Option<Lives>,
     around: Watch,
-    /// Where it is watched what trials have an engine make.
+    /// Proxy to the container engine, if objects of trials are tracked.
     doors: Option<Doors>,
-    /// Held by a trial that may dump a core, where all cores have one name and would
-    /// overwrite each other.
+    /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
+    /// each other.
     one_dump: Option<Mutex<()>>,
-    /// That of the engine, where it has no daemon.
+    /// API service of a container engine without a daemon.
     service: Register<Option<Service>>,
-    /// It, and slots that are up: whatever else is a child of ours was lost by one that is not.
+    /// Pids of the API service and of running slots. Any other child of provoke is an orphan of a lost
+    /// slot.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
 }
 
 impl Local {
-    /// Makes an executor for a plan. Below `trials` each trial has its folder.
+    /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = service(plan, trials);
@@ -146,8 +147,8 @@ impl Local {
         })
     }
 
-    /// Runs a command around the whole run, for one variant or for all, until it ends or is
-    /// halted; what it leaves behind lives until the end.
+    /// Runs a hook of the run, for one variant or for all, until it ends or is halted. Processes
+    /// that it leaves running continue until the end of the run.
     pub async fn hook(
         &self,
         variant: Option<VariantId>,
@@ -163,25 +164,24 @@ impl Local {
         self.shared.steward(&self.steward, &hook, &mut halt).await
     }
 
-    /// Returns how the load is going, where there is one.
+    /// Returns the live state of the load, if there is a load.
     pub fn live(&self) -> Option<Arc<Live>> {
         let lives = self.shared.lives.as_ref();
         lives.map(|lives| Arc::clone(&lives.live))
     }
 
-    /// Returns the variants of a search whose `setup` was run.
+    /// Returns the variants of a search whose `setup` has run.
     pub fn set_up(&self) -> Vec<VariantId> {
         let set_up = self.shared.set_up.lock().expect("no panic");
         set_up.iter().copied().collect()
     }
 
-    /// Removes the folders below this one that were made for variants, but for some.
+    /// Removes the folders that were created for variants below this one, except those in `kept`.
     pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
         self.shared.maker.clean_up(below, kept);
     }
 
-    /// Ends every slot, and with it whatever still lives below one. Returns what
-    /// could not be done on the way.
+    /// Ends every slot and all processes below the slots. Returns the errors.
     pub async fn close(&self) -> Vec<String> {
         let mut slots = vec![self.steward.lock().await.take()];
         for lane in &self.lanes {
@@ -196,7 +196,7 @@ impl Local {
         }
         let complaints = folded(complaints);
         drop(self.shared.service.lock().expect("no panic").take());
-        // A slot that died on the way may have left something to us.
+        // A slot that crashed may have left orphans, which are now children of provoke.
         self.shared.pids.lock().expect("no panic").clear();
         self.shared.sweep();
         complaints
@@ -218,7 +218,7 @@ impl Executor for Local {
         if !old.is_empty() {
             tokio::task::spawn_blocking(move || {
                 for folder in old {
-                    // What is left of it is removed at the end of the run.
+                    // The end of the run removes the remaining files.
                     let _ = fs::remove_dir_all(folder);
                 }
             });
@@ -227,7 +227,7 @@ impl Executor for Local {
     }
 
     fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
-        // Before anything else can remove the folder.
+        // Reserve the folder first, so that it is not evicted.
         let used = self.shared.maker.use_of(trial.variant);
         let (shared, lane) = (
             Arc::clone(&self.shared),
@@ -281,17 +281,17 @@ impl Executor for Local {
     }
 }
 
-/// Starts the service of the engine that runs the containers of a plan, if it has one.
+/// Starts the API service of the engine that runs the containers of a plan, if there are any.
 fn service(plan: &Plan, trials: &Path) -> Option<Service> {
     let template = plan.space.iter().map(|space| &space.template);
     let variants = plan.variants.iter().chain(template);
     let mut actors = variants.flat_map(|variant| &variant.actors);
     let container = actors.find_map(|actor| actor.container.as_ref())?;
-    // Without it, questions are asked by clients.
+    // Without the service, provoke queries the engine with its command line client.
     Service::start(&Engine::find(&container.engine)?, trials).ok()
 }
 
-/// Returns each complaint once, with how often it came.
+/// Returns each distinct complaint once, with the number of its occurrences.
 fn folded(complaints: Vec<String>) -> Vec<String> {
     let mut folded: Vec<(String, u64)> = Vec::new();
     for text in complaints {
@@ -307,7 +307,7 @@ fn folded(complaints: Vec<String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Returns how long a slot may take for a trial, if everything takes as long as it may.
+/// Returns the longest time that a slot may take for a trial: the sum of all time limits.
 fn longest(trial: &Trial, recipe: &Recipe) -> Duration {
     let hooks = [&recipe.prepare, &recipe.conclude];
     let hooks = hooks.into_iter().flatten().count();
@@ -318,8 +318,8 @@ fn longest(trial: &Trial, recipe: &Recipe) -> Duration {
         .fold(trial.timeout, Duration::saturating_add)
 }
 
-/// True for a trial that left what is read after its end: cores that we wrote, or lines of the
-/// kernel's log.
+/// Returns whether evidence remains to be read after the trial: cores that provoke wrote, or lines
+/// of the kernel log.
 fn leaves_more(seen: &Observation) -> bool {
     let leaked = &seen.residue.leaked;
     let traced = !seen.cores.is_empty();
@@ -330,7 +330,7 @@ fn leaves_more(seen: &Observation) -> bool {
 }
 
 impl Shared {
-    /// Runs a hook in the steward's slot.
+    /// Runs a hook in the slot of `setup` and `cleanup`.
     async fn steward(
         &self,
         steward: &Mutex<Option<Slot>>,
@@ -344,7 +344,7 @@ impl Shared {
         done
     }
 
-    /// Does what takes long, and no waiting for others.
+    /// Runs blocking work on a separate thread.
     async fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         what: impl FnOnce(&Self) -> T + Send + 'static,
@@ -372,12 +372,12 @@ impl Shared {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
-    /// True when the kernel may dump cores of this trial.
+    /// Returns whether the kernel may dump cores of this trial.
     fn dumps(&self, trial: &Trial) -> bool {
         trial.capture || self.common.capture
     }
 
-    /// Takes what a trial left behind, before the next one of its lane begins.
+    /// Collects the evidence of a trial, before the next trial of the slot starts.
     async fn look_closer(
         self: Arc<Self>,
         trial: &Trial,
@@ -395,14 +395,14 @@ impl Shared {
             shared.collector.name_places(variant, began, &mut seen);
             seen
         });
-        // Only a bug of ours can fail this; the trial is lost, and no more.
+        // Only a bug in provoke can cause an error here; only this trial is lost.
         looked.await.unwrap_or_else(|lost| Observation {
             lost: Some(lost),
             ..Observation::default()
         })
     }
 
-    /// Returns the slot of a lane, started if need be.
+    /// Returns the slot of a job, and starts it if necessary.
     fn up<'a>(&self, lane: &'a mut Option<Slot>) -> io::Result<&'a mut Slot> {
         if lane.is_none() {
             let slot = Slot::start(&self.binary)?;
@@ -463,8 +463,7 @@ impl Shared {
         Ok(seen)
     }
 
-    /// Buries a slot that answers no more, and kills what it left. Returns what
-    /// happened, in words.
+    /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.
     fn lose(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
         let Some(mut slot) = lane.take() else {
             return format!("cannot start its slot: {error}");
@@ -496,8 +495,8 @@ impl Shared {
         names.into_iter().filter_map(Engine::find).collect()
     }
 
-    /// Kills whatever is a child of ours and no slot: the orphans of a lost one. What
-    /// cannot be killed is not waited for.
+    /// Kills all children of provoke that are not slots: the orphans of a lost slot. Does not wait
+    /// for processes that cannot be killed.
     fn sweep(&self) {
         let me = std::process::id().cast_signed();
         let pids = self.pids.lock().expect("no panic");

@@ -23,59 +23,60 @@ use tokio::sync::watch;
 
 /// Runs trials.
 pub trait Executor: Send + Sync + 'static {
-    /// Learns of a variant that is not in the plan it began with.
+    /// Adds a variant that is not in the initial plan.
     fn learn(&self, _: VariantId, _: &VariantPlan) {}
 
-    /// Makes a variant, which it knows, before its first trial.
+    /// Prepares a known variant before its first trial.
     fn make(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
         Box::pin(std::future::ready(Made::Ready { build: None }))
     }
 
-    /// Removes variants that need too much space, and returns them. Variants of trials that run are
+    /// Removes variants that need too much space, and returns them. Variants of running trials are
     /// not removed.
     fn make_room(&self) -> Vec<VariantId> {
         Vec::new()
     }
 
-    /// Runs a trial in its lane until nothing of it is left, or until it is halted. The variant is
-    /// not removed from the call on, even before the answer is awaited.
+    /// Runs a trial in its slot until no process of it is left, or until it is halted.
+    ///
+    /// The variant is not removed from this call on, even before the future is polled.
     fn run(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
 
-    /// Keeps the output of the trial that ran last in a lane.
+    /// Keeps the output of the trial that ran last in a slot.
     fn keep(&self, lane: Lane, folder: PathBuf) -> Answer<()>;
 }
 
-/// What came of making a variant.
+/// Result of preparing a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It can be tried.
+    /// The variant is ready for trials.
     Ready {
-        /// A name for its artifacts, the same where they are identical.
+        /// Identifier of its artifacts, equal for identical artifacts.
         build: Option<String>,
     },
-    /// It cannot be tried: why.
+    /// The variant cannot be prepared; contains the reason.
     Failed(String),
-    /// The machine did not do it, which says nothing of the variant: why.
+    /// The machine failed, so the result about the variant is inconclusive; contains the reason.
     Broken(String),
-    /// It was halted.
+    /// The preparation was halted.
     Halted,
 }
 
-/// What an executor promises.
+/// Future that an executor returns.
 pub type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Whether trials that are under way may go on.
+/// How urgently running trials must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Halt {
-    /// They may.
+    /// Trials may continue.
     #[default]
     No,
-    /// They hang: their time is over.
+    /// The trials are hung: their time limit has passed.
     TimedOut,
-    /// They are asked to end, and killed after the grace.
+    /// Ask the trials to end, and kill them after the grace period.
     Gently,
-    /// The same, but the stacks of their threads are taken first.
+    /// Take the stacks of all threads, then end the trials as with `Gently`.
     Inspect,
-    /// They are killed.
+    /// Kill the trials.
     Now,
 }

@@ -1,34 +1,37 @@
-//! Detects responses that wait for a delayed acknowledgement, and acknowledges at once. A service that
-//! writes the head and the body of a response in two pieces, with Nagle's algorithm on, sends the
-//! second piece when the first is acknowledged, and the kernel of a client may take 40 ms for that.
-//! After a few such responses the first piece is acknowledged at once, as long as that helps.
+//! Detects responses that wait for a delayed acknowledgement, and acknowledges at once.
+//!
+//! A service that writes head and body of a response in two pieces, with Nagle's algorithm on,
+//! sends the second piece when the first is acknowledged, and the client's kernel may delay that by
+//! 40 ms. After a few such responses the client acknowledges the first piece at once, as long as
+//! that helps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long the rest of such an answer takes, in nanoseconds: Linux delays an acknowledgement by 40 ms.
+/// Time between the pieces of such a response, in nanoseconds: Linux delays an acknowledgement by
+/// 40 ms.
 const DELAYED: std::ops::Range<u64> = 37_000_000..60_000_000;
-/// After this many such answers, acknowledgements are sent at once.
+/// Number of such responses after which acknowledgements are sent at once.
 const ENOUGH: u64 = 3;
 
-/// What one service run shows of them.
+/// Acknowledgement delays that one service run shows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
-    /// Answers whose rest came after such a delay.
+    /// Responses whose second piece came after such a delay.
     delayed: AtomicU64,
-    /// Answers that were acknowledged at once, and whose rest came sooner.
+    /// Responses that were acknowledged at once, and whose second piece came without the delay.
     sooner: AtomicU64,
-    /// Answers that were acknowledged at once, and whose rest came no sooner.
+    /// Responses that were acknowledged at once, and whose second piece was delayed nevertheless.
     no_sooner: AtomicU64,
 }
 
 impl Acks {
-    /// True while the first piece of an answer should be acknowledged at once.
+    /// Returns whether the first piece of a response should be acknowledged at once.
     pub(super) fn at_once(&self) -> bool {
         let [delayed, sooner, no_sooner] = self.counts();
         delayed >= ENOUGH && no_sooner < sooner + ENOUGH
     }
 
-    /// Takes in how long the rest of an answer took to come, in nanoseconds.
+    /// Records how long the second piece of a response took, in nanoseconds.
     pub(super) fn waited(&self, nanos: u64, acknowledged_at_once: bool) {
         let delayed = DELAYED.contains(&nanos);
         let count = match (acknowledged_at_once, delayed) {
@@ -40,7 +43,7 @@ impl Acks {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many answers were delayed so, where acknowledging at once was the cure.
+    /// Returns the number of delayed responses, if immediate acknowledgement removed the delay.
     pub(super) fn delayed(&self) -> u64 {
         let [delayed, sooner, no_sooner] = self.counts();
         if sooner > no_sooner { delayed } else { 0 }

@@ -14,11 +14,11 @@ use std::task::{Poll, Waker};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-/// Who is to be woken when, in that order.
+/// Queue of sleeping clients, ordered by due time.
 #[derive(Default)]
 pub(super) struct Alarm {
     waiting: RefCell<VecDeque<Rc<Sleeper>>>,
-    /// Somebody waits where nobody did.
+    /// Notified when the queue is no longer empty.
     first: Notify,
 }
 
@@ -28,7 +28,7 @@ struct Sleeper {
     waker: RefCell<Option<Waker>>,
 }
 
-/// The kernel's timer.
+/// A timer of the kernel (`timerfd`).
 pub(super) struct Timer(AsyncFd<OwnedFd>);
 
 impl Timer {
@@ -49,7 +49,7 @@ impl Timer {
         };
         let value = Timespec {
             tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-            // 0 would mean never.
+            // 0 would disarm the timer.
             tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0).max(1),
         };
         let times = Itimerspec {
@@ -70,7 +70,7 @@ impl Timer {
 }
 
 impl Alarm {
-    /// Waits until an instant; who comes later must not wait for an earlier one.
+    /// Waits until an instant. Callers must come in the order of their instants.
     pub(super) async fn at(&self, due: u64) {
         let sleeper = Rc::new(Sleeper {
             due,
@@ -89,7 +89,7 @@ impl Alarm {
         .await;
     }
 
-    /// Wakes whoever waits, for ever.
+    /// Wakes due clients; never returns.
     pub(super) async fn ring(&self, timer: &Timer, clock: Clock) {
         loop {
             let Some(due) = self.waiting.borrow().front().map(|first| first.due) else {
@@ -98,7 +98,7 @@ impl Alarm {
             };
             let wait = due.saturating_sub(clock.now());
             if wait > 0 && timer.wait(wait).await.is_err() {
-                // Better late than never.
+                // Without the kernel's timer, wake the client with the coarser timer of tokio.
                 tokio::time::sleep(std::time::Duration::from_nanos(wait)).await;
             }
             let now = clock.now();
@@ -111,7 +111,7 @@ impl Alarm {
         }
     }
 
-    /// Takes the first off, if it is due.
+    /// Removes and returns the first sleeper, if it is due.
     fn next(&self, now: u64) -> Option<Rc<Sleeper>> {
         let mut waiting = self.waiting.borrow_mut();
         let due = waiting.front().is_some_and(|first| first.due <= now);

@@ -16,47 +16,48 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Connections of a dead process break within so many nanoseconds of each other.
+/// Largest gap in nanoseconds between the broken connections of one crashed process.
 const GAP: u64 = 100_000_000;
-/// What came before a death, back to so many nanoseconds, and so many requests.
+/// Time before a crash whose requests are written, in nanoseconds, and their maximum number.
 const WINDOW: u64 = 5_000_000_000;
 const MOST_BEFORE: usize = 500;
-/// Bytes of requests from before that are looked at for being written, the latest first; those
-/// that were in flight are in any case.
+/// Limit of the bytes of earlier requests that are read for the bundle, the latest first; the
+/// requests in flight are written in any case.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What is written of a death.
+/// Evidence about requests that is written after a crash.
 pub(super) struct Bundle<'a> {
     pub(super) load: &'a Load,
     pub(super) requests: &'a Requests,
     pub(super) phase: &'a Phase,
     pub(super) began: u64,
     pub(super) died: u64,
-    /// When the death broke connections.
+    /// Time at which the crash broke connections.
     pub(super) struck: u64,
     pub(super) in_flight: &'a [Event],
-    /// All that are known, in the order in which they were sent.
+    /// All known requests, in the order in which they were sent.
     pub(super) events: &'a [Event],
 }
 
-/// What a death did to requests.
+/// Effect of a crash on requests.
 pub(super) struct Blow {
-    /// When its connections broke.
+    /// Time at which the connections broke.
     pub(super) at: u64,
-    /// The requests that were in flight, at most one of each client.
+    /// Requests that were in flight, at most one per client.
     pub(super) in_flight: Vec<Event>,
-    /// Answers that came after it, of a process that has taken the place of the dead one.
+    /// Responses after the crash, from a process that replaced the crashed one.
     pub(super) answered_after: u64,
 }
 
-/// Returns which requests were in flight at a death.
+/// Returns the requests that were in flight at a crash.
 ///
-/// A process is found dead a little after its connections broke, all of them at nearly the same
-/// time. So what broke in that last burst counts; what was sent after it on a new connection does
-/// not, for there was nobody to take it. What was sent again counts as it was when it broke, whoever
-/// answered it then: of several processes, only one may have died of it.
+/// A crash is detected shortly after the connections of the process broke, all at nearly the same
+/// time. So the requests that broke in the last burst count. A request that was sent after the
+/// burst on a new connection does not count, because no process could receive it. A retried request
+/// counts in its state when the connection broke, even if another process answered the retry: of
+/// several processes, only one may have crashed.
 pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
-    // A client may have come to see only after the death what broke before it.
+    // A client may notice only after the crash that its connection broke before it.
     let broke_then = |event: &Event| {
         let at = event.done.min(died);
         (at + AROUND_DEATH >= died).then_some(at)
@@ -72,7 +73,7 @@ pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
         }
         burst = at;
     }
-    // A client whose connection broke has told what it had in flight, whatever it sent since to another process.
+    // A retried request was in flight, whatever its client has sent to another process since then.
     let mut found: BTreeMap<u32, Event> = BTreeMap::new();
     for event in agains {
         if broke_then(event).is_some_and(|at| at >= burst) {
@@ -96,9 +97,10 @@ pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
     }
 }
 
-/// Returns how many answers came from whoever was started in place of what died, before anybody
-/// knew. Ends of connections and answers are read in the order in which they came; but an answer
-/// on a connection that was there already may have lain there since before the death.
+/// Returns the number of responses from a replacement process, before the crash was detected.
+///
+/// Responses and broken connections are read in the order of their arrival. A response on an older
+/// connection does not count, because it may have arrived before the crash.
 fn answered_after(events: &[Event], in_flight: &[Event]) -> u64 {
     let is_broken = |event: &&Event| event.again || is_break(event);
     let Some(last) = in_flight.iter().filter(is_broken).map(|one| one.done).max() else {
@@ -139,7 +141,7 @@ impl Bundle<'_> {
             .map(|event| (event.client, event.n))
             .collect();
         let ended = self.events.iter().filter(|event| {
-            // What was sent after the blow and not answered never reached it.
+            // A request that was sent after the crash and not answered never reached the process.
             let reached = event.sent < self.struck || event.status > 0;
             let is_new = event.end != code::IN_FLIGHT && !flew.contains(&(event.client, event.n));
             is_new && reached && event.sent + WINDOW >= self.died
@@ -186,7 +188,7 @@ impl Bundle<'_> {
             n: event.n,
             ..Choice::default()
         };
-        // At a fixed rate it is not a client that draws.
+        // At a fixed rate, all clients share one sequence of requests.
         let (clients, client) = if self.phase.is_open() {
             (1, 0)
         } else {
@@ -210,18 +212,18 @@ impl Bundle<'_> {
     }
 }
 
-/// The bytes of requests, each in files that are written once.
+/// Writes the bytes of requests to files, each distinct content once.
 struct Kept {
     folder: PathBuf,
     written: BTreeSet<String>,
-    /// Of files that are not held, by their path.
+    /// Digests of files that are not in memory, by path.
     digests: BTreeMap<PathBuf, String>,
 }
 
-/// Where a request is kept.
+/// Names of the files that contain a request.
 struct Files {
     request: String,
-    /// What follows the bytes of the request.
+    /// File with the body, if it is separate.
     body: Option<String>,
 }
 
@@ -236,7 +238,7 @@ impl Files {
 
 impl Kept {
     fn new(folder: PathBuf) -> io::Result<Self> {
-        // The program under test may have planted a link.
+        // Remove a symlink that the program under test may have created here.
         let _ = fs::remove_file(&folder);
         fs::create_dir_all(&folder)?;
         Ok(Self {
@@ -278,7 +280,7 @@ impl Kept {
         let digest = self.digest(&Source::Long(long.clone()))?;
         let request = named(&[head, digest.as_bytes()].concat());
         if long.from > 0 {
-            self.link(&request, long)?; // the whole of it is that file
+            self.link(&request, long)?; // the file is the whole request
             return Ok(Files {
                 request,
                 body: None,
@@ -300,18 +302,18 @@ impl Kept {
         Ok(())
     }
 
-    /// Keeps a long file without another copy of it.
+    /// Keeps a long file as a link, without copying it.
     fn link(&mut self, name: &str, long: &Long) -> io::Result<()> {
         if self.written.insert(name.to_owned()) {
             let (file, link) = (fs::canonicalize(&long.path)?, self.folder.join(name));
-            // It may be on another disk.
+            // A hard link fails if the file is on another file system.
             fs::hard_link(&file, &link).or_else(|_| symlink(&file, &link))?;
         }
         Ok(())
     }
 }
 
-/// Milliseconds, to the microsecond.
+/// Converts nanoseconds to milliseconds, rounded to microseconds.
 fn millis(nanos: u64) -> Value {
     #[expect(
         clippy::cast_precision_loss,
@@ -342,7 +344,7 @@ mod tests {
         let died = 10 * SECOND;
         let events = [
             event(0, died - 900, died - 800, code::OK),
-            // Half a second before: another story.
+            // Half a second before the crash: unrelated to it.
             event(1, died - SECOND, died - SECOND / 2, code::RESET),
             event(1, died - 700, died - 500, code::RESET),
             event(2, died - 600, died - 490, code::CLOSED_EARLY),
@@ -351,7 +353,7 @@ mod tests {
                 ..event(3, died - 550, died - 480, code::REFUSED)
             },
             event(4, died - 540, 0, code::DIED),
-            // On a new connection after the burst.
+            // Sent on a new connection after the burst.
             Event {
                 fresh: true,
                 ..event(1, died - 400, died - 300, code::RESET)
@@ -388,15 +390,15 @@ mod tests {
         };
         let events = [
             on_its_own(event(0, died - 900, died - 800, code::OK)),
-            // It was read late, and came before that one broke.
+            // Received before the connection broke, but read later.
             on_its_own(event(1, died - 700, died + 10, code::OK)),
             on_its_own(event(2, died - 600, died + 20, code::RESET)),
             on_its_own(event(3, died - 500, died + 70, code::OK)),
-            // It may have lain there.
+            // May have been received earlier.
             event(4, died - 500, died + 80, code::OK),
         ];
         assert_eq!(blow(&events, &[], died).answered_after, 1);
-        // Where nobody saw anything break, nobody knows.
+        // Without a broken connection, the number is unknown.
         let quiet = events.map(|event| match event.end {
             code::RESET => Event {
                 end: code::DIED,
@@ -410,7 +412,8 @@ mod tests {
     #[test]
     fn what_a_client_saw_break_only_after_the_death_was_in_flight() {
         let died = 10 * SECOND;
-        // Sent again after that, and given up when the client heard of it, long after the death.
+        // Retried after the burst, and abandoned when the client learned of the crash, long after
+        // it.
         let given_up = Event {
             again: true,
             fresh: true,
@@ -456,7 +459,7 @@ mod tests {
             ..event(client, sent, done, code::IN_FLIGHT)
         };
         let agains = [
-            // An idle connection, half a second before.
+            // An idle connection that was closed half a second earlier.
             again(0, died - SECOND / 2, died - SECOND / 2),
             again(1, died - 600, died - 500),
             again(2, died - 600, died - 490),

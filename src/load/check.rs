@@ -6,28 +6,28 @@ use crate::model;
 use regex::bytes::Regex;
 use ring::digest::{Context, SHA256};
 
-/// A body that a check must see whole is kept up to this size.
+/// Size up to which a body is kept for a check that needs the whole body.
 const LONGEST_KEPT: usize = 64 << 20;
 
-/// What an answer must be like, made ready.
+/// Expectations of a response, compiled.
 pub(super) struct Expected {
     status: Vec<u16>,
-    /// The name in reports, the header's, and what its value must match.
+    /// Name in reports, name of the header, and pattern of its value.
     headers: Vec<(String, String, Regex)>,
     body_regex: Option<Regex>,
     sha256: Option<Vec<u8>>,
-    /// The check's name, the place, and what stands there.
+    /// Name of the check, JSON pointer, and expected value.
     json: Vec<(String, String, Option<String>)>,
     max_bytes: Option<u64>,
     keep: bool,
 }
 
-/// What an answer was like.
+/// Result of the checks of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Good,
     Status(u16),
-    /// What it fails, as the field of a scenario is called.
+    /// A check failed; contains the name of its scenario field.
     Check(String),
 }
 
@@ -70,18 +70,18 @@ impl Expected {
 }
 
 impl Expected {
-    /// Is anything expected of headers?
+    /// Returns whether any header is checked.
     pub(super) fn has_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 }
 
-/// What was seen of an answer so far.
+/// Facts about a response so far.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) status: u16,
     length: u64,
-    /// The first header that is not as expected, by its place.
+    /// Index of the first header check that failed.
     header: Option<usize>,
     digest: Option<Context>,
     body: Vec<u8>,
@@ -96,7 +96,7 @@ impl Seen {
         self.body.clear();
     }
 
-    /// Judges a whole answer.
+    /// Returns the verdict on a complete response.
     pub(super) fn verdict(&mut self, expected: &Expected) -> Verdict {
         let fits = if expected.status.is_empty() {
             self.status < 400
@@ -152,7 +152,7 @@ impl Seen {
     }
 }
 
-/// Shows an answer to its checks.
+/// Passes a response to its checks.
 pub(super) struct Checking<'a> {
     pub(super) expected: &'a Expected,
     pub(super) seen: &'a mut Seen,
@@ -180,11 +180,11 @@ impl Observer for Checking<'_> {
     }
 }
 
-/// Writes bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}"); // a string takes anything
+        let _ = write!(text, "{byte:02x}"); // writing to a string cannot fail
         text
     })
 }

@@ -18,13 +18,13 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
-/// Where nobody listens, the service may be about to be found dead: its sockets go first.
+/// Pause after a refused connection: the kernel closes the sockets of a crashed service before the
+/// crash is detected.
 const WAKE: Duration = Duration::from_secs(1);
-/// Where nobody listens and it lives, another try comes after this time; the same after a fault
-/// of our own.
+/// Pause after a repeated refusal by a living service, and after a local error.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// What is said of a file that became shorter.
+/// Error for a file that became shorter during sending.
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 
 pub(super) struct Client {
@@ -32,32 +32,32 @@ pub(super) struct Client {
     pub(super) slot: Rc<Slot>,
     id: u32,
     draws: Draws,
-    /// The last reading of the clock: when a request ends, the next begins.
+    /// Last reading of the clock: the next request begins when this one ends.
     pub(super) now: u64,
     connection: Option<Connection>,
     out: Vec<u8>,
     reader: Reader,
     pub(super) seen: Seen,
-    /// Nobody listened last time.
+    /// The last connection was refused.
     refused: bool,
-    /// The connection of HTTP/2, which is shared.
+    /// Shared HTTP/2 connection.
     lane: Option<Rc<Lane>>,
 }
 
 struct Connection {
     stream: Stream,
-    /// Requests that it was used for.
+    /// Requests that used this connection.
     used: u32,
 }
 
-/// How an exchange went.
+/// Result of an exchange.
 enum Went {
     Whole,
-    /// The connection ended.
+    /// The service closed the connection.
     Ended,
     Failed(io::Error),
     Fault(Fault),
-    /// What was to be sent could not be read: errno.
+    /// The data to send could not be read; contains errno.
     Unread(i32),
     Kicked(Kick),
 }
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Returns the next request and when it is due, or nothing when there were enough.
+    /// Returns the next request and its due time, or `None` after the last request.
     async fn next_due(&mut self) -> Option<(Choice, u64)> {
         let worker = self.worker.clone();
         let shared = &worker.shared;
@@ -114,12 +114,12 @@ impl Client {
         open::next_due(self, start, number, rate).await
     }
 
-    /// Connects, and waits until all the others have, too.
+    /// Connects, and waits until all clients have connected.
     async fn begin(&mut self) -> Option<()> {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         if shared.phase.spread.is_zero() {
-            // Where that fails, the first request will say why.
+            // If this fails, the first request reports the error.
             if let Some(lane) = self.lane.clone() {
                 let _ = self.shared(&lane).await;
             } else if let Ok(stream) = self.connect().await {
@@ -141,7 +141,7 @@ impl Client {
         Some(())
     }
 
-    /// Does nothing for a while.
+    /// Sleeps, unless the client is stopped.
     pub(super) async fn rest(&mut self, time: Duration) -> Result<(), Kick> {
         let rested = self.slot.unless(tokio::time::sleep(time)).await;
         self.now = self.worker.shared.clock.now();
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Says what becomes of a request when all clients are to stop.
+    /// Returns the result of a request that is ended because all clients stop.
     pub(super) fn stopped(&self) -> Ended {
         match self.worker.stop.get() {
             Stop::Halted => Ended::Cancelled,
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and records what becomes of it.
+    /// Sends a request and records the result.
     async fn request(&mut self, choice: &Choice, due: u64) {
         let worker = self.worker.clone();
         let place = {
@@ -196,8 +196,8 @@ impl Client {
         self.refused = end.ended == Ended::Refused;
         worker.record.borrow_mut().end(place, end);
         if let Some(pause) = pause {
-            worker.alive.set(true); // to be turned away is no silence
-            let _ = self.rest(pause).await; // whoever is to stop sees so
+            worker.alive.set(true); // a refusal is a sign of life
+            let _ = self.rest(pause).await; // the caller notices a stop itself
         }
     }
 
@@ -238,7 +238,8 @@ impl Client {
                     };
                     return self.end(ended, Part::Body, bytes, fresh, true);
                 }
-                // Whether the service closed it before it saw the request cannot be known.
+                // It is unknown whether the service closed the connection before it saw the
+                // request.
                 Went::Ended | Went::Failed(_)
                     if !fresh && !again && bytes == 0 && worker.stop.get() == Stop::No =>
                 {
@@ -277,8 +278,8 @@ impl Client {
         }
     }
 
-    /// Writes a request and reads its answer. Returns how that went, how far it came, and how many
-    /// bytes came back.
+    /// Writes a request and reads its response. Returns the result, the last part that was reached,
+    /// and the number of received bytes.
     async fn exchange(
         &mut self,
         connection: &mut Connection,
@@ -300,13 +301,14 @@ impl Client {
         reader.begin(kind.head);
         seen.begin(expected);
         let all = head.len() + body.length();
-        // Of a long body, and where in it that is.
+        // Chunk of a long body, and the chunk's offset.
         let (mut chunk, mut chunk_at) = (Vec::new(), 0);
         let mut written = 0;
         let mut flushed = false;
         let mut unwritable = None;
         let mut bytes = 0;
-        // Since when the rest of an answer is awaited, and whether its begin was acknowledged at once.
+        // Time since which the rest of the response is awaited, and whether its beginning was
+        // acknowledged at once.
         let mut rest: Option<(u64, bool)> = None;
         let (acks, clock) = (&worker.shared.dialer.acks, worker.shared.clock);
         let went = std::future::poll_fn(|cx| {
@@ -338,7 +340,7 @@ impl Client {
                 match wrote {
                     Poll::Ready(Ok(0)) => unwritable = Some(io::ErrorKind::WriteZero.into()),
                     Poll::Ready(Ok(count)) => written += count,
-                    // It may have answered before it hung up.
+                    // The service may have sent a response before it closed the connection.
                     Poll::Ready(Err(error)) => unwritable = Some(error),
                     Poll::Pending => break,
                 }

@@ -16,53 +16,54 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-/// A full queue of a socket in the file system is asked again after this time.
+/// Time between tries if the queue of a Unix socket is full.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Knows how to connect to a target.
+/// Connects to a target.
 pub(super) struct Dialer {
     way: Way,
-    /// The address that answered last: of a name's addresses often only one is listened at.
+    /// Index of the address that accepted last: often a service listens at only one address of a
+    /// name.
     preferred: AtomicUsize,
     tls: Option<Tls>,
-    /// Whether the service waits for acknowledgements.
+    /// Detection of responses that wait for a delayed acknowledgement.
     pub(super) acks: Acks,
 }
 
 enum Way {
     Unix(PathBuf),
     Addresses(Vec<SocketAddr>),
-    /// The name is looked up each time.
+    /// The name is resolved for each connection.
     Name(String, u16),
 }
 
-/// A connection.
+/// A connection, plain or TLS.
 pub(super) enum Stream {
     Plain(Plain),
     Secure(Box<TlsStream<Plain>>),
 }
 
-/// A connection as the kernel knows it.
+/// A connection of the operating system.
 pub(super) enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Stream {
-    /// Acknowledges at once what has come, instead of with what is sent next.
+    /// Acknowledges received data at once, instead of with the next data to send.
     pub(super) fn acknowledge(&self) {
         let plain = match self {
             Self::Plain(plain) => plain,
             Self::Secure(stream) => stream.get_ref().0,
         };
         if let Plain::Tcp(stream) = plain {
-            // Where that is refused, it is as late as before.
+            // On an error, the acknowledgement is merely late.
             let _ = rustix::net::sockopt::set_tcp_quickack(stream, true);
         }
     }
 }
 
-/// Why there is no connection.
+/// Reason why a connection failed.
 #[derive(Debug)]
 pub(super) enum NoWay {
     Io(io::Error),
@@ -79,7 +80,7 @@ impl NoWay {
 }
 
 impl Dialer {
-    /// Looks the target's name up, unless that is to be done for each connection.
+    /// Creates a dialer, and resolves the name of the target unless `each` connection resolves it.
     pub(super) fn new(target: &Target, each: bool, tls: Option<Tls>) -> Result<Self, String> {
         let way = match &target.unix {
             Some(path) => Way::Unix(path.clone()),
@@ -140,7 +141,8 @@ impl Dialer {
                     if turn > 0 {
                         self.preferred.store(at, Ordering::Relaxed);
                     }
-                    // Without it a request in two pieces might wait for an acknowledgement.
+                    // Disable Nagle's algorithm: a request in two pieces might wait for an
+                    // acknowledgement.
                     stream.set_nodelay(true).map_err(NoWay::Io)?;
                     return Ok(Plain::Tcp(stream));
                 }
@@ -151,14 +153,14 @@ impl Dialer {
     }
 }
 
-/// Returns what the resolver said, without what every error begins with.
+/// Returns the resolver's message without the prefix of all such errors.
 pub(super) fn resolver_said(error: &io::Error) -> String {
     let said = error.to_string();
     let prefix = "failed to lookup address information: ";
     said.strip_prefix(prefix).unwrap_or(&said).to_owned()
 }
 
-/// Says what became of a request whose connection failed in some phase.
+/// Returns the result of a request whose connection failed in this part.
 pub(super) fn broken(error: &io::Error, part: Part) -> Ended {
     let Some(errno) = error.raw_os_error() else {
         return match error.kind() {
@@ -169,7 +171,7 @@ pub(super) fn broken(error: &io::Error, part: Part) -> Ended {
     };
     match Errno::from_raw_os_error(errno) {
         Errno::CONNREFUSED => Ended::Refused,
-        Errno::NOENT if part == Part::Connect => Ended::Refused, // nobody made that socket
+        Errno::NOENT if part == Part::Connect => Ended::Refused, // the socket file does not exist
         Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => {
             Ended::Local(errno)
         }
@@ -181,7 +183,7 @@ pub(super) fn broken(error: &io::Error, part: Part) -> Ended {
     }
 }
 
-/// Passes on what is read and written, whichever of two it is.
+/// Delegates reading and writing to one of two stream types.
 macro_rules! either {
     ($($stream:ident: $one:ident | $other:ident;)*) => {$(
         impl AsyncRead for $stream {

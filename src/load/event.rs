@@ -2,10 +2,10 @@
 
 use crate::model::Part;
 
-/// Of each so many words.
+/// Words of one record.
 pub(super) const WORDS: usize = 6;
 
-/// What became of a request, as one byte of an event.
+/// Results of a request, as one byte of an event.
 pub(super) mod code {
     pub(in super::super) const IN_FLIGHT: u8 = 0;
     pub(in super::super) const OK: u8 = 1;
@@ -17,7 +17,7 @@ pub(super) mod code {
     pub(in super::super) const TIMEOUT: u8 = 8;
     pub(in super::super) const OTHER: u8 = 9;
     pub(in super::super) const CANCELLED: u8 = 10;
-    /// It was in flight when the service died.
+    /// In flight when the service crashed.
     pub(in super::super) const DIED: u8 = 11;
 
     pub(in super::super) fn word(end: u8) -> &'static str {
@@ -36,7 +36,7 @@ pub(super) mod code {
     }
 }
 
-/// A request, as kept. Times are nanoseconds of the life's clock.
+/// Unpacked record of a request. Times are nanoseconds of the trial's [`super::worker::Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) n: u64,
@@ -47,13 +47,13 @@ pub(super) struct Event {
     pub(super) client: u32,
     pub(super) kind: u8,
     pub(super) file: u32,
-    /// The status, or errno.
+    /// HTTP status, or errno.
     pub(super) status: u16,
     pub(super) end: u8,
     pub(super) part: Part,
-    /// Its connection was made for it.
+    /// The connection was opened for this request.
     pub(super) fresh: bool,
-    /// A kept connection was closed under it, before it was sent on another.
+    /// A kept connection was closed during the request, which was then sent on another.
     pub(super) again: bool,
 }
 

@@ -1,7 +1,7 @@
 //! HTTP/2: requests are streams of a connection that clients share.
 //!
-//! `hyper` implements the protocol. It converts different errors to one text, so the connection records
-//! the number of an error before `hyper` sees it.
+//! `hyper` implements the protocol. It converts different errors to one text, so the connection
+//! records the number of an error before `hyper` sees it.
 
 use super::check::{Checking, Verdict};
 use super::client::Client;
@@ -27,15 +27,14 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
 
-/// How much of an answer, and of all on a connection, may come before we say that there is room:
-/// each time costs a frame.
+/// Receive windows of a stream and of a connection: each window update costs a frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const WINDOW: u32 = 16 << 20;
 
-/// What is said of a connection that its server gave up without a fault.
+/// Error text of a connection that its server closed without an error.
 const GOAWAY: &str = "connection error received: not a result of an error";
 
-/// A connection that is shared, once it is there.
+/// A shared connection, once it is open.
 #[derive(Default)]
 pub(super) struct Lane(Mutex<Option<Shared>>);
 
@@ -43,20 +42,21 @@ pub(super) struct Lane(Mutex<Option<Shared>>);
 pub(super) struct Shared {
     sender: http2::SendRequest<Sent>,
     fate: Arc<Fate>,
-    /// Nothing was sent on it yet.
+    /// No request has used the connection yet.
     fresh: Rc<Cell<bool>>,
 }
 
-/// How a connection ended.
+/// How the connection ended.
 #[derive(Default)]
 struct Fate {
     errno: AtomicI32,
     ended: AtomicBool,
-    /// It turned a request away: the next ones go elsewhere, even before it has ended.
+    /// The connection rejected a request: later requests use another one, even before this one has
+    /// ended.
     spent: AtomicBool,
 }
 
-/// Runs hyper's futures on the thread that they belong to.
+/// Executor that runs the futures of `hyper` on the current thread.
 #[derive(Clone)]
 struct Here;
 
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Returns a GET without anything.
+/// Returns a GET request without headers and body.
 pub(super) fn plain(target: &Target, path: &str) -> hyper::Request<Sent> {
     let scheme = if target.secure { "https" } else { "http" };
     let uri = format!("{scheme}://{}{path}", target.authority);
@@ -81,7 +81,7 @@ pub(super) fn plain(target: &Target, path: &str) -> hyper::Request<Sent> {
     request
 }
 
-/// Is this header one of a connection, which HTTP/2 has other means for?
+/// Returns whether this header belongs to the connection, for which HTTP/2 has other means.
 pub(super) fn means_a_connection(name: &HeaderName) -> bool {
     let names = [
         "connection",
@@ -94,7 +94,7 @@ pub(super) fn means_a_connection(name: &HeaderName) -> bool {
     names.contains(&name.as_str())
 }
 
-/// Asks something on a connection of its own. Returns the status of the answer.
+/// Sends a request on a separate connection. Returns the status of the response.
 pub(super) async fn ask(stream: Stream, request: hyper::Request<Sent>) -> io::Result<u16> {
     let made = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (mut sender, connection) = made.map_err(io::Error::other)?;
@@ -109,7 +109,7 @@ pub(super) async fn ask(stream: Stream, request: hyper::Request<Sent>) -> io::Re
 }
 
 impl Client {
-    /// Returns the shared connection, made anew where it has ended.
+    /// Returns the shared connection; opens a new one if it has ended.
     pub(super) async fn shared(&mut self, lane: &Lane) -> Result<Shared, Ended> {
         let slot = self.slot.clone();
         let limit = nanos(self.worker.shared.phase.connect_limit);
@@ -147,7 +147,7 @@ impl Client {
             Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
             Err(Kick::Stop) => return Err(self.stopped()),
         };
-        // How it ends is seen by who waits for answers.
+        // The clients that wait for responses see how the connection ends.
         tokio::task::spawn_local(async move { drop(connection.await) });
         let shared = Shared {
             sender,
@@ -214,13 +214,13 @@ impl Client {
         let request = requests.two(&worker.shared.target, choice);
         let answer = match self.slot.unless(shared.sender.send_request(request)).await {
             Ok(Ok(answer)) => answer,
-            // It never left: the connection was being closed.
+            // The request was not sent, because the connection was being closed.
             Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
                 let ended = Ended::ClosedEarly(Part::Write);
                 return (Err(Gone::Refused(ended)), Part::Write, 0);
             }
-            // The server had enough of the connection, and may say so at any time. Whether it saw
-            // the request before that cannot always be known.
+            // A server may close a connection at any time. It is not always known whether it saw
+            // the request before.
             Ok(Err(error)) if !fresh && shared.fate.is_ordinary(&error) => {
                 let ended = shared.fate.ended(&error, Part::Head);
                 return (Err(Gone::Refused(ended)), Part::Head, 0);
@@ -250,7 +250,7 @@ impl Client {
         } else {
             checking.head(status, &[]);
         }
-        // As in HTTP/1.1: names, values, and what is between them.
+        // The size of the headers in HTTP/1.1: names, values and separators.
         let lines = answer.headers().iter();
         let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + 4);
         let mut bytes = lines.sum::<usize>() as u64;
@@ -280,10 +280,10 @@ impl Client {
     }
 }
 
-/// Why there is no answer.
+/// Reason for a missing response.
 enum Gone {
-    /// It was never sent, or came to a connection that was about to end. What becomes of it where
-    /// it is not sent again.
+    /// The request was not sent, or its connection was about to end. Contains the result of the
+    /// request if it is not sent again.
     Refused(Ended),
     Failed(Ended),
     Kicked(Kick),
@@ -294,18 +294,18 @@ impl Fate {
         self.errno.load(Ordering::Relaxed) != 0 || self.ended.load(Ordering::Relaxed)
     }
 
-    /// Is nothing to be sent on it any more?
+    /// Returns whether the connection accepts no further requests.
     fn is_spent(&self) -> bool {
         self.spent.load(Ordering::Relaxed) || self.is_known()
     }
 
-    /// Did the connection end as connections do, before there was an answer?
+    /// Returns whether the connection was closed normally before the response.
     fn is_ordinary(&self, error: &hyper::Error) -> bool {
         let clean = self.errno.load(Ordering::Relaxed) == 0 && self.ended.load(Ordering::Relaxed);
         clean || error.is_canceled() || went_away(error)
     }
 
-    /// Says what became of a request on this connection.
+    /// Returns the result of a request on this connection.
     fn ended(&self, error: &hyper::Error, part: Part) -> Ended {
         let errno = self.errno.load(Ordering::Relaxed);
         if errno != 0 {
@@ -324,10 +324,11 @@ impl Fate {
     }
 }
 
-/// Did the server say that it takes no more requests on this connection, and that nothing is wrong?
+/// Returns whether the server announced, without an error, that it accepts no further requests on
+/// this connection.
 fn went_away(error: &hyper::Error) -> bool {
-    // A GOAWAY with NO_ERROR. Its number is known to a library below hyper only, and so it is known
-    // by its words.
+    // Match the text of a GOAWAY with NO_ERROR, because only a library below `hyper` knows its
+    // number.
     let mut cause = std::error::Error::source(error);
     while let Some(why) = cause {
         if why.to_string().starts_with(GOAWAY) {
@@ -338,7 +339,7 @@ fn went_away(error: &hyper::Error) -> bool {
     false
 }
 
-/// A connection that notes how it ends.
+/// A connection that records how it ends.
 struct Noted {
     stream: Stream,
     fate: Arc<Fate>,

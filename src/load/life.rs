@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Descriptors that are not connections.
+/// File descriptors that are not connections.
 const OTHER_FILES: u64 = 256;
-/// A service whose connections broke may be found dead so much later.
+/// Maximum time between broken connections and the detection of the crash.
 const WAKE: Duration = Duration::from_secs(1);
-/// Whoever is asked whether he is there has at least so long.
+/// Minimum timeout of a probe.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Makes the warm-up draw other requests than the load.
+/// Modifier of the seed, so that the warm-up draws other requests than the load.
 const WARM: u64 = 0x7761_726d;
 
-/// What all lives of a load have in common, and can be checked before any.
+/// Data that all trials of a load share, and that can be checked before the first.
 pub(super) struct Made {
     pub(super) target: Target,
     pub(super) requests: Arc<Requests>,
@@ -46,7 +46,7 @@ impl Made {
             });
         }
         if let Ready::Http { path, .. } = &load.ready {
-            // It is sent as it stands.
+            // The path is sent without escaping.
             let path = target::filled(path, fill);
             if path.contains(target::breaks_lines) {
                 return Err(Error::Ready(path));
@@ -56,7 +56,7 @@ impl Made {
         Ok(Self { target, requests })
     }
 
-    /// Returns what makes secure connections, where they are to be.
+    /// Returns the TLS configuration, if the target needs one.
     pub(super) fn tls(&self, load: &Load, fill: &Fill) -> Result<Option<Tls>, Error> {
         let secure = self.target.secure;
         let tls = secure.then(|| Tls::new(&load.target, &self.target.host, fill));
@@ -73,7 +73,7 @@ impl Made {
         Ok(Arc::new(dialer))
     }
 
-    /// Returns what asks a service whether it is there.
+    /// Returns the probe that tests whether a service responds.
     pub(super) fn probe(&self, load: &Load, fill: &Fill, dialer: Arc<Dialer>) -> Probe {
         let Target {
             prefix, authority, ..
@@ -116,7 +116,7 @@ impl Made {
     }
 }
 
-/// Lives a life, and returns what was seen of it.
+/// Drives a trial, and returns the observations.
 pub(super) async fn live(life: &mut Life) -> LoadSeen {
     let mut seen = LoadSeen {
         seed: life.seed,
@@ -136,7 +136,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
     let (made, dialer) = {
         let (load, fill) = (load.clone(), life.fill.clone());
-        // Files are read and names looked up.
+        // Reading files and resolving names may block.
         let made = tokio::task::spawn_blocking(move || {
             let made = Made::new(&load, &fill)?;
             let dialer = made.dialer(&load, &fill)?;
@@ -200,7 +200,7 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         if ran.stop != Stop::No {
             return end(life, seen, ran, &warm_up, &made.requests);
         }
-        // The load's own rings go to the same folder, and so does what it writes down.
+        // The rings and logs of the load go to the same folder.
         remove_rings(&ran);
     }
     set(life, seen, Stage::Loading);
@@ -248,10 +248,10 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     end(life, seen, ran, &phase, &made.requests)
 }
 
-/// Returns when the last answer came, if a request ended without any after it.
+/// Returns the time of the last response, if a request ended after it without a response.
 ///
-/// Clients that gave up, or that had sent enough, leave no silence that is noticed while they run.
-/// Where there never was an answer, to be turned away is no news.
+/// While the load runs, the silence after clients that gave up or finished is not noticed. A
+/// refused connection counts as such an end only if the service has responded before.
 fn silent_since(ran: &Ran, warmed: bool) -> Option<u64> {
     let last = |of: fn(&Record) -> u64| ran.records.iter().map(of).max();
     let answered = last(|record| record.answered)?;
@@ -262,13 +262,13 @@ fn silent_since(ran: &Ran, warmed: bool) -> Option<u64> {
     (ended > answered).then_some(answered.max(ran.began))
 }
 
-/// Asks until there is an answer, or until that has taken too long; once at least.
+/// Sends probes until the service responds or the time is over; sends at least one.
 async fn answers(probe: &Probe, until: Instant) -> bool {
     loop {
         if probe.ask().await.is_ok() {
             return true;
         }
-        // It may be about to be found dead, which says more.
+        // Wait, because the crash may be detected soon, which is a more precise result than a hang.
         tokio::time::sleep(WAKE).await;
         if Instant::now() >= until {
             return false;
@@ -281,7 +281,7 @@ fn set(life: &Life, seen: &mut LoadSeen, stage: Stage) {
     life.live.stage.store(stage as u8, Ordering::Relaxed);
 }
 
-/// Returns how the load itself is sent.
+/// Returns the parameters of the measured load.
 fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
     let (pace, rate) = match load.pace {
         Pace::Closed { clients } => (clients, None),
@@ -311,7 +311,7 @@ fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
     }
 }
 
-/// Adds up what came of a phase, and keeps what was under way at a death.
+/// Adds up the results of a phase, and writes the requests in flight at a crash.
 fn end(
     life: &mut Life,
     seen: &mut LoadSeen,
@@ -428,7 +428,7 @@ fn add(sum: &mut [u64], more: &[u64]) {
     }
 }
 
-/// Removes the rings, and the folder where it holds nothing else.
+/// Removes the rings, and the folder if it is then empty.
 fn clear(ran: &Ran, folder: &std::path::Path) {
     remove_rings(ran);
     let _ = fs::remove_dir(folder);
@@ -436,6 +436,6 @@ fn clear(ran: &Ran, folder: &std::path::Path) {
 
 fn remove_rings(ran: &Ran) {
     for ring in &ran.rings {
-        let _ = fs::remove_file(ring); // it may never have been made
+        let _ = fs::remove_file(ring); // the ring may not exist
     }
 }

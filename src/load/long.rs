@@ -11,20 +11,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What is read at once.
+/// Bytes per read.
 const CHUNK: u64 = 256 * 1024;
 
-/// A file, from some byte on.
+/// A file from an offset on.
 #[derive(Clone, Debug)]
 pub(super) struct Long {
     file: Arc<File>,
     pub(super) path: PathBuf,
-    /// What comes before is the head of a request that is given as bytes.
+    /// Offset of the body: a request file begins with a head.
     pub(super) from: u64,
     pub(super) length: u64,
 }
 
-/// What is sent as a body.
+/// Body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Held(Vec<u8>),
@@ -50,15 +50,15 @@ impl Long {
         })
     }
 
-    /// Reads what follows so many bytes of it, as much as is read at once.
+    /// Reads the next chunk behind the first `after` bytes.
     pub(super) fn read(&self, after: u64, to: &mut Vec<u8>) -> io::Result<()> {
         let count = CHUNK.min(self.length.saturating_sub(after));
         to.resize(usize::try_from(count).unwrap_or_default(), 0);
-        // One that became shorter meanwhile ends too early.
+        // A file that has become shorter ends with an error.
         self.file.read_exact_at(to, self.from + after)
     }
 
-    /// Returns its SHA-256, in hexadecimal.
+    /// Returns the SHA-256 digest in hexadecimal.
     pub(super) fn digest(&self) -> io::Result<String> {
         let (mut digest, mut chunk, mut done) = (Digest::new(&SHA256), Vec::new(), 0);
         while done < self.length {
@@ -88,11 +88,11 @@ impl Tail<'_> {
     }
 }
 
-/// The body of a request of HTTP/2.
+/// Body of an HTTP/2 request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     held: Bytes,
-    /// With how much of it was sent.
+    /// The file, and the number of bytes that were sent.
     long: Option<(Long, u64)>,
 }
 

@@ -1,13 +1,13 @@
 //! Puts HTTP load on a service, and records the result of each request.
 //!
-//! [`drive`] goes through one life: it waits until the service is ready, warms it up, sends the
-//! load, and leaves it alone for a moment. Whether it died is not decided here; who watches its
-//! processes says so, and then no client sends anything any more, what was in flight is written
-//! down, and requests that failed around that moment are booked to the death.
+//! [`drive`] drives one trial: it waits until the service is ready, warms it up, sends the load,
+//! and then lets the service settle. The caller watches the processes of the service and reports a
+//! crash. Then the clients stop, the requests in flight are written, and requests that failed
+//! around that moment are attributed to the crash.
 //!
-//! The HTTP/1.1 client is our own because others do not report the number of an error and the phase in
-//! which it came, a kept connection that was closed just then, and the bytes as they were sent.
-//! `docs/design/http1.md` has the reasons and the costs.
+//! provoke has its own HTTP/1.1 client because other clients do not report the number of an error
+//! and the phase in which it occurred, a kept connection that was just closed, and the bytes as
+//! they were sent. `docs/design/http1.md` has the reasons and the costs.
 
 mod acks;
 mod alarm;
@@ -40,56 +40,56 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// Marks such as `{slot}`, and what they stand for.
+/// Placeholders such as `{slot}`, and their values.
 pub type Fill = Vec<(&'static str, String)>;
 
-/// What a life is driven with.
+/// Parameters of one trial of a service under load.
 pub struct Life {
-    /// What is asked for.
+    /// The planned load.
     pub load: Arc<Load>,
-    /// A variant's own number of clients.
+    /// Number of clients of this variant, if it has one.
     pub clients: Option<u32>,
-    /// The trial's.
+    /// Seed of the trial.
     pub seed: u64,
-    /// Filled into the target, paths and names of files.
+    /// Values for the placeholders in the target, paths and file names.
     pub fill: Fill,
-    /// The service's first processes; none where somebody else started it.
+    /// First processes of the service; empty if provoke did not start the service.
     pub pids: Vec<i32>,
-    /// These only stand for it: it runs in a container.
+    /// The service runs in a container, which these processes only represent.
     pub contained: bool,
-    /// When it was started.
+    /// Start time of the service.
     pub started: Instant,
-    /// A line of its output matched [`Ready::Log`].
+    /// Set when a line of the output matched [`Ready::Log`].
     pub said: watch::Receiver<bool>,
-    /// It, or a process of it, died.
+    /// Set when the service or one of its processes has crashed.
     pub death: watch::Receiver<Option<Instant>>,
-    /// Provoke wants to end.
+    /// Set when provoke shuts down.
     pub halt: watch::Receiver<bool>,
-    /// Where evidence of the trial goes; made when it is needed.
+    /// Folder for evidence of the trial; created on demand.
     pub folder: PathBuf,
-    /// For whoever watches.
+    /// State for the live display.
     pub live: Arc<Live>,
 }
 
-/// What can be seen of a life while it is driven.
+/// Observable state of a trial while it is driven.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Requests that were begun.
+    /// Requests that were started.
     pub sent: AtomicU64,
-    /// Whole answers.
+    /// Complete responses.
     pub served: AtomicU64,
-    /// A [`crate::model::Stage`], as a number in its order.
+    /// Index of the current [`crate::model::Stage`].
     pub stage: AtomicU8,
-    /// Requests without an answer at present.
+    /// Requests without a response at present.
     pub in_flight: AtomicU64,
-    /// Mean of the last good answers, in microseconds.
+    /// Mean latency of the last good responses, in microseconds.
     pub latency_us: AtomicU64,
-    /// What became of requests that did not end well.
+    /// Results of requests that did not succeed.
     pub ends: Mutex<BTreeMap<Ended, u64>>,
 }
 
 impl Live {
-    /// Returns how far the life is.
+    /// Returns the current stage of the trial.
     pub fn stage(&self) -> Stage {
         let stage = self.stage.load(Ordering::Relaxed);
         let all = [
@@ -102,7 +102,8 @@ impl Live {
         found.unwrap_or(Stage::Over)
     }
 
-    /// Returns what is wrong with the service or with us, though it lives; the most frequent first.
+    /// Returns the errors of the service or of provoke while the service is alive, the most
+    /// frequent first.
     pub fn errors(&self) -> Vec<(String, u64)> {
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = ends
@@ -116,75 +117,75 @@ impl Live {
     }
 }
 
-/// What is wrong with what is asked for.
+/// Error of the planned load.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The target's base is no such thing.
+    /// The target's base URL is invalid.
     #[error("invalid target URL `{base}`: {why}")]
     Base {
-        /// As given.
+        /// Base URL as given.
         base: String,
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
-    /// A certificate, a key or a name is of no use.
+    /// A certificate, a key or a name is unusable.
     #[error("cannot set up TLS: {what}: {why}")]
     Tls {
-        /// Which.
+        /// The unusable object.
         what: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// Its name has no address.
+    /// The host name has no address.
     #[error("cannot resolve `{host}`: {said}")]
     Resolve {
-        /// The name.
+        /// Host name.
         host: String,
-        /// What the resolver said.
+        /// Message of the resolver.
         said: String,
     },
-    /// It is not on this machine.
+    /// The target is not on this machine.
     #[error("`{host}` ({address}) is not this machine")]
     Elsewhere {
-        /// Its name.
+        /// Host name.
         host: String,
-        /// Its address.
+        /// Address of the host.
         address: std::net::IpAddr,
     },
-    /// A regular expression is none.
+    /// A regular expression is invalid.
     #[error("`{text}` is not a regular expression: {error}")]
     Regex {
-        /// As given.
+        /// Expression as given.
         text: String,
-        /// Why.
+        /// Reason.
         error: Box<regex::Error>,
     },
-    /// A digest is none.
+    /// A digest is invalid.
     #[error("`{0}` is not a SHA-256 digest of 64 hexadecimal digits")]
     Digest(String),
-    /// A place in JSON is none.
+    /// A JSON pointer is invalid.
     #[error("`{0}` is not a JSON pointer such as `/items/0/name`")]
     Pointer(String),
     /// There are too few or too many kinds of requests.
     #[error("a load has 1 to 256 kinds of requests, not {0}")]
     Kinds(usize),
-    /// No kind would ever be sent.
+    /// All weights are zero.
     #[error("all weights are 0, so no request would be sent")]
     Weights,
-    /// A request could not be written.
+    /// A request contains invalid text.
     #[error("request `{kind}`: invalid {what} `{text}`")]
     Head {
-        /// Its name.
+        /// Kind of the request.
         kind: String,
-        /// Which part.
+        /// Invalid part of the request.
         what: String,
-        /// As given.
+        /// Text as given.
         text: String,
     },
-    /// The process that was named is not there.
+    /// The named process does not exist.
     #[error("cannot attach to process {0}: it does not exist")]
     NoProcess(i32),
-    /// It could not be asked whether it is ready.
+    /// The path of the readiness check is invalid.
     #[error("`ready`: the path `{0}` contains a space or a control character")]
     Ready(String),
     /// There are too few or too many files.
@@ -193,62 +194,61 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read `{path}`: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
-    /// A file was to hold the bytes of a request.
+    /// A request file does not contain an HTTP request.
     #[error(
         "`{0}` is not an HTTP request: a line such as `GET / HTTP/1.1`, headers, and an empty line"
     )]
     Raw(PathBuf),
-    /// Its body is framed in a way of HTTP/1.1.
+    /// The body of a request file has a framing that exists only in HTTP/1.1.
     #[error("`{0}` cannot be sent over HTTP/2: {1}")]
     Framed(PathBuf, &'static str),
-    /// A template wants a variable that is not set.
+    /// A template uses an environment variable that is not set.
     #[error("`{{env.{0}}}`: this environment variable is not set")]
     Environment(String),
     /// Rows cannot be read.
     #[error("cannot read the rows of `{path}`: {error}")]
     Rows {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: csv::Error,
     },
-    /// There are none.
+    /// The file has no rows.
     #[error("`{0}` has no rows below its header line")]
     NoRows(PathBuf),
     /// Two columns have the same name.
     #[error("`{path}` has two columns named `{name}`")]
     Twice {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The name.
+        /// Name of the column.
         name: String,
     },
-    /// A template wants a column that is not there.
+    /// A template uses a column that does not exist.
     #[error("there is no column `{name}`: {}", if known.is_empty() {
         String::from("`rows` is not given")
     } else {
         format!("the columns are {}", known.join(", "))
     })]
     Column {
-        /// Its name.
+        /// Name of the column.
         name: String,
-        /// Those that exist.
+        /// Existing columns.
         known: Vec<String>,
     },
 }
 
-/// Drives a life of a service, to its end or as far as it comes. Cannot fail: what goes wrong is
-/// part of what was seen.
+/// Drives a trial of a service to its end or to the first error, which is part of the result.
 pub async fn drive(mut life: Life) -> LoadSeen {
     life::live(&mut life).await
 }
 
-/// Says who answers at the target before the service was started.
+/// Returns the name of a process that responds at the target before the service is started.
 pub async fn taken(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill).ok()?;
@@ -257,14 +257,14 @@ pub async fn taken(load: &Load, fill: &[(&'static str, String)]) -> Option<Strin
     ready::taken(load, &made.target, &probe).await
 }
 
-/// Returns the process that listens at the target; of several, the one that the others came from.
+/// Returns the process that listens at the target; of several processes, their common ancestor.
 pub async fn owner(load: &Load, fill: &[(&'static str, String)]) -> Option<i32> {
     let target = target::Target::new(&load.target, &fill.to_vec()).ok()?;
     let found = tokio::task::spawn_blocking(move || ready::owner(&target));
     found.await.ok()?
 }
 
-/// Does anybody take connections at the target?
+/// Returns whether any process accepts connections at the target.
 pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
     let fill = fill.to_vec();
     let Ok(made) = life::Made::new(load, &fill) else {
@@ -276,8 +276,9 @@ pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
     }
 }
 
-/// Checks what can be checked before anything runs. The target must be on this machine, unless
-/// its host is the user's own.
+/// Checks everything that can be checked before the service starts.
+///
+/// The target must be on this machine, unless the user named its host.
 pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill)?;
@@ -313,7 +314,7 @@ mod tests {
     use crate::model::{Amount, Http, Pace, RequestPlan, Target, WarmUp};
     use std::time::Duration;
 
-    /// A load with one kind of request.
+    /// Returns a load with one kind of request.
     pub(super) fn load(base: &str) -> Load {
         Load {
             owner: crate::model::Owner::Provoke,

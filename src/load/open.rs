@@ -1,34 +1,34 @@
 //! Sends requests at a fixed rate, independent of earlier responses.
 //!
-//! Each connection takes the next request and waits until that is due. If all connections are busy, the
-//! request is late: that time is part of its latency, because a real client would wait as well. Without
-//! a limit of connections, the kernel's queue would be measured, and its pause of a second before it
-//! tries again.
+//! Each connection takes the next request and waits until its due time. If all connections are
+//! busy, the request is late. That time is part of its latency, because a real client would wait as
+//! well. Without a limit of connections, the load would measure the kernel's accept queue, and the
+//! pause of one second before the kernel retries.
 
 use super::client::Client;
 use super::request::Choice;
 use super::worker::{Stop, nanos};
 use crate::model::Amount;
 
-/// Requests per second, in thousandths.
+/// Request rate in thousandths of a request per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate(pub(super) u64);
 
 impl Rate {
-    /// Returns after how many nanoseconds a request is due.
+    /// Returns the due time of a request in nanoseconds after the start.
     pub(super) fn due(self, number: u64) -> u64 {
         let after = u128::from(number) * 1_000_000_000_000 / u128::from(self.0.max(1));
         u64::try_from(after).unwrap_or(u64::MAX)
     }
 
-    /// Returns how many requests are due within so many nanoseconds, the first at once.
+    /// Returns the number of requests that are due within this time; the first is due at 0.
     pub(super) fn within(self, nanos: u64) -> u64 {
         let count = u128::from(nanos) * u128::from(self.0) / 1_000_000_000_000;
         u64::try_from(count).unwrap_or(u64::MAX).saturating_add(1)
     }
 }
 
-/// Returns a request when it is due, or when we come to it later than that.
+/// Returns a request at its due time, or later if all clients were busy.
 pub(super) async fn next_due(
     client: &mut Client,
     start: u64,
@@ -50,7 +50,8 @@ pub(super) async fn next_due(
         if enough {
             return None;
         }
-        // In the order of their numbers: nothing is awaited since the number was taken.
+        // The draws are in the order of the numbers, because there is no `await` since the number
+        // was taken.
         let choice = worker.draws.borrow_mut().next(&shared.requests)?;
         if client.now >= until {
             worker.record.borrow_mut().not_sent(1);

@@ -16,20 +16,20 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// A thread for so many clients, as far as there are processors.
+/// Clients per thread, until there is a thread for each CPU.
 const CLIENTS_A_THREAD: u32 = 512;
-/// How often clients are looked after.
+/// Interval between checks of the clients.
 const LOOK: Duration = Duration::from_millis(20);
-/// The same until all have arrived.
+/// Interval between checks until all clients have connected.
 const QUICK_LOOK: Duration = Duration::from_millis(1);
 
-/// How requests are sent.
+/// Parameters of a phase.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub(super) clients: u32,
     pub(super) seed: u64,
     pub(super) amount: Amount,
-    /// Nothing where clients wait for answers.
+    /// `None` if clients wait for responses.
     pub(super) rate: Option<Rate>,
     pub(super) think: Duration,
     pub(super) spread: Duration,
@@ -37,10 +37,10 @@ pub(super) struct Phase {
     pub(super) connect_limit: Duration,
     pub(super) request_limit: Duration,
     pub(super) http: Http,
-    /// Each request is written down.
+    /// Every request is written to a log.
     pub(super) log_all: bool,
     pub(super) hang_after: Duration,
-    /// It is what counts, and not the warm-up.
+    /// The phase is the measured load, not the warm-up.
     pub(super) counted: bool,
 }
 
@@ -50,7 +50,7 @@ impl Phase {
     }
 }
 
-/// What a phase needs from its life.
+/// Data of the trial that a phase needs.
 pub(super) struct Around {
     pub(super) requests: Arc<Requests>,
     pub(super) target: Arc<Target>,
@@ -60,32 +60,32 @@ pub(super) struct Around {
     pub(super) live: Arc<Live>,
     pub(super) death: watch::Receiver<Option<Instant>>,
     pub(super) halt: watch::Receiver<bool>,
-    /// Where rings are.
+    /// Folder of the rings.
     pub(super) folder: PathBuf,
 }
 
-/// What came of a phase.
+/// Result of a phase.
 pub(super) struct Ran {
     pub(super) records: Vec<Record>,
     pub(super) rings: Vec<PathBuf>,
     pub(super) began: u64,
     pub(super) ended: u64,
     pub(super) stop: Stop,
-    /// It gave no answer any more, also when it was asked once more.
+    /// The service stopped responding, also to a probe.
     pub(super) hung: bool,
 }
 
-/// Waits for the service's death, for ever if need be.
+/// Waits for the crash of the service; never returns if the service does not crash.
 pub(super) async fn death(of: &mut watch::Receiver<Option<Instant>>) -> Instant {
     if let Ok(died) = of.wait_for(Option::is_some).await
         && let Some(died) = *died
     {
         return died;
     }
-    std::future::pending().await // nobody is left to say so
+    std::future::pending().await // the sender is gone, so the service can no longer crash
 }
 
-/// Waits until provoke wants to end, for ever if need be.
+/// Waits until provoke shuts down; never returns otherwise.
 pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
     if halt.wait_for(|halt| *halt).await.is_err() {
         std::future::pending::<()>().await;
@@ -93,13 +93,13 @@ pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
 }
 
 impl Around {
-    /// Runs a phase to its end, or until it is cut short.
+    /// Runs a phase to its end or until it is stopped.
     pub(super) async fn run(&mut self, phase: Phase) -> io::Result<Ran> {
         let clients = phase.clients.max(1);
         let hang_after = phase.hang_after;
         let connect_limit = phase.connect_limit;
         let open = phase.rate.zip(Some(phase.amount));
-        // At a fixed rate requests are drawn in their order, by one.
+        // At a fixed rate, one worker draws all requests, so that they are in order.
         let workers = if phase.is_open() { 1 } else { threads(clients) };
         let (go, went) = watch::channel(None);
         let (stop, stopped) = watch::channel(Stop::No);
@@ -181,7 +181,7 @@ impl Around {
                     answer = self.probe.ask() => answer,
                     died = death(&mut self.death) => {
                         ran.ended = self.clock.at(died);
-                        continue; // the loop sees it, too
+                        continue; // the loop sees the crash, too
                     }
                     () = halted(&mut self.halt) => continue,
                 };
@@ -206,7 +206,7 @@ impl Around {
         if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())
             && ran.stop != Stop::No
         {
-            // Those that were due by then, but that nobody came to.
+            // Count the requests that were due by then but not started.
             let due = rate.within(ran.ended.saturating_sub(ran.began));
             let due = match amount {
                 Amount::Requests(most) => due.min(most),
@@ -218,14 +218,14 @@ impl Around {
     }
 }
 
-/// Returns how many threads so many clients get.
+/// Returns the number of threads for this number of clients.
 fn threads(clients: u32) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = u32::try_from(processors / 2).unwrap_or(1).max(1);
     clients.div_ceil(CLIENTS_A_THREAD).clamp(1, most)
 }
 
-/// Starts a thread that runs some of the clients. Returns where its record will come.
+/// Starts a thread that runs some of the clients. Returns the receiver of its record.
 fn worker(
     shared: &Arc<Shared>,
     index: usize,
@@ -236,7 +236,7 @@ fn worker(
     let (shared, ring) = (shared.clone(), ring.to_owned());
     let thread = std::thread::Builder::new().name(format!("load-{index}"));
     thread.spawn(move || {
-        // Nobody may be left who wants to know.
+        // The receiver may already be dropped.
         let _ = done.send(Worker::run(shared, index, clients, &ring));
     })?;
     Ok(record)

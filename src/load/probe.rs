@@ -10,23 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Asks a service something.
+/// Sends one request to a service.
 #[derive(Clone)]
 pub(super) struct Probe {
     pub(super) dialer: Arc<Dialer>,
-    /// The request, as it is sent, but for a body that is not held.
+    /// Bytes of the request, without a body that is not in memory.
     pub(super) bytes: Vec<u8>,
     pub(super) long: Option<Long>,
     pub(super) head: bool,
     pub(super) limit: Duration,
-    /// The same for HTTP/2, where that is spoken.
+    /// The request for HTTP/2, if the target uses it.
     pub(super) two: Option<hyper::Request<Sent>>,
 }
 
-/// Why there is no answer.
+/// Reason for a missing response.
 pub(super) struct Silence {
     pub(super) why: String,
-    /// It is no use to ask again.
+    /// Another try would fail in the same way.
     pub(super) lasts: bool,
 }
 
@@ -58,7 +58,7 @@ impl Observer for Status {
 }
 
 impl Probe {
-    /// Asks, and returns the status of the answer, or why there is none.
+    /// Sends the request. Returns the status of the response, or the reason why there is none.
     pub(super) async fn ask(&self) -> Result<u16, Silence> {
         match tokio::time::timeout(self.limit, self.exchange()).await {
             Ok(answer) => answer.map_err(|error| Silence::new(&error)),
@@ -66,7 +66,7 @@ impl Probe {
         }
     }
 
-    /// Connects, and no more. Returns why that cannot be done.
+    /// Connects without sending a request. Returns the reason if that fails.
     pub(super) async fn connect(&self) -> Result<(), Silence> {
         match tokio::time::timeout(self.limit, self.dialer.connect()).await {
             Ok(Ok(_)) => Ok(()),

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Between two tries: at first, and later.
+/// Initial and later pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until the service is ready. Returns what it waited for in vain, where that takes too long
-/// or will never come.
+/// Waits until the service is ready. Returns the missing condition if that takes too long or cannot
+/// happen.
 pub(super) async fn wait(
     ready: &Ready,
     limit: Duration,
@@ -69,7 +69,7 @@ pub(super) async fn wait(
     Err(format!("not ready within {limit:?}: {last}"))
 }
 
-/// Returns the sockets that would take what is sent to a target.
+/// Returns the listening sockets of a target.
 fn listeners(target: &Target) -> BTreeSet<u64> {
     match &target.unix {
         Some(path) => sockets::listeners_at_path(path),
@@ -80,8 +80,11 @@ fn listeners(target: &Target) -> BTreeSet<u64> {
     }
 }
 
-/// Names who listens at a target without belonging to the service. One in a container may listen
-/// itself, or have its engine do it; that nobody else did before it began was looked at.
+/// Names a process that listens at a target and does not belong to the service.
+///
+/// A service in a container may listen itself or through its engine, so every process of a
+/// container or an engine is accepted: the caller has checked that no process listened before the
+/// trial.
 pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Option<String> {
     let holders = sockets::holders(&listeners(target));
     let mut strangers = holders
@@ -95,7 +98,7 @@ pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Opt
     ))
 }
 
-/// Returns the process that listens at a target; of several, the one that the others came from.
+/// Returns the process that listens at a target; of several processes, their common ancestor.
 pub(super) fn owner(target: &Target) -> Option<i32> {
     let holders = sockets::holders(&listeners(target));
     let first = |pid: &&i32| {
@@ -109,16 +112,16 @@ pub(super) fn owner(target: &Target) -> Option<i32> {
     holders.iter().find(first).or(holders.first()).copied()
 }
 
-/// Names who answers at a target before the service was started.
+/// Names the process that responds at a target before the service is started.
 pub(super) async fn taken(load: &Load, target: &Target, probe: &Probe) -> Option<String> {
     if load.owner != Owner::Provoke {
-        return None; // that is whom we are after
+        return None; // the running service is the one to test
     }
     let listeners = listeners(target);
     if listeners.is_empty() && probe.connect().await.is_err() {
         return None;
     }
-    // It may have a worker or more; the first is the eldest as a rule.
+    // The process may have workers; the first holder is usually the oldest.
     let holders = sockets::holders(&listeners);
     let name = holders.first().map_or_else(
         || String::from("a process that provoke cannot see"),
@@ -127,7 +130,7 @@ pub(super) async fn taken(load: &Load, target: &Target, probe: &Probe) -> Option
     Some(format!("{} is already in use by {name}", target.name()))
 }
 
-/// Names a process.
+/// Describes a process.
 fn who(pid: i32) -> String {
     let Some(detail) = process::detail(pid) else {
         return format!("process {pid}");

@@ -1,7 +1,7 @@
-//! Records the result of each request: counts, times, and the latest requests one by one.
+//! Records the result of each request: counts, times, and details of the latest requests.
 //!
-//! The latest are in a ring that is a file of the trial, so that they are there even if provoke
-//! itself dies. A request is written there when it is sent, and completed in place.
+//! The latest requests are in a ring buffer in a file of the trial, so that they survive a crash of
+//! provoke itself. A request is written to the ring when it is sent, and completed in place.
 
 use super::Live;
 use super::bundle::Blow;
@@ -17,20 +17,20 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::sync::PoisonError;
 
-/// Requests that are kept one by one.
+/// Minimum number of requests in the ring.
 const EVENTS: usize = 65_536;
-/// The longest time that is told from a longer one, in microseconds.
+/// Largest latency that is distinguished, in microseconds.
 const LONGEST: u64 = 3_600_000_000;
-/// What breaks within so many nanoseconds of a death is its doing.
+/// Nanoseconds around a crash in which broken connections are attributed to it.
 pub(super) const AROUND_DEATH: u64 = 1_000_000_000;
-/// Memory of broken requests, for a death that is learnt of later.
+/// Limit of remembered broken requests, for a crash that is detected later.
 const MOST_BROKEN: usize = 65_536;
 
-/// Where a request is in the ring.
+/// Index of a request in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize);
 
-/// How a request ended.
+/// End of a request.
 pub(super) struct End {
     pub(super) ended: Ended,
     pub(super) done: u64,
@@ -38,11 +38,11 @@ pub(super) struct End {
     pub(super) status: u16,
     pub(super) part: Part,
     pub(super) fresh: bool,
-    /// The answer is whole.
+    /// The response is complete.
     pub(super) whole: bool,
 }
 
-/// A request whose connection broke, or did not come about.
+/// A request whose connection broke or could not be opened.
 struct Broken {
     at: u64,
     sent: u64,
@@ -51,29 +51,29 @@ struct Broken {
     ended: Ended,
 }
 
-/// What one worker records.
+/// Data that one worker records.
 pub(super) struct Record {
     ring: Mapped,
     next: usize,
     latency: Histogram<u64>,
-    /// Only where a request may be due before it is sent.
+    /// Latency from sending; only if a request may be due before it is sent.
     from_send: Option<Histogram<u64>>,
     late: Histogram<u64>,
     good: u64,
     ends: BTreeMap<Ended, u64>,
-    /// What broke of late.
+    /// Recently broken requests.
     broken: VecDeque<Broken>,
-    /// What was sent again of late, as it was when its connection broke.
+    /// Recently retried requests, in their state when the connection broke.
     agains: VecDeque<Event>,
-    /// When an answer was last whole, when a request last waited for one in vain, and when one was
-    /// last turned away; 0 for never.
+    /// Time of the last complete response, of the last timeout, and of the last refused or reset
+    /// connection; 0 for never.
     pub(super) answered: u64,
     pub(super) timed_out: u64,
     pub(super) turned_away: u64,
     pub(super) sent: u64,
     pub(super) served: u64,
     pub(super) kinds: Vec<u64>,
-    /// In flight, by kind.
+    /// Requests in flight, by kind.
     flying: Vec<u64>,
     pub(super) in_flight: u64,
     pub(super) bytes: u64,
@@ -81,21 +81,22 @@ pub(super) struct Record {
     pub(super) queue: u64,
     pub(super) at_random: Vec<u64>,
     samples: u64,
-    /// Sum and number of latencies since they were last asked for.
+    /// Sum and number of latencies since the last tick.
     pub(super) lately: (u64, u64),
-    /// What became of requests, as it was last told, and whether that has changed.
+    /// Results of requests at the last update of the live display, and whether they have changed
+    /// since then.
     told: BTreeMap<Ended, u64>,
     changed: bool,
-    /// Where each request is written to, if that was asked for.
+    /// Log of every request, if requested.
     log: Option<BufWriter<File>>,
-    /// Why it is not any more.
+    /// Error that ended the log.
     pub(super) log_failed: Option<io::Error>,
 }
 
 impl Record {
-    /// Makes a record, and its ring at this path if that can be.
+    /// Creates a record, with its ring in a file at this path if possible, otherwise in memory.
     pub(super) fn new(ring: &Path, kinds: usize, clients: u32, open: bool) -> io::Result<Self> {
-        // Whatever is in flight has a place.
+        // The ring has room for every request in flight.
         let events = EVENTS.max((clients as usize).saturating_mul(4));
         let ring =
             Mapped::create(ring, events * WORDS).or_else(|_| Mapped::anonymous(events * WORDS))?;
@@ -131,7 +132,7 @@ impl Record {
         })
     }
 
-    /// Writes every request to a file from now on.
+    /// Logs every request to a file from now on.
     pub(super) fn log_to(&mut self, path: &Path) -> io::Result<()> {
         let mut log = BufWriter::new(create_private(path)?);
         writeln!(
@@ -164,7 +165,7 @@ impl Record {
         }
     }
 
-    /// Writes what is still to be written.
+    /// Flushes the log.
     pub(super) fn close(&mut self) {
         if let Some(mut log) = self.log.take()
             && let Err(error) = log.flush()
@@ -173,11 +174,11 @@ impl Record {
         }
     }
 
-    /// A request is being sent.
+    /// Records that a request is being sent.
     pub(super) fn begin(&mut self, client: u32, choice: &Choice, due: u64, sent: u64) -> Place {
         let count = self.ring.words().len() / WORDS;
         let mut at = self.next;
-        // What is still in flight keeps its place.
+        // Do not overwrite a request that is still in flight.
         for _ in 0..count {
             let event = &self.ring.words()[at * WORDS..][..WORDS];
             if event[2] == 0 || event[5] >> 8 & 0xff != u64::from(code::IN_FLIGHT) {
@@ -203,7 +204,7 @@ impl Record {
         Place(at)
     }
 
-    /// A kept connection was closed under a request, which is sent again.
+    /// Records that a kept connection was closed during a request, which is then sent again.
     pub(super) fn again(&mut self, place: Place, now: u64) {
         let mut broken = Event::default();
         self.change(place, |event| {
@@ -211,21 +212,21 @@ impl Record {
             event.done = now;
             broken = *event;
         });
-        // Another process of the service may answer it then, and its place tells of that. But this
-        // one may have died of it.
+        // Another process of the service may answer the retry, which overwrites the event. But this
+        // process may have crashed because of the request, so keep a copy.
         while let Some(before) = self.agains.front()
             && (now.saturating_sub(before.done) > 2 * AROUND_DEATH
                 || self.agains.len() >= MOST_BROKEN)
         {
             self.agains.pop_front();
         }
-        broken.part = Part::Head; // it had a connection, and nothing came back
+        broken.part = Part::Head; // the connection existed, and no response came
         self.agains.push_back(broken);
         self.count(Ended::ClosedIdle, 1);
         self.broke(place, now, Ended::ClosedIdle);
     }
 
-    /// A request has ended.
+    /// Records the end of a request.
     pub(super) fn end(&mut self, place: Place, end: End) {
         let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
         let (due, sent) = (words[1], words[2]);
@@ -238,7 +239,7 @@ impl Record {
             self.answered = end.done;
         }
         if end.ended == Ended::Ok {
-            // The usual case, without taking the event apart.
+            // The usual case, without unpacking the event.
             words[3] = end.done;
             words[4] |= end.bytes.min(u64::from(u32::MAX)) << 32;
             words[5] |= u64::from(end.status) << 16
@@ -273,7 +274,7 @@ impl Record {
             _ => (code::OTHER, end.status),
         };
         self.change(place, |event| {
-            // Of one that was sent again in vain, the first time is when it broke.
+            // If a retry was refused, keep the time at which the first connection broke.
             if !(event.again && code == code::REFUSED) {
                 event.done = end.done;
             }
@@ -305,12 +306,12 @@ impl Record {
         }
     }
 
-    /// It was due so many nanoseconds before we came to it, though nothing kept us.
+    /// Records how late a request was started although a client was idle, in nanoseconds.
     pub(super) fn late(&mut self, by: u64) {
         self.late.saturating_record(micros(by));
     }
 
-    /// Requests were due and are not sent any more.
+    /// Counts requests that were due but not sent.
     pub(super) fn not_sent(&mut self, count: u64) {
         if count > 0 {
             self.count(Ended::NotSent, count);
@@ -333,12 +334,13 @@ impl Record {
         });
     }
 
-    /// Returns what was sent again of late, as it was when its connection broke.
+    /// Returns recently retried requests, in their state when the connection broke.
     pub(super) fn agains(&self) -> impl Iterator<Item = Event> {
         self.agains.iter().copied()
     }
 
-    /// Nothing was answered any more since then: what was given up is still in flight.
+    /// Marks requests that timed out after this instant as in flight, because the service has not
+    /// responded since then.
     pub(super) fn hung(&mut self, since: u64) {
         let Self { ring, .. } = self;
         for words in ring.words_mut().chunks_exact_mut(WORDS) {
@@ -350,7 +352,7 @@ impl Record {
         }
     }
 
-    /// When did something last break?
+    /// Returns the time at which a connection broke last.
     pub(super) fn last_broken(&self) -> Option<u64> {
         self.broken.back().map(|broken| broken.at)
     }
@@ -362,8 +364,10 @@ impl Record {
         words.copy_from_slice(&event.pack());
     }
 
-    /// Looks at what is in flight; each look of the life so far is kept with the same chance,
-    /// by a draw that is to be new for each.
+    /// Samples the requests in flight.
+    ///
+    /// A uniformly random sample of the trial is kept; `draw` must be a new random number each
+    /// time.
     pub(super) fn look(&mut self, draw: u64) {
         self.samples += 1;
         if draw.is_multiple_of(self.samples) {
@@ -371,7 +375,7 @@ impl Record {
         }
     }
 
-    /// Counts what broke at a death as its doing, and what was sent after it as such.
+    /// Attributes requests that broke at a crash to it, and marks later requests as not delivered.
     pub(super) fn bury(&mut self, death: u64, blow: &Blow) {
         let in_flight: BTreeSet<(u32, u64)> = blow
             .in_flight
@@ -384,21 +388,21 @@ impl Record {
             }
             let flew = in_flight.contains(&(broken.client, broken.n));
             let now = match broken.ended {
-                // What became of it then is counted, too.
+                // The result of the retry is counted, too.
                 Ended::ClosedIdle if flew => None,
                 Ended::ClosedIdle => continue,
                 _ if flew => Some(Ended::Died),
-                // Its listener may go before the rest of it.
+                // The listening socket may be closed before the process has ended.
                 Ended::Refused => Some(Ended::Unreached),
                 _ if broken.sent >= blow.at => Some(Ended::Unreached),
-                _ => continue, // another story
+                _ => continue, // unrelated to the crash
             };
             self.uncount(&broken.ended, 1);
             if let Some(now) = now {
                 self.count(now, 1);
             }
         }
-        // Clients that were about to connect anew when they were told.
+        // Clients that were about to reconnect when they were stopped.
         let told = self.events().into_iter();
         let told = told.filter(|event| event.end == code::DIED && event.sent >= blow.at);
         let late = told.filter(|event| !in_flight.contains(&(event.client, event.n)));
@@ -409,7 +413,7 @@ impl Record {
         }
     }
 
-    /// Returns the requests that are kept one by one, in the order in which they were sent.
+    /// Returns the requests of the ring in the order in which they were sent.
     pub(super) fn events(&self) -> Vec<Event> {
         let all = self.ring.words().chunks_exact(WORDS).map(Event::unpack);
         let mut events: Vec<Event> = all.filter(|event| event.sent > 0).collect();
@@ -417,7 +421,7 @@ impl Record {
         events
     }
 
-    /// Returns what became of requests.
+    /// Returns the counts of results.
     pub(super) fn ends(&self) -> BTreeMap<Ended, u64> {
         let mut ends = self.ends.clone();
         ends.retain(|_, count| *count > 0);
@@ -427,7 +431,7 @@ impl Record {
         ends
     }
 
-    /// Tells whoever watches what became of requests.
+    /// Publishes the counts of results to the live display.
     pub(super) fn tell(&mut self, live: &Live) {
         if !std::mem::take(&mut self.changed) {
             return;
@@ -436,13 +440,13 @@ impl Record {
         for (ended, now) in &self.ends {
             let told = self.told.entry(ended.clone()).or_default();
             let all = ends.entry(ended.clone()).or_default();
-            // There may be fewer than before: what a death explains is no error.
+            // The difference may be negative, because errors that a crash explains are subtracted.
             *all = all.wrapping_add(now.wrapping_sub(*told));
             *told = *now;
         }
     }
 
-    /// Returns times from when a request was due, from when it was sent, and how late we were.
+    /// Returns latencies from the due time, latencies from sending, and delays of sending.
     pub(super) fn times(&self) -> [Latencies; 3] {
         let times = |from: &Histogram<u64>| {
             let all = from.iter_recorded();
@@ -568,9 +572,9 @@ mod tests {
             record.end(place, end(ended, done));
         };
         send(0, 7 * second, reset(), 8 * second);
-        // Half a second before: another story.
+        // Half a second before the crash: unrelated to it.
         send(0, 9 * second, reset(), died - second / 2);
-        // Its connections break, and clients connect anew at once.
+        // Connections break, and the clients reconnect at once.
         send(0, died - 900, reset(), died - 500);
         send(1, died - 900, Ended::Died, died + 5);
         send(0, died - 490, Ended::Refused, died - 480);
@@ -593,7 +597,7 @@ mod tests {
         ];
         assert_eq!(record.ends(), BTreeMap::from(ends));
 
-        // Whoever watches learns of it, too.
+        // The live display receives the corrected counts, too.
         let live = Live::default();
         record.tell(&live);
         record.tell(&live);

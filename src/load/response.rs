@@ -1,26 +1,26 @@
 //! Parses HTTP/1.1 responses incrementally, in pieces of any size.
 //!
-//! The body is handed on and not kept. What is lenient and what is not follows RFC 9112, section 6.3,
-//! and where that leaves a choice, hyper.
+//! The body is passed on and not kept. RFC 9112, section 6.3 determines which deviations are
+//! errors; where the RFC leaves a choice, this parser does the same as hyper.
 
 use std::mem::MaybeUninit;
 
-/// Longest head of an answer, and longest trailer.
+/// Longest head of a response, and longest trailer.
 const LONGEST_HEAD: usize = 256 * 1024;
-/// Header lines of an answer.
+/// Header lines of a response.
 const MOST_HEADERS: usize = 128;
 /// Longest line with the size of a chunk, extensions included.
 const LONGEST_SIZE: usize = 4096;
 
-/// Is shown an answer as it is read.
+/// Receives a response while it is read.
 pub(super) trait Observer {
-    /// The head is whole.
+    /// Called when the head is complete.
     fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]);
-    /// More of the body has come.
+    /// Called with each part of the body.
     fn body(&mut self, bytes: &[u8]);
 }
 
-/// Why something is no answer.
+/// Error in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("invalid head: {0}")]
@@ -44,22 +44,22 @@ pub(super) enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Head,
-    /// So many bytes of the body are missing.
+    /// Number of missing bytes of the body.
     Length(u64),
-    /// In the line with the size of a chunk: the size so far, what part of the line it is, and
-    /// how long the line is already.
+    /// In the line with the size of a chunk: the size so far, the part of the line, and the length
+    /// of the line so far.
     Size(u64, Line, usize),
-    /// So many bytes of a chunk are missing.
+    /// Number of missing bytes of a chunk.
     Chunk(u64),
-    /// A carriage return and a line feed come after a chunk.
+    /// In the carriage return and line feed after a chunk.
     ChunkEnd(u8),
-    /// The lines after the last chunk; so many bytes of the present line, and of all.
+    /// In the lines after the last chunk; length of the present line, and of all lines.
     Trailer(usize, usize),
     UntilClosed,
     Done,
 }
 
-/// Where in a line with the size of a chunk.
+/// Part of a line with the size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Begin,
@@ -69,15 +69,15 @@ enum Line {
     End,
 }
 
-/// Reads one answer after another.
+/// Reads one response after another.
 #[derive(Debug)]
 pub(super) struct Reader {
     state: State,
-    /// The beginning of a head that is not whole.
+    /// Beginning of an incomplete head.
     held: Vec<u8>,
-    /// What was asked for has no body.
+    /// The response has no body, because it answers a HEAD request.
     bodyless: bool,
-    /// The connection may be used again.
+    /// The connection can be reused.
     kept: bool,
 }
 
@@ -91,7 +91,7 @@ impl Reader {
         }
     }
 
-    /// Begins an answer; to a HEAD, it has no body whatever it says.
+    /// Starts a response; a response to a HEAD request has no body, whatever its headers say.
     pub(super) fn begin(&mut self, head: bool) {
         self.state = State::Head;
         self.held.clear();
@@ -99,23 +99,22 @@ impl Reader {
         self.kept = true;
     }
 
-    /// Has the answer come to its end?
+    /// Returns whether the response is complete.
     pub(super) fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Is its head whole?
+    /// Returns whether the head is complete.
     pub(super) fn has_head(&self) -> bool {
         self.state != State::Head
     }
 
-    /// May the connection be used again, once the answer has come to its end?
+    /// Returns whether the connection can be reused after the response.
     pub(super) fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// Takes in what came. Returns how much of it belongs to this answer: all but what comes
-    /// after its end.
+    /// Parses received bytes. Returns the number of bytes that belong to this response.
     pub(super) fn feed(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
@@ -124,7 +123,7 @@ impl Reader {
         Ok(at)
     }
 
-    /// The connection has ended. Returns whether that was the end of the answer, too.
+    /// Handles the end of the connection. Returns whether it completes the response.
     pub(super) fn end(&mut self) -> bool {
         self.kept = false;
         if self.state == State::UntilClosed {
@@ -195,8 +194,8 @@ impl Reader {
             }
             self.held.extend_from_slice(bytes);
         } else {
-            // Where the head ends is looked for in what is new and a little before, so that one
-            // that comes byte by byte is not parsed again for each.
+            // Search the end of the head only in the new bytes and a few before, so that a head
+            // that arrives byte by byte is not parsed again for each byte.
             let from = self.held.len().saturating_sub(3);
             let before = self.held.len();
             self.held.extend_from_slice(bytes);
@@ -217,7 +216,7 @@ impl Reader {
         Ok(bytes.len())
     }
 
-    /// Reads a head, if it is whole. Returns its length.
+    /// Parses the head if it is complete. Returns its length.
     fn whole_head(
         &mut self,
         bytes: &[u8],
@@ -235,7 +234,7 @@ impl Reader {
         };
         let status = head.code.unwrap_or_default();
         if (100..200).contains(&status) && status != 101 {
-            return Ok(Some(length)); // the answer proper is still to come
+            return Ok(Some(length)); // the final response follows
         }
         let mut framing = Framing::default();
         for header in head.headers.iter() {
@@ -247,7 +246,7 @@ impl Reader {
         };
         seen.head(status, head.headers);
         self.state = if status == 101 {
-            self.kept = false; // what comes now is no HTTP
+            self.kept = false; // the following bytes are not HTTP
             State::Done
         } else if self.bodyless || matches!(status, 204 | 304) {
             State::Done
@@ -274,14 +273,14 @@ impl Reader {
     }
 }
 
-/// What a head says of the body and the connection.
+/// Headers that determine the body and the connection.
 #[derive(Default)]
 struct Framing {
-    /// Or why it is none: that matters only where it is needed.
+    /// Content-Length, or the reason why it is invalid, which matters only if it is used.
     length: Option<Result<u64, Fault>>,
-    /// There is a Transfer-Encoding, which makes any length void.
+    /// There is a Transfer-Encoding, which overrides Content-Length.
     coded: bool,
-    /// Its last coding is `chunked`.
+    /// The last transfer coding is `chunked`.
     chunked: bool,
     close: bool,
     keep: bool,
@@ -289,7 +288,7 @@ struct Framing {
 
 impl Framing {
     fn read(&mut self, header: &httparse::Header<'_>) {
-        // Most names are settled by their length.
+        // The length excludes most names.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let length = number(header.value).ok_or(Fault::Length);
@@ -319,7 +318,7 @@ impl Framing {
     }
 }
 
-/// Reads a Content-Length: digits and nothing else.
+/// Parses a Content-Length, which consists of digits only.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
@@ -348,7 +347,7 @@ fn chunk_size(size: u64, line: Line, length: usize, byte: u8) -> Result<State, F
         (Line::Digits | Line::Blank | Line::Extension, b'\r') => Line::End,
         (Line::Digits | Line::Blank, b' ' | b'\t') => Line::Blank,
         (Line::Digits | Line::Blank, b';') => Line::Extension,
-        // A bare line feed here is how requests are smuggled.
+        // Accepting a bare line feed here would permit request smuggling.
         (Line::Extension, byte) if byte != b'\n' => Line::Extension,
         _ => return Err(Fault::ChunkSize),
     };
@@ -359,7 +358,7 @@ fn within(missing: u64, bytes: &[u8]) -> usize {
     usize::try_from(missing).map_or(bytes.len(), |missing| missing.min(bytes.len()))
 }
 
-/// Is there an empty line?
+/// Returns whether the bytes contain an empty line.
 fn ends(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }

@@ -6,15 +6,15 @@ use crate::untrusted::Untrusted as _;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};
 
-/// A target with its marks filled in.
+/// A target without placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
-    /// Host, and the port where it is not the usual one.
+    /// Host, and port if it is not the default port.
     pub(super) authority: String,
-    /// Is before each request's path; without a slash at its end.
+    /// Prefix of each request path, without a slash at its end.
     pub(super) prefix: String,
     pub(super) unix: Option<PathBuf>,
 }
@@ -81,7 +81,7 @@ impl Target {
         })
     }
 
-    /// Looks up its addresses. May take as long as the resolver does.
+    /// Resolves the addresses of the host; blocks until the resolver returns.
     pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
         if let Ok(ip) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, self.port)]);
@@ -98,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Returns the first of its addresses that is none of this machine.
+    /// Returns the first address that does not belong to this machine.
     pub(super) fn elsewhere(&self) -> Result<Option<IpAddr>, String> {
         if self.unix.is_some() {
             return Ok(None);
@@ -108,7 +108,7 @@ impl Target {
         Ok(addresses.find(|address| !is_ours(*address)))
     }
 
-    /// Names it as a person would.
+    /// Returns a name for messages.
     pub(super) fn name(&self) -> String {
         match &self.unix {
             Some(path) => path.safe().into_string(),
@@ -118,23 +118,23 @@ impl Target {
     }
 }
 
-/// Only addresses of this machine can be bound to.
+/// Returns whether the address belongs to this machine: only such an address can be bound to.
 fn is_ours(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// May it not stand in the first line of a request?
+/// Returns whether a character is invalid in the first line of a request.
 pub(super) fn breaks_lines(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control()
 }
 
-/// Fills marks such as `{slot}` in.
+/// Replaces placeholders such as `{slot}`.
 pub(super) fn filled(text: &str, fill: &Fill) -> String {
     let text = model::Text::from(text).filled(fill);
     text.to_string()
 }
 
-/// Fills marks in a path.
+/// Replaces placeholders in a path.
 pub(super) fn path(text: &model::Text, fill: &Fill) -> PathBuf {
     Path::new(text.filled(fill).as_os_str()).to_owned()
 }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_address_of_another_machine_is_noticed() {
-        // Documentation's own network (RFC 5737): nobody has it.
+        // The network for documentation (RFC 5737) has no hosts.
         let there = target("http://192.0.2.7", None).unwrap();
         assert_eq!(there.elsewhere(), Ok(Some([192, 0, 2, 7].into())));
         let here = target("http://127.0.0.1", None).unwrap();

@@ -15,15 +15,15 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
-/// What HTTP/2 is called in a handshake.
+/// Name of HTTP/2 in a TLS handshake.
 pub(super) const H2: &[u8] = b"h2";
 
-/// Makes secure connections to one name.
+/// Opens TLS connections to one host name.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) connector: TlsConnector,
     pub(super) name: ServerName<'static>,
-    /// HTTP/2 must be agreed on.
+    /// The handshake must select HTTP/2.
     pub(super) two: bool,
 }
 
@@ -75,7 +75,8 @@ impl Tls {
     }
 }
 
-/// Says what stands in the way of every secure connection, and the way out; nothing of what may pass.
+/// Explains an error that prevents all TLS connections, and what to do; returns `None` for
+/// temporary errors.
 pub(super) fn obstacle(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?;
     if error.is::<OtherHttp>() {
@@ -95,7 +96,7 @@ pub(super) fn obstacle(error: &io::Error) -> Option<String> {
     })
 }
 
-/// A server that speaks TLS, but not HTTP/2 below it.
+/// The server speaks TLS, but does not accept HTTP/2.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not support HTTP/2")]
 pub(super) struct OtherHttp;
@@ -115,7 +116,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     Ok(found)
 }
 
-/// Trusts every certificate, as was asked for; signatures must still be those of its key.
+/// Verifier that accepts every certificate, as requested; signatures must still match its key.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -23,19 +23,19 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
 
-/// Limits of time are looked after so often, all at once: a timer for each request would cost
-/// more than the rest of it.
+/// Interval of the checks of all time limits; a timer for each request would cost more than the
+/// request.
 const TICK: Duration = Duration::from_millis(5);
-/// What a service sent before it died is on its way for no longer than this.
+/// Time in which data that the service sent before a crash arrives.
 const LAST_WORDS: Duration = Duration::from_millis(5);
-/// Streams that share a connection of HTTP/2.
+/// Streams per shared HTTP/2 connection.
 const STREAMS: u32 = 100;
-/// Turns of clients between two looks at their connections: a look costs more than a turn.
+/// Client polls between two checks of their connections, because a check costs more than a poll.
 const EVENTS: u32 = 256;
-/// What is read at once.
+/// Bytes per read.
 const BUFFER: usize = 64 * 1024;
 
-/// Nanoseconds since a life began; never 0.
+/// Clock with nanoseconds since the beginning of a trial; never 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
 
@@ -61,55 +61,54 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Why clients are to stop.
+/// Reason why clients stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stop {
     #[default]
     No,
-    /// The service died, or hangs: what is in flight stays so.
+    /// The service crashed or hangs; the requests in flight remain in flight.
     Died,
-    /// The life is over before its time.
+    /// The trial was stopped early.
     Halted,
 }
 
-/// What all workers of a phase share.
+/// Data that all workers of a phase share.
 pub(super) struct Shared {
     pub(super) requests: Arc<Requests>,
     pub(super) target: Arc<Target>,
     pub(super) dialer: Arc<Dialer>,
     pub(super) clock: Clock,
     pub(super) phase: Phase,
-    /// Requests that were begun, or are due.
+    /// Number of requests that were started or are due.
     pub(super) next: AtomicU64,
-    /// Clients that are ready to begin.
+    /// Number of clients that are ready to start.
     pub(super) arrived: AtomicU32,
-    /// When they began.
+    /// Start time of the clients.
     pub(super) go: watch::Receiver<Option<u64>>,
     pub(super) stop: watch::Receiver<Stop>,
     pub(super) live: Arc<Live>,
-    /// Since when each worker had no answer to what it sent; the end of time where it waits for
-    /// none.
+    /// Time since which each worker has waited for responses; `u64::MAX` if it waits for none.
     pub(super) quiet: Vec<AtomicU64>,
 }
 
 impl Shared {
-    /// Takes the number of the next request.
+    /// Returns the number of the next request.
     pub(super) fn take(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// What the clients of one thread share.
+/// Data that the clients of one thread share.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) record: RefCell<Record>,
     pub(super) buffer: RefCell<Box<[u8]>>,
     pub(super) stop: Cell<Stop>,
-    /// Something came from the service since the last tick.
+    /// Data came from the service since the last tick.
     pub(super) alive: Cell<bool>,
-    /// Something was sent since something came.
+    /// A request was sent since the last data came.
     pub(super) unanswered: Cell<bool>,
-    /// What is drawn at a fixed rate belongs to no client.
+    /// Draws of a fixed rate, which no single client owns.
     pub(super) draws: RefCell<Draws>,
     pub(super) alarm: Alarm,
     slots: RefCell<Vec<Rc<Slot>>>,
@@ -117,33 +116,33 @@ pub(super) struct Worker {
     index: usize,
 }
 
-/// What a client is told by its worker.
+/// Signal from the worker to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kick {
-    /// It took too long.
+    /// The time limit has passed.
     Late,
     Stop,
 }
 
-/// Where a worker reaches a client.
+/// Channel from a worker to a client.
 #[derive(Default)]
 pub(super) struct Slot {
-    /// When what it does has taken too long; 0 for never.
+    /// Time limit of the client's current operation; 0 for none.
     deadline: Cell<u64>,
     kick: Cell<Option<Kick>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Slot {
-    /// Sets when the client is told that it took too long; 0 for never.
+    /// Sets the time limit of the next operation; 0 for none.
     pub(super) fn until(&self, deadline: u64) {
         self.deadline.set(deadline);
         if self.kick.get() == Some(Kick::Late) {
-            self.kick.set(None); // that was said of something else
+            self.kick.set(None); // the signal belongs to an earlier operation
         }
     }
 
-    /// Returns what the client was told, or remembers how to wake it.
+    /// Returns the signal to the client, or registers its waker.
     pub(super) fn kicked(&self, cx: &Context<'_>) -> Option<Kick> {
         let kick = self.kick.get();
         if kick == Some(Kick::Late) {
@@ -161,7 +160,7 @@ impl Slot {
         kick
     }
 
-    /// Awaits something, unless the client is told otherwise meanwhile.
+    /// Awaits a future, unless the client receives a signal first.
     pub(super) async fn unless<F: Future>(&self, future: F) -> Result<F::Output, Kick> {
         let mut future = pin!(future);
         std::future::poll_fn(|cx| {
@@ -184,7 +183,7 @@ impl Slot {
 }
 
 impl Worker {
-    /// Runs some of the clients until all of them are done. Returns what they recorded.
+    /// Runs some of the clients until all have finished. Returns their record.
     pub(super) fn run(
         shared: Arc<Shared>,
         index: usize,
@@ -250,13 +249,13 @@ impl Worker {
         }
         for helper in [stopping, ticking, ringing] {
             helper.abort();
-            let _ = helper.await; // it was cancelled
+            let _ = helper.await; // the task was cancelled
         }
         self.tick();
         Ok(())
     }
 
-    /// Waits for the word to stop, and passes it on.
+    /// Waits for the signal to stop, and passes it on.
     async fn stopping(self: Rc<Self>) {
         let mut stop = self.shared.stop.clone();
         let Ok(why) = stop
@@ -268,7 +267,7 @@ impl Worker {
         };
         self.stop.set(why);
         if why == Stop::Died {
-            // Answers that it still gave are in our buffers, and count.
+            // Buffers may still contain responses that the service sent, and these count.
             tokio::time::sleep(LAST_WORDS).await;
         }
         for slot in self.slots.borrow().iter() {
@@ -325,7 +324,7 @@ impl Worker {
     }
 }
 
-/// What a worker said last.
+/// State of a worker at its last tick.
 #[derive(Default)]
 struct Before {
     quiet: u64,

@@ -3,7 +3,7 @@
 use crate::model::{ActorSeen, Casualty, ContainerSeen, Ending, Kind, Rules, Signal, Witness};
 use std::collections::BTreeSet;
 
-/// How the life of a service ended before its load did. No exit code is fine then.
+/// Returns how a service ended before its load did. Every exit code is then a failure.
 pub(super) fn end_of_life(service: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
     let rules = Rules {
         ok: BTreeSet::new(),
@@ -30,8 +30,10 @@ pub(super) fn ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Opti
     }
 }
 
-/// Returns the kind of failure that the exit code of a container stands for. An engine says 128+n
-/// of a death, and the same of a program that returns that number; the kernel knows which it was.
+/// Returns the kind of failure for the exit code of a container.
+///
+/// An engine reports 128+n if the program died of signal n, but also if it returned that number;
+/// the kernel's events show the difference.
 fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Casualty]) -> Kind {
     let signal = Signal(code - 128);
     let is_signal = (1..=31).contains(&signal.0);
@@ -44,7 +46,8 @@ fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Cas
             signal,
             witness: Witness::Engine { code },
         },
-        // What was seen is the end of the little init above the program, which repeats how that ended.
+        // The observed process is the init process above the program, which repeats how the program
+        // ended.
         Some(_) if is_signal => match dead.iter().find(|one| one.signal == Some(signal)) {
             Some(Casualty { core, .. }) => Kind::Signal {
                 signal,
@@ -56,7 +59,7 @@ fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Cas
     }
 }
 
-/// Returns the kind of failure that an exit code stands for by the habits of launchers.
+/// Interprets an exit code by the conventions of launchers.
 fn read(code: i32, last_words: &str) -> Kind {
     let signal = Signal(code - 128);
     if (1..=31).contains(&signal.0) {
@@ -68,8 +71,8 @@ fn read(code: i32, last_words: &str) -> Kind {
         };
         return Kind::Signal { signal, witness };
     }
-    // Python's `sys.exit(returncode)` of a child that died. Only the signals of a
-    // crash and the kill: 255 and its like are everybody's plain error codes.
+    // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
+    // are accepted, because 255 and similar numbers are common error codes.
     let signal = Signal(256 - code);
     if signal.is_crash() || signal == Signal::KILL {
         return Kind::Signal {
@@ -80,13 +83,13 @@ fn read(code: i32, last_words: &str) -> Kind {
     Kind::Exit { code }
 }
 
-/// What a shell writes when a child dies of this signal.
+/// Returns the text that a shell prints when a child dies of this signal.
 fn shell_words(signal: Signal) -> Option<&'static str> {
     Some(match signal.0 {
         4 => "Illegal instruction",
         6 => "Aborted",
         7 => "Bus error",
-        8 => "rithmetic exception", // dash; bash: "Floating point exception"
+        8 => "rithmetic exception", // dash; bash prints "Floating point exception"
         9 => "Killed",
         11 => "Segmentation fault",
         15 => "Terminated",

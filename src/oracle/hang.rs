@@ -5,16 +5,18 @@ use crate::model::{Activity, Hang, HungThread};
 /// The diagnosis of a hang.
 #[derive(Debug)]
 pub struct Diagnosis<'a> {
-    /// The main thread, the one that it waits for, and so on; the last one is the culprit unless
-    /// another thread explains more.
+    /// The main thread, the thread that it waits for, and so on. The last one is the culprit,
+    /// unless another thread explains more.
     pub chain: Vec<&'a HungThread>,
-    /// The thread that the others wait for, as far as is known.
+    /// The thread that the others wait for, if it is known.
     pub culprit: &'a HungThread,
 }
 
-/// Finds the thread that the others wait for: what the main thread waits for is followed to the
-/// thread that waits last. Where that one waits for something unknown, a thread whose wait cannot
-/// end, one that is stuck in the kernel or one that is busy explains more.
+/// Finds the thread that the others wait for.
+///
+/// The waits are followed from the main thread to the last thread of the chain. If that thread
+/// waits for something unknown, one of these threads explains more: a thread whose wait cannot end,
+/// one that is stuck in the kernel, or a busy one.
 pub fn diagnose(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
     let first = main
         .and_then(|pid| first_thread(hang, pid))
@@ -48,7 +50,7 @@ fn first_thread(hang: &Hang, pid: i32) -> Option<&HungThread> {
     own().find(|thread| thread.state != 'Z').or(own().next())
 }
 
-/// Follows whom a thread waits for to the one that waits last.
+/// Returns a thread, the thread that it waits for, and so on.
 fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
     let mut chain = vec![first];
     loop {
@@ -61,7 +63,8 @@ fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
     }
 }
 
-/// Returns what a child does that a thread waits for without saying for which.
+/// For a thread that waits for an unspecified child, returns the blocked thread for which another
+/// process waits.
 fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> {
     if parent.activity() != Activity::WaitsForChild {
         return None;

@@ -1,10 +1,10 @@
-//! Determines who sent a SIGKILL.
+//! Determines the sender of a SIGKILL.
 
 use crate::model::{ActorSeen, Ending, Limit, Observation, Resource, Signal};
 use std::time::Duration;
 
-/// Says who sent a SIGKILL, as far as that was seen; never a guess. Nothing where no process
-/// of the plan died of one.
+/// Returns the sender of a SIGKILL as far as it was observed, without guesses; `None` if no process
+/// of the plan died of SIGKILL.
 pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
     if killed.container.as_ref().is_some_and(|one| one.oom) {
@@ -35,8 +35,7 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     })
 }
 
-/// True if the kernel's log says that the OOM killer killed a process of the trial, whatever memory
-/// group it was in.
+/// Returns whether the kernel log contains an OOM kill of a process of the trial, in any cgroup.
 pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
     let mut lines = seen.kernel.iter();
     lines.any(|line| logged(&line.text, line.pid).is_some())
@@ -45,13 +44,14 @@ pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
 fn is_killed(actor: &ActorSeen) -> bool {
     match actor.ending {
         Ending::Signaled(signal, _) => signal == Signal::KILL,
-        // As shells and Python report it.
+        // Shells and Python report SIGKILL with these codes.
         Ending::Exited(code) => [128 + Signal::KILL.0, 256 - Signal::KILL.0].contains(&code),
         _ => false,
     }
 }
 
-/// Reads `Out of memory: Killed process 77 (x)`, and `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
+/// Reads `Out of memory: Killed process 77 (x)`, and
+/// `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
 fn logged(line: &str, pid: i32) -> Option<String> {
     let whole = match line.split_once("oom-kill:constraint=") {
         Some((_, rest)) => {
@@ -72,13 +72,14 @@ fn logged(line: &str, pid: i32) -> Option<String> {
     Some(format!("the OOM killer: {whose}"))
 }
 
-/// The hard limit of processor time is enforced by SIGKILL.
+/// Names the kernel as the sender, if the process reached its hard limit of CPU time, which the
+/// kernel enforces with SIGKILL.
 fn spent(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
     let limit = limits
         .iter()
         .find(|it| it.resource == Resource::Cpu)?
         .value?;
-    // The kernel looks at the clock now and then; and only what one process used counts.
+    // The kernel checks the time at intervals, and counts each process separately.
     let reached = killed.cpu + Duration::from_millis(50) >= Duration::from_secs(limit);
     reached.then(|| format!("the kernel: its CPU time limit of {limit} s was reached"))
 }

@@ -1,8 +1,8 @@
 //! Judges an observation, which gives the outcome of the trial.
 //!
-//! The order of the questions matters. First: does the trial say anything at
-//! all? Then: how did the main processes end, what did the kernel do to the tree,
-//! what was written, what was left behind? Last: is that the bug looked for?
+//! The order of the checks matters. First: is the trial inconclusive? Then: how did the main
+//! processes end, how did the kernel treat the tree, which output was written, which processes were
+//! leaked? Last: is that the bug that is searched?
 
 mod ending;
 pub mod hang;
@@ -21,13 +21,13 @@ use ending::{end_of_life, ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
 
-/// Returns what an observation of a trial of this variant means.
+/// Returns the outcome of a trial of this variant.
 pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcome {
     if let Some(void) = void(rules, variant, seen) {
         return Outcome::Void(void);
     }
     let shown = failure(rules, variant, seen).into_iter();
-    // Whatever else became of it, a trial may have written or left behind what is looked for.
+    // However it ended, a trial may also have written or leaked what the rules search for.
     let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
     let failures = kinds.map(|kind| Box::new(failure_of(kind, variant, seen)));
     let mut failures: Vec<Box<Failure>> = failures.collect();
@@ -40,7 +40,7 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     let Some(failure) = failures.into_iter().next() else {
         return Outcome::Pass;
     };
-    // A name that rests on the stack is not found where there is none: that says nothing.
+    // A signature from a stack cannot be compared without a stack, so the trial is inconclusive.
     let by_name = |only: &Only| matches!(only, Only::Signature(_));
     let has_stack = failure.signature.depth == Depth::Stack;
     let may_have_one = failure.kind.is_crash() || matches!(failure.kind, Kind::Hang { .. });
@@ -50,7 +50,7 @@ pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcom
     Outcome::Other(failure)
 }
 
-/// Returns the hang that a trial seems to be in that was inspected before its timeout.
+/// Returns the suspected hang of a trial that was inspected before its timeout.
 pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure> {
     seen.hang.as_ref()?;
     Some(failure_of(Kind::Hang { stopped: false }, variant, seen))
@@ -66,7 +66,7 @@ fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure 
     }
 }
 
-/// Returns the patterns to look for in the output: those of `fail_if_out`, then those of `ok_if_out`.
+/// Returns the patterns to search in the output: first `fail_if_out`, then `ok_if_out`.
 pub fn patterns(rules: &Rules) -> Vec<String> {
     rules
         .fail_if_out
@@ -115,8 +115,8 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
     }
 }
 
-/// True where a life shows nothing of the service: it was not ready, it gave not one answer and did
-/// not die of a signal, or the clients could not do their work.
+/// Returns whether a trial of a service is inconclusive: the service was not ready, it gave no
+/// response without a crash or a hang, or the clients could not work.
 fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> bool {
     let answered = load.served + load.warmed > 0;
     let crashed = |one: &ActorSeen| matches!(one.ending, Ending::Signaled(..));
@@ -131,7 +131,8 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     let excuses = rules.fail_if_out.len()..rules.fail_if_out.len() + rules.ok_if_out.len();
     let excused = matched(seen, &excuses);
 
-    // Of several copies the one that says most: a signal more than a code, both more than a hang.
+    // Of several copies, take the most informative ending: a signal, then an exit code, then a
+    // hang.
     let ending = mains(variant, seen)
         .filter_map(|main| match seen.load {
             Some(_) => end_of_life(main, &seen.casualties),
@@ -161,7 +162,7 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     if ending.is_some() {
         return ending;
     }
-    // Of a service that somebody else had started, the clients may be the only witnesses.
+    // If another program started the service, possibly only the clients noticed the crash.
     if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
         return Some(if death.hung {
             Kind::Hang {
@@ -182,13 +183,13 @@ fn left(rules: &Rules, seen: &Observation) -> Option<Kind> {
     (seen.residue.is_leak() && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
 }
 
-/// True where the output matched one of these rules.
+/// Returns whether the output matched one of these rules.
 fn matched(seen: &Observation, rules: &Range<usize>) -> bool {
     seen.matched.iter().any(|(rule, _)| rules.contains(rule))
 }
 
-/// Returns the crash of another process of the trial, behind a main process that ended
-/// by itself: shells, pipes, test runners and `make` hide how a child died.
+/// Returns the crash of another process of the trial, although the main process ended by itself:
+/// shells, pipes, test runners and `make` hide how a child died.
 fn masked(
     rules: &Rules,
     variant: &VariantPlan,
@@ -208,19 +209,20 @@ fn masked(
     let told = seen.casualties.iter().filter_map(|one| one.signal);
     let cores = seen.cores.iter().filter(|core| !own(core.pid));
     let dumped = cores.filter_map(|core| core.crash.as_ref()?.signal);
-    // Nobody but an operator or the kernel kills the worker of a service.
+    // Only an operator or the kernel kills a worker of a service with SIGKILL.
     let killed = |signal: &Signal| seen.load.is_some() && *signal == Signal::KILL;
     let mut signals = told.chain(dumped);
     let signal = signals.find(|signal| signal.is_crash() || killed(signal))?;
     Some(Kind::Signal { signal, witness })
 }
 
-/// True for an ending that the program chose or suffered by itself, which output may excuse.
+/// Returns whether the program ended by itself, by exit or signal, which rules for the output may
+/// excuse.
 fn kind_is_exit(kind: &Kind) -> bool {
     matches!(kind, Kind::Exit { .. } | Kind::Signal { .. })
 }
 
-/// Returns the last line that a trial printed, without what changes from trial to trial.
+/// Returns the last line that a trial printed, without the parts that change between trials.
 pub fn last_words(seen: &Observation) -> Option<String> {
     Some(normalise(&seen.actors.first()?.last_words))
 }
@@ -389,7 +391,7 @@ mod tests {
         assert_eq!(outcome(&Rules::default(), &seen), "pass");
     }
 
-    /// What was seen of the life of a service that came so far, and ended like this.
+    /// Returns the observation of a service's trial that reached this stage and ended like this.
     fn life(stage: Stage, ending: Ending) -> Observation {
         let load = LoadSeen {
             stage,

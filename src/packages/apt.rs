@@ -4,7 +4,7 @@ use super::script::{self, quoted};
 use super::spec::Spec;
 use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
 
-/// Lists the versions that the sources of apt have.
+/// Lists the versions in the sources of apt.
 pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let said = ask(wanted, "apt-cache", &["madison", &spec.name])?;
     let lines = said.out.lines().filter(|line| !line.ends_with(" Sources"));
@@ -12,7 +12,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
         .filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned()))
         .collect();
     if !versions.is_empty() {
-        // One version may have several sources.
+        // Several sources may have the same version.
         versions.sort();
         versions.dedup();
         return Ok(Listing {
@@ -38,7 +38,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     unknown(spec, names.lines().map(str::to_owned))
 }
 
-/// Returns how a version is unpacked.
+/// Returns the recipe that unpacks a version.
 pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
     let package = quoted(&format!("{}={{variant}}", spec.name));
     let get =
@@ -75,7 +75,7 @@ pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
     (recipe, notes.map(str::to_owned).to_vec())
 }
 
-/// Returns what Debian calls the folder of libraries for a machine.
+/// Returns Debian's name for the library folder of an architecture.
 fn triplet(package: &str) -> String {
     let machine = match package.split_once(':').map(|(_, machine)| machine) {
         Some("amd64") => "x86_64",

@@ -1,5 +1,5 @@
-//! Crates of Rust: cargo's copy of the registry index lists the versions. A version is tried in a copy
-//! of the project.
+//! Crates of Rust: cargo's copy of the registry index lists the versions. A version is tried in a
+//! copy of the project.
 
 use super::project;
 use super::script::{self, quoted};
@@ -11,22 +11,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A requirement that no version meets: cargo looks for the crate, and for nothing else.
+/// A requirement that no version meets: cargo downloads the index entry of the crate, and nothing
+/// else.
 const NONE: &str = "=0.0.0-provoke";
 
 /// The project of the user.
 pub(super) struct Project {
-    /// The top folder of its workspace.
+    /// Root folder of the workspace.
     root: PathBuf,
-    /// Where the trials run, from there.
+    /// Working directory of the trials, relative to the root.
     inside: PathBuf,
-    /// `cargo add` for each package of it that asks for the crate, with all that it asks for but
-    /// the requirement, which comes after it.
+    /// `cargo add` commands for each package that depends on the crate, with all settings of the
+    /// dependency except for the version, which is appended.
     adds: Vec<String>,
 }
 
 impl Project {
-    /// Finds the project around the folder of the trials, and where it depends on the crate.
+    /// Finds the project around the folder of the trials, and its dependencies on the crate.
     pub(super) fn find(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
         let outside = |what: String| {
             refused(
@@ -89,11 +90,11 @@ impl Project {
         Ok(Self { root, inside, adds })
     }
 
-    /// Returns how a version is set in a copy of the project, and the copy built.
+    /// Returns the recipe that selects a version in a copy of the project, and builds it.
     pub(super) fn recipe(&self, wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         let build = wanted.build.unwrap_or("cargo build");
         let name = quoted(&spec.name);
-        // What the manifests admit is set in the lock file alone.
+        // If the manifests permit the version, only the lock file changes.
         let mut set = format!("cargo update --quiet -p {name} --precise '{{variant}}'");
         if !self.adds.is_empty() {
             let require = |version: &str| {
@@ -101,11 +102,12 @@ impl Project {
                 self.adds.iter().map(add).collect::<Vec<_>>().join(" && ")
             };
             let (exactly, any) = (require("={variant}"), require("*"));
-            // A version that was yanked is only taken into a lock file, where a requirement admits it.
+            // A yanked version can only be put into the lock file, and only if a requirement
+            // permits it.
             set = format!("{set} || {{ : >\"$log\"; {exactly}; }} || {{ {any} && {set}; }}");
         }
         let mut script = project::copied(&self.root, &self.inside);
-        // Whoever runs what was built by its path finds it where it always is.
+        // Keep the usual path of the build output, because a command may contain it.
         script += "ln -s \"$PROVOKE_MADE/target\" \"$PROVOKE_MADE/src/target\" || exit\n";
         script += "export CARGO_TARGET_DIR=\"$PROVOKE_MADE/target\"\n";
         script += &script::run(&set, "^error");
@@ -126,7 +128,8 @@ impl Project {
     }
 }
 
-/// Returns the command that sets the version that a package asks for, and leaves all else.
+/// Returns the command that sets the version requirement of a package's dependency, and keeps its
+/// other settings.
 fn add(package: &str, dependency: &Value) -> String {
     let mut command = format!("cargo add --quiet --package {}", quoted(package));
     let mut flag = |flag: &str, value: Option<&str>| {
@@ -141,7 +144,7 @@ fn add(package: &str, dependency: &Value) -> String {
         _ => {}
     }
     for key in ["target", "rename", "registry"] {
-        // The registry is an address there; its name is only in the manifest.
+        // In the metadata the registry is a URL; its name is only in the manifest.
         if let Some(value) = dependency[key]
             .as_str()
             .filter(|value| !value.contains("://"))
@@ -163,7 +166,7 @@ fn add(package: &str, dependency: &Value) -> String {
     format!("{command} {name}")
 }
 
-/// Says which of these versions were yanked, as far as cargo knows here.
+/// Returns which of these versions are yanked, according to cargo's local index.
 pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<String> {
     let known = kept(wanted, &spec.name).unwrap_or_default();
     let (_, yanked) = entries(&known);
@@ -182,7 +185,7 @@ pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<Stri
     )]
 }
 
-/// Lists the versions that the registry has.
+/// Lists the versions in the registry.
 pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let name = &spec.name;
     let folder = Folder::new().map_err(|source| Fault::Io {
@@ -230,7 +233,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     Ok(Listing { versions, notes })
 }
 
-/// A folder for one question.
+/// Temporary folder for one query.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -249,8 +252,8 @@ impl Drop for Folder {
     }
 }
 
-/// Returns what cargo keeps of a crate. Of several registries that have it, it is the one that was
-/// asked last.
+/// Returns cargo's local index entry of a crate. If several registries have the crate, the entry of
+/// the last query counts.
 fn kept(wanted: &Wanted, name: &str) -> Option<String> {
     let set = wanted.env.iter().find(|(name, _)| name == "CARGO_HOME");
     let set = set.map(|(_, value)| PathBuf::from(value));
@@ -269,7 +272,7 @@ fn kept(wanted: &Wanted, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(file).ok()?).into_owned())
 }
 
-/// Returns where the index has a crate.
+/// Returns the path of a crate in the index.
 fn place(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match name.len() {
@@ -279,7 +282,7 @@ fn place(name: &str) -> String {
     }
 }
 
-/// Returns the versions of a file of the index, and those that are yanked.
+/// Returns all versions in an index file, and the yanked ones.
 fn entries(kept: &str) -> (Vec<String>, Vec<String>) {
     let (mut versions, mut yanked) = (Vec::new(), Vec::new());
     for entry in kept

@@ -6,41 +6,42 @@ use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a file lists.
+/// Type of the elements of an environment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Packages of Python.
+    /// Python packages.
     Packages,
-    /// Variables of an environment.
+    /// Environment variables.
     Variables,
 }
 
-/// What one environment has otherwise than another.
+/// A difference between two environments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Of a package or of a variable.
+    /// Name of the package or variable.
     pub name: String,
-    /// What it is in the first, if it is there: the lines of a package, the value of a variable.
+    /// Value in the first environment, if present: the lines of a package, or the value of a
+    /// variable.
     pub from: Option<String>,
-    /// What it is in the second.
+    /// Value in the second environment, if present.
     pub to: Option<String>,
 }
 
-/// Two environments side by side, each part by its name.
+/// Comparison of two environments, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What is compared.
+    /// Type of the compared elements.
     pub kind: Kind,
-    /// What both have: a name, and what it is.
+    /// Elements that are equal in both: name and value.
     pub common: Vec<(String, String)>,
-    /// What they do not both have.
+    /// Elements that differ.
     pub differences: Vec<Difference>,
 }
 
-/// What an environment holds, by name.
+/// Elements of an environment, by name.
 pub type Parts = BTreeMap<String, String>;
 
-/// Compares two files of the same kind.
+/// Compares two files of the same type.
 pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
     let ((kind, old), (other, new)) = (read(from)?, read(to)?);
     if kind != other {
@@ -62,7 +63,7 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
     Ok(compare(kind, old, new))
 }
 
-/// Compares what two environments hold, each part by its name.
+/// Compares the elements of two environments by name.
 pub fn compare(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
     let (mut common, mut differences) = (Vec::new(), Vec::new());
     for (name, to) in new {
@@ -88,7 +89,7 @@ pub fn compare(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
     }
 }
 
-/// Says whether two texts ask for the same, in whichever spelling.
+/// Returns whether two texts have the same meaning, ignoring differences in spelling.
 fn is_same(kind: Kind, from: &str, to: &str) -> bool {
     match kind {
         Kind::Packages => from
@@ -109,12 +110,12 @@ fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
     }
     let mut parts = Parts::new();
     for line in requirements::read(path, Path::new("."))? {
-        // What only holds others to a version is no part of what is there.
+        // A constraint does not install a package.
         if line.role == Role::Constraint {
             continue;
         }
         let text = line.text;
-        // One package may have a line for each of several platforms.
+        // A package may have one line per platform.
         parts
             .entry(line.name)
             .and_modify(|lines| {
@@ -127,8 +128,9 @@ fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
     Ok((Kind::Packages, parts))
 }
 
-/// Returns the name and the value that a line sets. Shells export functions, too, as variables
-/// whose names end so.
+/// Returns name and value of the variable in a line.
+///
+/// Shells also export functions as variables, whose names end with `%%`.
 fn variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let plain = name.strip_suffix("%%").unwrap_or(name);
@@ -138,7 +140,7 @@ fn variable(line: &str) -> Option<(&str, &str)> {
     (named && !is_version(value)).then_some((name, value))
 }
 
-/// Says whether a value is the rest of `name==1.0`.
+/// Returns whether a value is the rest of `name==1.0`.
 fn is_version(value: &str) -> bool {
     let version = value.strip_prefix('=').map(str::trim_start);
     version.is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
@@ -186,7 +188,7 @@ fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
                 value.push('\n');
                 value.push_str(line);
             }
-            // Comments and empty lines before the first.
+            // Skip comments and empty lines before the first variable.
             (None, None) => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Lists the versions of a package, makes environments with one of them, and compares environments.
 //!
-//! The package tools are asked, never their registries: whoever has set a mirror, a proxy or a
-//! password has done so for the tool. What is made of the answer is a [`Recipe`], which somebody
-//! else runs, for as many versions as a search turns out to need.
+//! The package tools are queried, not their registries, so that the user's settings for mirrors,
+//! proxies and passwords apply. The result is a [`Recipe`], which the caller runs for each version
+//! that a search needs.
 
 mod apt;
 mod cargo;
@@ -28,105 +28,105 @@ use std::process::Command;
 /// A tool that installs packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
-    /// Of Python; `uv` installs where it is there.
+    /// Python; `uv` installs packages if it is available.
     Pip,
-    /// Of Rust.
+    /// Rust.
     Cargo,
-    /// Of Debian and its kin.
+    /// Debian and its derivatives.
     Apt,
-    /// Of Node.
+    /// Node.js.
     Npm,
 }
 
-/// What is asked for.
+/// Parameters of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Whose package it is.
+    /// Tool that manages the package.
     pub manager: Manager,
     /// `NAME`, `NAME==A..B` or `NAME==A,B,C`.
     pub spec: &'a str,
-    /// Where the trials run.
+    /// Working directory of the trials.
     pub folder: &'a Path,
-    /// Variables that the tool sees besides those of this process.
+    /// Additional environment variables of the tool.
     pub env: &'a [(String, String)],
-    /// For pip: a file of what else is installed.
+    /// For pip: a requirements file with the other packages.
     pub requirements: Option<&'a Path>,
-    /// For pip: a file of versions that others are held to.
+    /// For pip: a constraints file.
     pub constraints: Option<&'a Path>,
-    /// For pip: the interpreter, `python3` unless told.
+    /// For pip: the interpreter, by default `python3`.
     pub python: Option<&'a str>,
-    /// For cargo: what is run once the version is set, `cargo build` unless told.
+    /// For cargo: the build command, by default `cargo build`.
     pub build: Option<&'a str>,
 }
 
-/// Versions of a package, and how to get each.
+/// Versions of a package, and the recipe for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// Its name.
+    /// Name of the package.
     pub package: String,
-    /// The oldest first, or in the order in which they were named.
+    /// Versions, the oldest first, or in the order in which the user named them.
     pub versions: Vec<String>,
-    /// How an environment with one of them is made.
+    /// Recipe for an environment with one of the versions.
     pub recipe: Recipe,
-    /// For people: who does it, and what was left out.
+    /// Notes for the user: the tool that is used, and versions that were left out.
     pub notes: Vec<String>,
 }
 
-/// How an environment is made, and how it is used.
+/// How to create and use an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
-    /// For `sh`, with the absolute path of an empty folder in `PROVOKE_MADE`; `{variant}` stands
-    /// for the version. When it fails, its last line says why.
+    /// Script for `sh`, with the absolute path of an empty folder in `PROVOKE_MADE`; `{variant}`
+    /// stands for the version. If it fails, its last line contains the reason.
     pub script: String,
-    /// What is put before `PATH`; `{made}` stands for the folder, here and below.
+    /// Folders to put before `PATH`; `{made}` stands for the folder, here and below.
     pub path: Vec<String>,
-    /// Variables of the trials.
+    /// Environment variables of the trials.
     pub env: Vec<(String, String)>,
-    /// Where the trials run instead, below the folder.
+    /// Working directory of the trials below the folder, if it changes.
     pub cwd: Option<String>,
-    /// All it depends on is in the script, so that what is made can be kept between runs.
+    /// The script contains all dependencies, so that the result can be reused by later runs.
     pub shared: bool,
 }
 
-/// Why there is no answer.
+/// Error of a query.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// What is asked for cannot be had.
+    /// The request cannot be fulfilled.
     #[error("{what}")]
     Refused {
-        /// What is wrong.
+        /// Reason.
         what: String,
-        /// The way out.
+        /// Solution.
         hint: String,
     },
-    /// A line of a file is not what it should be.
+    /// A line of a file is invalid.
     #[error("{}:{line}:{column}: {what}: `{text}`", path.safe())]
     Line {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Where in it, from 1.
+        /// Column of the error, from 1.
         column: usize,
-        /// What is wrong.
+        /// Reason.
         what: &'static str,
-        /// The line.
+        /// Text of the line.
         text: String,
-        /// The way out.
+        /// Solution.
         hint: &'static str,
     },
     /// A file cannot be read.
     #[error("cannot read `{}`", path.safe())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: io::Error,
     },
 }
 
 impl Fault {
-    /// Returns the way out.
+    /// Returns the hint with the solution.
     pub fn hint(&self) -> &str {
         match self {
             Self::Refused { hint, .. } => hint,
@@ -160,7 +160,7 @@ impl Manager {
         }
     }
 
-    /// Says whether a version came before its release. Debian marks those no differently from
+    /// Returns whether a version is a pre-release. Debian does not distinguish pre-releases from
     /// backports.
     fn is_pre(self, version: &str) -> bool {
         match self {
@@ -171,17 +171,18 @@ impl Manager {
     }
 }
 
-/// What a tool lists.
+/// List of versions from a tool.
 #[derive(Default)]
 struct Listing {
     versions: Vec<String>,
     notes: Vec<String>,
 }
 
-/// Returns the versions of a package that are wanted, and how an environment with one is made.
+/// Returns the selected versions of a package, and the recipe for an environment with one of them.
 pub fn versions(wanted: &Wanted) -> Result<Versions, Fault> {
     let spec = Spec::parse(wanted.manager, wanted.spec)?;
-    // Versions that are named are taken as they are: also those that no listing shows.
+    // Versions that the user names are accepted without a listing, because a listing may be
+    // incomplete.
     let listed = |list: &dyn Fn() -> Result<Listing, Fault>| match &spec.choice {
         Choice::Named(versions) => Ok(Listing {
             versions: versions.clone(),
@@ -218,7 +219,7 @@ pub fn versions(wanted: &Wanted) -> Result<Versions, Fault> {
     })
 }
 
-/// What a tool said.
+/// Result of a tool.
 struct Said {
     fine: bool,
     out: String,
@@ -226,7 +227,7 @@ struct Said {
 }
 
 impl Said {
-    /// Returns the line that says most about why it failed.
+    /// Returns the line that explains best why the tool failed.
     fn why(&self) -> &str {
         let lines = || self.err.lines().map(str::trim);
         let telling = |line: &&str| {
@@ -241,11 +242,11 @@ impl Said {
     }
 }
 
-/// Asks a tool where the trials run.
+/// Runs a tool in the working directory of the trials.
 fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
     let mut command = Command::new(program);
     command.args(args).current_dir(wanted.folder);
-    // What it says is read: it should say it in English.
+    // The output is parsed, so it must be in English.
     command.env("LC_ALL", "C");
     command.envs(wanted.env.iter().map(|(name, value)| (name, value)));
     match command.output() {
@@ -264,7 +265,7 @@ fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
     }
 }
 
-/// Refuses a name that a tool does not know, with those that may be meant.
+/// Returns the error for a name that a tool does not know, with similar known names.
 fn unknown<T>(spec: &Spec, known: impl IntoIterator<Item = String>) -> Result<T, Fault> {
     let (tool, name) = (spec.manager.name(), &spec.name);
     let near = spec::near(name, known);
@@ -276,7 +277,7 @@ fn unknown<T>(spec: &Spec, known: impl IntoIterator<Item = String>) -> Result<T,
     refused(format!("{tool} knows no package `{name}`"), hint)
 }
 
-/// Returns a value with what this process has in a variable after it.
+/// Returns a variable whose value is put before the value that this process has.
 fn before(name: &str, mut value: Vec<String>) -> (String, String) {
     value.extend(std::env::var(name).ok().filter(|now| !now.is_empty()));
     (name.to_owned(), value.join(":"))

@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The line that says what went wrong: the first says only its code.
+/// Matches the line with the reason of an error; the first line contains only its code.
 const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 
-/// Lists the versions that the registry has.
+/// Lists the versions in the registry.
 pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let name = &spec.name;
     let said = ask(wanted, "npm", &["view", name, "versions", "--json"])?;
@@ -43,7 +43,7 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     )
 }
 
-/// Returns how a version is installed.
+/// Returns the recipe that installs a version.
 pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
     let install = "npm install --no-audit --no-fund --loglevel=error";
     let package = quoted(&format!("{}@{{variant}}", spec.name));
@@ -52,7 +52,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         .canonicalize()
         .unwrap_or_else(|_| wanted.folder.to_owned());
     let Some((root, manifest)) = project(&folder) else {
-        // npm reads the settings of the folder that it installs into.
+        // npm reads the settings from the folder into which it installs.
         let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
         let install = format!("{install} --no-save --prefix \"$PROVOKE_MADE\" {package}");
         script += &script::run(&install, TELLING);
@@ -94,8 +94,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
     (recipe, notes)
 }
 
-/// Returns the folder of the project around a folder, and what it says of itself. A workspace is
-/// one project.
+/// Returns the folder and manifest of the project around a folder. A workspace is one project.
 fn project(folder: &Path) -> Option<(PathBuf, Value)> {
     let read = |folder: &Path| {
         let text = fs::read_to_string(folder.join("package.json")).ok()?;
@@ -110,7 +109,7 @@ fn project(folder: &Path) -> Option<(PathBuf, Value)> {
     above.or(Some(nearest))
 }
 
-/// Returns the names of the packages that a project asks for.
+/// Returns the names of a project's dependencies.
 fn dependencies(manifest: &Value) -> impl Iterator<Item = String> {
     let kinds = ["dependencies", "devDependencies", "optionalDependencies"].into_iter();
     let names = kinds.filter_map(|kind| manifest[kind].as_object());

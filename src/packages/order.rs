@@ -1,27 +1,27 @@
 //! Compares versions by the rules of each package tool.
 //!
-//! Versions that are not valid by the rules come before all valid ones: no tool would list them.
+//! Invalid versions come before all valid ones; no tool would list them.
 
 use std::cmp::Ordering;
 
-/// Compares versions of Python packages, by PEP 440.
+/// Compares versions of Python packages by PEP 440.
 pub(super) fn python(a: &str, b: &str) -> Ordering {
     Python::parse(a).cmp(&Python::parse(b))
 }
 
-/// Says whether it is a pre-release or a development release.
+/// Returns whether a version is a pre-release or a development release.
 pub(super) fn is_python_pre(version: &str) -> bool {
     Python::parse(version)
         .is_some_and(|version| version.pre != Pre::None || version.dev != Dev::None)
 }
 
-/// Compares versions of crates and of Node's packages, by Semantic Versioning; what it leaves
-/// open, the build after `+`, is compared as text.
+/// Compares versions of crates and Node.js packages by Semantic Versioning. Build metadata after
+/// `+`, which it does not order, is compared as text.
 pub(super) fn semantic(a: &str, b: &str) -> Ordering {
     Semantic::parse(a).cmp(&Semantic::parse(b))
 }
 
-/// Says whether it is a pre-release.
+/// Returns whether a version is a pre-release.
 pub(super) fn is_semantic_pre(version: &str) -> bool {
     version
         .split('+')
@@ -29,7 +29,7 @@ pub(super) fn is_semantic_pre(version: &str) -> bool {
         .is_some_and(|core| core.contains('-'))
 }
 
-/// Compares versions of Debian's packages, as `dpkg --compare-versions` does.
+/// Compares versions of Debian packages like `dpkg --compare-versions`.
 pub(super) fn debian(a: &str, b: &str) -> Ordering {
     let parts = |version: &'_ str| -> (u64, String, String) {
         let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
@@ -42,7 +42,8 @@ pub(super) fn debian(a: &str, b: &str) -> Ordering {
         .then_with(|| debian_part(a.2.as_bytes(), b.2.as_bytes()))
 }
 
-/// Text and numbers take turns; `~` is older than the end, letters are older than other signs.
+/// Compares a part in which text and numbers alternate. `~` is older than the end, and letters are
+/// older than other characters.
 fn debian_part(mut a: &[u8], mut b: &[u8]) -> Ordering {
     let rank = |sign: Option<&u8>| match sign {
         Some(b'~') => -1,
@@ -75,7 +76,7 @@ fn debian_part(mut a: &[u8], mut b: &[u8]) -> Ordering {
     Ordering::Equal
 }
 
-/// Returns digits as a number; none are zero.
+/// Parses digits as a number; an empty text is zero.
 fn number(digits: &str) -> u64 {
     if digits.is_empty() {
         return 0;
@@ -83,7 +84,7 @@ fn number(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
 }
 
-/// `1.0` is as new as `1.0.0`.
+/// Removes trailing zeros: `1.0` equals `1.0.0`.
 fn without_zeros(mut release: Vec<u64>) -> Vec<u64> {
     while release.last() == Some(&0) {
         release.pop();
@@ -91,7 +92,7 @@ fn without_zeros(mut release: Vec<u64>) -> Vec<u64> {
     release
 }
 
-/// The fields are in the order in which they count, and what comes first is older.
+/// Fields in the order of their significance; smaller values are older.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Python {
     epoch: u64,
@@ -104,7 +105,7 @@ struct Python {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Pre {
-    /// A development release of the release itself comes before its first alpha.
+    /// A development release of the release itself is older than its first alpha.
     OnlyDev,
     Some(char, u64),
     None,
@@ -186,7 +187,7 @@ impl Python {
     }
 }
 
-/// Takes digits from the beginning.
+/// Splits digits off the start of a text.
 fn digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let end = rest
         .find(|sign: char| !sign.is_ascii_digit())
@@ -196,7 +197,7 @@ fn digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
     Some(found)
 }
 
-/// Takes `.name1` from the beginning, or `name-1`, or `name`, which means zero.
+/// Splits `.name1`, `name-1`, or `name`, which means zero, off the start of a text.
 fn part(rest: &mut &str, name: &str) -> Option<u64> {
     let sign = ['.', '-', '_'];
     let mut after = rest.strip_prefix(sign).unwrap_or(rest).strip_prefix(name)?;

@@ -1,11 +1,12 @@
-//! Packages of Python: `pip index versions` lists the versions, and a virtual environment has one of them.
+//! Packages of Python: `pip index versions` lists the versions, and a virtual environment has one
+//! of them.
 
 use super::requirements::{self, Line, Role, normal};
 use super::script::{self, quoted};
 use super::spec::Spec;
 use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
 
-/// Prints which interpreter it is, its version, and that of its pip.
+/// Python program that prints the path and version of the interpreter, and the version of its pip.
 const WHICH: &str = "
 import sys
 print(sys.executable)
@@ -17,33 +18,33 @@ except ImportError:
     pass
 ";
 
-/// Settings of pip's that say where packages come from. uv has its own.
+/// pip settings for the sources of packages. uv has separate settings.
 const SOURCES: [&str; 4] = ["index-url", "extra-index-url", "find-links", "no-index"];
 
-/// An interpreter, and what installs for it.
+/// An interpreter, and its installer.
 #[derive(Clone, Debug)]
 pub struct Pip<'a> {
     wanted: Wanted<'a>,
-    /// The path of the interpreter: on the `PATH` of a trial, its name means another one.
+    /// Path of the interpreter, because its name means another program on the `PATH` of a trial.
     python: String,
     version: String,
-    /// The version of its pip, if it has one.
+    /// Version of its pip, if it has pip.
     installer: Option<(u32, u32)>,
     has_uv: bool,
-    /// pip is set to look elsewhere.
+    /// pip is configured to use other sources.
     has_sources: bool,
 }
 
-/// What is installed besides the package.
+/// Packages to install besides the one in question.
 pub(super) struct Others {
     requirements: Vec<Line>,
     constraints: Vec<Line>,
-    /// Extras of the package that the requirements ask for.
+    /// Extras of the package in the requirements.
     extras: String,
 }
 
 impl<'a> Pip<'a> {
-    /// Asks the interpreter which it is, and looks for what installs.
+    /// Queries the interpreter, and finds an installer.
     pub fn find(wanted: &Wanted<'a>) -> Result<Self, Fault> {
         let program = wanted.python.unwrap_or("python3");
         let said = ask(wanted, program, &["-c", WHICH])?;
@@ -89,7 +90,7 @@ impl<'a> Pip<'a> {
         })
     }
 
-    /// Lists the versions of a package that can be installed for the interpreter.
+    /// Lists the versions of a package that the interpreter supports.
     pub(super) fn list(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
         let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
@@ -97,7 +98,7 @@ impl<'a> Pip<'a> {
         };
         args.extend(["index", "versions", "--pre"]);
         args.extend(["--disable-pip-version-check", "--no-input"]);
-        // Where the requirements look for packages, this one is looked for, too.
+        // The sources in the requirements apply to this package, too.
         let flags = others
             .requirements
             .iter()
@@ -162,7 +163,7 @@ impl<'a> Pip<'a> {
         )
     }
 
-    /// Returns how an environment with a version of a package is made, and notes about it.
+    /// Returns the recipe for an environment with a version of a package, and notes about it.
     pub(super) fn recipe(&self, spec: &Spec, others: &Others) -> (Recipe, Vec<String>) {
         let extras = if spec.extras.is_empty() {
             &others.extras
@@ -186,7 +187,8 @@ impl<'a> Pip<'a> {
         (self.script(&lines, &others.constraints), notes)
     }
 
-    /// Returns how an environment is made of lines as [`super::differences`] returns them.
+    /// Returns the recipe for an environment with these lines, which have the form of
+    /// [`super::differences`].
     pub fn environment(&self, lines: &[String]) -> Recipe {
         let lines: Vec<_> = lines
             .iter()
@@ -215,7 +217,8 @@ impl<'a> Pip<'a> {
     fn script(&self, lines: &[Line], constraints: &[Line]) -> Recipe {
         let python = quoted(&self.python);
         let inside = "\"$PROVOKE_MADE/bin/python\"";
-        // An interpreter that lacks `ensurepip`, as Debian's does, can still install into others.
+        // An interpreter without `ensurepip`, such as Debian's, can still install into another
+        // environment.
         let installs_elsewhere = self.installer >= Some((22, 3));
         let made = "\"$PROVOKE_MADE\"";
         let (make, install, telling) = if self.uses_uv() {
@@ -265,7 +268,7 @@ impl<'a> Pip<'a> {
 }
 
 impl Others {
-    /// Reads the files of requirements and of constraints, but for what they say of the package.
+    /// Reads the requirements and constraints files, without their lines about the package.
     pub(super) fn read(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
         let mut all = Vec::new();
         if let Some(path) = wanted.requirements {
@@ -290,7 +293,8 @@ impl Others {
         });
         all.retain(|line| line.name != name && line.text != "--require-hashes");
         for line in &mut all {
-            // The version that is tried has no hash, and either all have one or none.
+            // The tested version has no hash, and pip requires hashes for either all packages or
+            // none.
             if let Some(at) = line.text.find("--hash") {
                 line.text = line.text[..at].trim_end().to_owned();
             }
@@ -404,7 +408,7 @@ mod tests {
             script(&uv)
                 .contains("uv pip install --quiet --python \"$PROVOKE_MADE/bin/python\" -r ")
         );
-        // It would not find what pip is set to find.
+        // uv would not find packages in the sources that pip is configured to use.
         let elsewhere = Pip {
             has_sources: true,
             ..uv

@@ -3,9 +3,11 @@
 use super::script::quoted_path;
 use std::path::Path;
 
-/// Returns lines that copy a project to `src` in the folder that is made, and go to the place in it
-/// that `inside` leads to. What can be built anew, the history and runs of ours stay behind, and
-/// whatever the folder itself lies in.
+/// Returns script lines that copy a project to `src` in the folder that is made, and change to
+/// `inside` in it.
+///
+/// Build output, version control, runs of provoke, and an entry that contains the
+/// new folder are not copied.
 pub(super) fn copied(root: &Path, inside: &Path) -> String {
     let root = quoted_path(root);
     let inside = quoted_path(&Path::new("src").join(inside));

@@ -4,29 +4,29 @@ use super::Fault;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a line asks for.
+/// Role of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A package that anyone can get.
+    /// A package from a registry or a URL.
     Package,
-    /// A package in a folder of the user's.
+    /// A package in a local folder.
     Local,
-    /// Versions that a package is held to, wherever it is wanted.
+    /// A constraint on the versions of a package.
     Constraint,
-    /// A flag, such as where packages are looked for.
+    /// An option, such as a source of packages.
     Flag,
 }
 
-/// A line without its comment, in one piece.
+/// A logical line without its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// The name of the package as all its spellings are compared; what has no name has its text.
+    /// Normalized name of the package; a line without a name has its text instead.
     pub(super) name: String,
     pub(super) text: String,
     pub(super) role: Role,
 }
 
-/// Where a line came from.
+/// Position of a line.
 struct Place<'a> {
     path: &'a Path,
     line: usize,
@@ -48,27 +48,27 @@ impl Place<'_> {
 
 const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip";
 
-/// Reads a file; relative paths of packages begin at `folder`, as they do for pip.
+/// Reads a requirements file; relative paths of packages begin at `folder`, as for pip.
 pub(super) fn read(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
     let mut lines = Vec::new();
     include(path, folder, false, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
-/// Reads a file of constraints.
+/// Reads a constraints file.
 pub(super) fn read_constraints(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
     let mut lines = Vec::new();
     include(path, folder, true, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
-/// Returns a name as PEP 503 compares it.
+/// Normalizes a name by PEP 503.
 pub(super) fn normal(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-/// Returns a line as all its spellings are compared.
+/// Normalizes the spelling of a line for comparisons.
 pub(super) fn plain(line: &str) -> String {
     let end = line.find(|sign| !is_of_name(sign)).unwrap_or(line.len());
     let rest = line[end..].chars().filter(|sign| !sign.is_whitespace());
@@ -79,7 +79,7 @@ fn is_of_name(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || "._-".contains(sign)
 }
 
-/// Returns the contents of a file as text.
+/// Decodes the content of a file.
 pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
@@ -150,7 +150,7 @@ fn include(
     Ok(())
 }
 
-/// Returns the lines with their numbers, those that a backslash continues in one piece.
+/// Returns the logical lines with their numbers; a backslash continues a line.
 fn logical(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -172,14 +172,15 @@ fn logical(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// A comment begins at the beginning or after a space: `#egg=` of a URL is none.
+/// Removes a comment, which begins at the start or after a space: `#egg=` in a URL is not a
+/// comment.
 fn without_comment(line: &str) -> &str {
     let mut begins = line.match_indices('#').map(|(at, _)| at);
     let at = begins.find(|at| line[..*at].ends_with(char::is_whitespace) || *at == 0);
     line[..at.unwrap_or(line.len())].trim()
 }
 
-/// Returns what stands after a flag: `-r x`, `-rx`, `--requirement x`, `--requirement=x`.
+/// Returns the value of an option: `-r x`, `-rx`, `--requirement x`, `--requirement=x`.
 fn flag<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
     let value = match text.strip_prefix(long) {
         Some(rest) if rest.starts_with([' ', '\t', '=']) => rest,
@@ -227,7 +228,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
     if is_named && !is_wheel {
         let single = rest.starts_with('=') && !rest.starts_with("==");
         if single {
-            // Counted in the line as it stands: it may be indented.
+            // Count columns in the original line, which may be indented.
             let before = place.text.find('=').unwrap_or_default();
             let column = place.text[..before].chars().count() + 1;
             return Err(place.fault(column, "a requirement needs `==`, not `=`", HINT));
@@ -261,7 +262,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
     Err(place.fault(indent + end + 1, "this is not a requirement", HINT))
 }
 
-/// Returns the path of a package, with what follows it in brackets, from anywhere.
+/// Makes the path of a package absolute, and keeps the extras in brackets behind it.
 fn local(text: &str, folder: &Path) -> String {
     let path = folder.join(text.strip_prefix("./").unwrap_or(text));
     let path = std::path::absolute(&path).unwrap_or(path);

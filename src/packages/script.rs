@@ -2,27 +2,27 @@
 
 use std::path::Path;
 
-/// Ends a text in a script. It never stands alone on a line of a file of requirements.
+/// Delimiter of a here-document. It never occurs alone on a line of a requirements file.
 const END: &str = "PROVOKE_END";
 
-/// Returns a text as one word.
+/// Quotes a text as one shell word.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Returns a path as one word.
+/// Quotes a path as one shell word.
 pub(super) fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// Returns lines that write a file into the folder that is made.
+/// Returns script lines that write a file into the folder that is made.
 pub(super) fn file(name: &str, lines: &[String]) -> String {
     let lines = lines.join("\n");
     format!("cat >\"$PROVOKE_MADE/{name}\" <<'{END}' || exit\n{lines}\n{END}\n")
 }
 
-/// Returns lines that run a command. When it fails, all that it said is shown, and last of all the
-/// line that says most: the first that matches an extended regular expression.
+/// Returns script lines that run a command. If it fails, they print its output, and at last the
+/// most informative line: the first that matches an extended regular expression.
 pub(super) fn run(command: &str, telling: &str) -> String {
     let telling = quoted(telling);
     format!(

@@ -3,26 +3,26 @@
 use super::{Fault, Listing, Manager, refused};
 use std::cmp::Ordering;
 
-/// A package, and versions of it.
+/// A package and its selected versions.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub(super) manager: Manager,
     pub(super) name: String,
-    /// For pip: what stands in brackets, with them.
+    /// For pip: the extras, including the brackets.
     pub(super) extras: String,
     pub(super) choice: Choice,
 }
 
-/// Which versions.
+/// Selection of versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// All that are listed from one to another, both included.
+    /// All listed versions between two, both included.
     Between(Option<String>, Option<String>),
-    /// Those.
+    /// These versions.
     Named(Vec<String>),
 }
 
-/// How many of several things are shown.
+/// Number of elements that are shown of a list.
 const SHOWN: usize = 5;
 
 impl Spec {
@@ -48,7 +48,7 @@ impl Spec {
             Some(at) if manager == Manager::Pip && package.ends_with(']') => package.split_at(at),
             _ => (package, ""),
         };
-        // They become words of a script, and arguments that must not look like flags.
+        // The names become arguments in a script, and must not look like options.
         let named = |name: &str, signs: &str| {
             let may = |sign: char| sign.is_ascii_alphanumeric() || signs.contains(sign);
             let begins = |sign: char| sign.is_ascii_alphanumeric() || sign == '@';
@@ -94,7 +94,7 @@ impl Spec {
         })
     }
 
-    /// Returns those of the listed versions that are wanted, the oldest first.
+    /// Returns the selected versions of a listing, the oldest first.
     pub(super) fn choose(&self, listing: Listing) -> Result<Listing, Fault> {
         let Choice::Between(first, last) = &self.choice else {
             return Ok(listing);
@@ -180,7 +180,7 @@ impl Spec {
     }
 }
 
-/// Returns the first of several things, and how many more there are.
+/// Returns the first elements of a list, and the number of the others.
 pub(super) fn some(all: &[String]) -> String {
     let shown = all[..all.len().min(SHOWN)].join(", ");
     match all.len().saturating_sub(SHOWN) {
@@ -189,7 +189,7 @@ pub(super) fn some(all: &[String]) -> String {
     }
 }
 
-/// Returns the names that a few slips turn into this one, the nearest first.
+/// Returns known names with a small edit distance to this name, the nearest first.
 pub(super) fn near(name: &str, known: impl IntoIterator<Item = String>) -> String {
     let slips = |other: &String| strsim::osa_distance(name, other);
     let few = |other: &String| slips(other) <= name.len().max(other.len()) / 3;

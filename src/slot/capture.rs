@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 /// Bytes kept from the beginning of a stream.
 const HEAD: usize = 64 * 1024;
-/// Bytes kept from its end.
+/// Bytes kept from the end of a stream.
 const TAIL: usize = 256 * 1024;
-/// A longer line is matched in pieces.
+/// A longer line is matched in parts of this size.
 const LONGEST_LINE: usize = 64 * 1024;
 /// Bytes of a line that are shown.
 const SHOWN: usize = 300;
@@ -17,14 +17,14 @@ const SHOWN: usize = 300;
 #[derive(Default)]
 pub(super) struct Capture {
     head: Vec<u8>,
-    /// A ring: `next` is where the oldest byte is, once it is full.
+    /// Ring buffer: when it is full, `next` is the position of the oldest byte.
     tail: Vec<u8>,
     next: usize,
     total: u64,
 }
 
 impl Capture {
-    /// Takes the next piece of the stream.
+    /// Adds the next piece of the stream.
     pub(super) fn push(&mut self, mut piece: &[u8]) {
         self.total += piece.len() as u64;
         let first = piece.len().min(HEAD - self.head.len());
@@ -38,7 +38,7 @@ impl Capture {
         }
         let room = (TAIL - self.tail.len()).min(piece.len());
         self.tail.extend_from_slice(&piece[..room]);
-        // What is left is shorter than the ring, and the ring is full.
+        // The ring is full, and the rest is shorter than it.
         let rest = &piece[room..];
         let (to_end, wrapped) = rest.split_at(rest.len().min(TAIL - self.next));
         self.tail[self.next..][..to_end.len()].copy_from_slice(to_end);
@@ -46,7 +46,7 @@ impl Capture {
         self.next = (self.next + rest.len()) % TAIL;
     }
 
-    /// Returns the number of bytes that came.
+    /// Returns the number of received bytes.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
@@ -61,7 +61,7 @@ impl Capture {
         [&self.head, older, newer]
     }
 
-    /// Writes what was kept, with a line where something is missing.
+    /// Writes the kept bytes, with a line in place of dropped bytes.
     pub(super) fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let [head, older, newer] = self.parts();
         out.write_all(head)?;
@@ -76,7 +76,8 @@ impl Capture {
         out.write_all(newer)
     }
 
-    /// Returns the last line that is neither blank nor printed after every failure, cut to a length that can be shown.
+    /// Returns the last line that is neither blank nor printed after every failure, truncated for
+    /// display.
     pub(super) fn last_line(&self) -> Option<String> {
         let [head, older, newer] = self.parts();
         let near = |part: &[u8]| part[part.len().saturating_sub(4 * SHOWN)..].to_vec();
@@ -106,7 +107,7 @@ fn shown(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned()
 }
 
-/// Looks for the patterns of the user in every line, wherever in the stream.
+/// Searches every line of a stream for the user's patterns.
 #[derive(Default)]
 pub(super) struct Scanner {
     line: Vec<u8>,
@@ -114,7 +115,7 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Takes the next piece of the stream.
+    /// Searches the next piece of the stream.
     pub(super) fn push(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[..end]);
@@ -129,7 +130,7 @@ impl Scanner {
         }
     }
 
-    /// Looks at what came since the last line's end.
+    /// Searches the current line, and starts a new one.
     pub(super) fn finish(&mut self, patterns: &RegexSet) {
         for rule in &patterns.matches(&self.line) {
             if !self.found.iter().any(|(known, _)| *known == rule) {
@@ -139,12 +140,12 @@ impl Scanner {
         self.line.clear();
     }
 
-    /// True when this pattern was found.
+    /// Returns whether this pattern was found.
     pub(super) fn has(&self, pattern: usize) -> bool {
         self.found.iter().any(|(known, _)| *known == pattern)
     }
 
-    /// Returns which patterns were found, each with the first line that holds it.
+    /// Returns the patterns that were found, each with the first matching line.
     pub(super) fn found(self) -> Vec<(usize, String)> {
         self.found
     }

@@ -5,32 +5,32 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A command with everything filled in.
+/// A command line with all placeholders filled in.
 #[derive(Clone, Debug)]
 pub struct CommandLine<'a> {
-    /// The program's name and its arguments.
+    /// Name and arguments of the program.
     pub argv: Vec<Cow<'a, OsStr>>,
-    /// The whole environment.
+    /// Complete environment.
     pub environment: Vec<(&'a OsStr, &'a OsStr)>,
     /// Working directory.
     pub cwd: &'a Path,
-    /// A file for standard input.
+    /// File for stdin.
     pub stdin: Option<&'a Path>,
 }
 
-/// The values that a command line may refer to, and that are in the environment.
+/// Values of placeholders, which are also environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     values: Vec<(&'static str, &'static str, OsString)>,
     scratch: Option<PathBuf>,
-    /// The socket by which the trial reaches the engine of containers, where that is watched; and
-    /// as clients are told.
+    /// Socket through which the trial reaches the container engine if its objects are tracked, and
+    /// the same as a URL for clients.
     door: Option<PathBuf>,
     engine: Option<OsString>,
 }
 
 impl Numbers {
-    /// Returns the numbers of a trial; outside of any, the default has none.
+    /// Returns the values of a trial; the default, for use outside of trials, has none.
     pub fn new(trial: &Trial, variant: &str, scratch: Option<&Path>) -> Self {
         let text = |value: u64| OsString::from(value.to_string());
         let values = vec![
@@ -55,7 +55,7 @@ impl Numbers {
         self.scratch.as_deref()
     }
 
-    /// Returns those of what runs around all trials of a variant.
+    /// Returns the values for a hook of a variant.
     pub(super) fn of_variant(variant: &str) -> Self {
         Self {
             values: vec![("{variant}", "PROVOKE_VARIANT", variant.into())],
@@ -75,7 +75,7 @@ impl Numbers {
         Cow::Owned(text.filled(&marks).as_os_str().to_owned())
     }
 
-    /// Has the trial reach the engine of containers by this socket.
+    /// Makes the trial use this socket to reach the container engine.
     pub(super) fn through(self, door: Option<PathBuf>) -> Self {
         let named = |door: &PathBuf| {
             [OsStr::new("unix://"), door.as_os_str()]
@@ -89,13 +89,13 @@ impl Numbers {
         }
     }
 
-    /// Returns that socket.
+    /// Returns the socket that [`Self::through`] set.
     pub(super) fn door(&self) -> Option<&Path> {
         self.door.as_deref()
     }
 
-    /// Returns our variables; one that has no value here is removed, so that a provoke
-    /// within a provoke does not pass on the outer one's.
+    /// Returns the environment variables of provoke. A variable without a value here is removed, so
+    /// that a provoke within a provoke does not pass on the outer values.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
         let own = self.values.iter().map(|(_, name, value)| {
             (
@@ -112,8 +112,10 @@ impl Numbers {
 }
 
 impl<'a> CommandLine<'a> {
-    /// Fills in what an actor's command refers to. Its own variables win over ours, and
-    /// ours over those of the environment.
+    /// Fills in the placeholders of an actor's command.
+    ///
+    /// Variables of the actor override variables of provoke, which override the inherited
+    /// environment.
     pub fn new(
         environment: &'a [(Text, Text)],
         actor: &'a ActorPlan,
@@ -144,8 +146,8 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Returns what starts a container: the engine's client, in the environment that all have but
-    /// for those variables that the container is to have from nowhere.
+    /// Returns the command that starts a container: the engine's client, with the common
+    /// environment. Variables that the container must not inherit are removed.
     pub(super) fn of_engine(
         environment: &'a [(Text, Text)],
         actor: &'a ActorPlan,
@@ -172,7 +174,7 @@ impl<'a> CommandLine<'a> {
         self.argv.first().map_or(OsStr::new(""), |name| name)
     }
 
-    /// Returns the variable of this name.
+    /// Returns the value of the variable with this name.
     pub fn variable(&self, name: &str) -> Option<&'a OsStr> {
         self.environment
             .iter()

@@ -1,7 +1,8 @@
 //! Process in a container: the client's command line, the engine's answers, the removal.
 //!
-//! The slot starts and waits for the engine's client. The container is not a child of the slot, so the
-//! end of the client does not end the container: every way out of a trial removes it here.
+//! The slot starts the engine's client and waits for it. The container is not a child of the slot,
+//! so the end of the client does not end the container, and every end of a trial must remove the
+//! container here.
 
 use super::Slot;
 use super::command::Numbers;
@@ -17,10 +18,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A client that was killed may have asked for a container that is not there yet.
+/// Time in which a container may still appear after its client was killed.
 const LATE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Cores that are copied out of a container.
+/// Limit of cores that are copied out of a container.
 const CORES: usize = 8;
 
 /// A container of the present trial.
@@ -28,24 +29,24 @@ const CORES: usize = 8;
 pub(super) struct Held {
     engine: Engine,
     pub(super) name: String,
-    /// The program in it, once that was asked for.
+    /// Pid of the program in the container, if it was queried.
     pub(super) program: Option<i32>,
-    /// Its first process.
+    /// Pid of the container's first process.
     pub(super) first: Option<i32>,
 }
 
-/// What a container is started for.
+/// Parameters for starting a container.
 pub(super) struct Start<'a> {
     pub(super) trial: u64,
     pub(super) copy: u32,
     pub(super) at: u32,
-    /// Set in the container: the engine's client is not meant.
+    /// Limits that are set in the container, not for the engine's client.
     pub(super) limits: &'a [Limit],
-    /// How large a core may become; nothing where none is wanted.
+    /// Maximum size of a core; `None` if cores are disabled.
     pub(super) cores: Option<u64>,
 }
 
-/// Returns the container for an actor, and the words that start it.
+/// Returns the container for an actor, and the command line that starts it.
 pub(super) fn words(
     recipe: &Recipe,
     actor: &ActorPlan,
@@ -66,8 +67,8 @@ pub(super) fn words(
     let name = name(run, parent, start);
     let mut all: Vec<OsString> = vec![plan.engine.clone().into()];
     let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
-    // As process 1 a program ignores what it has no handler for: an abort would be no abort, and
-    // a request to end would not be heard. The little init there has them come through.
+    // Process 1 ignores signals without a handler, so `abort` and SIGTERM would have no effect.
+    // `--init` runs the program below a small init process.
     add(&["run", "--init", "--pull=never", "--log-driver=none"]);
     add(&["--name", &name, "--label", "provoke=1"]);
     add(&["--label", &format!("provoke.pid={}", engine::mark(parent))]);
@@ -87,7 +88,7 @@ pub(super) fn words(
     Ok((held, all))
 }
 
-/// Returns the words by which a person starts the same container, which goes when it ends.
+/// Returns a command line for users that starts the same container and removes it at its end.
 pub fn words_by_hand(
     actor: &ActorPlan,
     numbers: &Numbers,
@@ -100,7 +101,7 @@ pub fn words_by_hand(
     Some(words.chain(what(actor, numbers, limits, memory)).collect())
 }
 
-/// Returns what a container is: the words from its surroundings to the command in it.
+/// Returns the arguments that describe a container: its environment, its image and its command.
 fn what(
     actor: &ActorPlan,
     numbers: &Numbers,
@@ -131,7 +132,7 @@ fn what(
         .any(|option| option.as_bytes().starts_with(b"user="));
     let (user, group) = host::user();
     if plan.sees_folder() && user != 0 && plan.engine == "docker" && !own_user {
-        // What it writes into the folder belongs to whoever ran it.
+        // Files that the container writes into the folder belong to the user who runs provoke.
         add(&["--user", &format!("{user}:{group}")]);
     }
     let cwd = actor.cwd.as_os_str();
@@ -172,7 +173,7 @@ fn what(
     all
 }
 
-/// Returns what is set, or removed, in the environment of a container.
+/// Returns the variables to set or to remove in the environment of a container.
 pub(super) fn variables(actor: &ActorPlan, numbers: &Numbers) -> Vec<(OsString, Option<OsString>)> {
     let ours = numbers.variables().filter(|(_, value)| value.is_some());
     let own = actor.env.iter();
@@ -196,7 +197,8 @@ fn amount(value: Option<u64>) -> String {
     }
 }
 
-/// Runs may have the same name in different folders, so that of their process stands there too.
+/// Returns a container name that includes the process, because runs in different folders may have
+/// the same name.
 fn name(run: &Path, parent: i32, start: &Start<'_>) -> String {
     let run = run.file_name().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
@@ -209,15 +211,15 @@ fn name(run: &Path, parent: i32, start: &Start<'_>) -> String {
 }
 
 impl Held {
-    /// Learns which processes are its first and its program, while it runs.
+    /// Queries the pids of the container's first process and of its program.
     pub(super) fn look(&mut self) {
         self.first = self.engine.state(&self.name).and_then(|state| state.pid);
-        // Below the little init there is the program.
+        // The program is the child of the init process.
         let below = self.first.map(process::children).unwrap_or_default();
         self.program = below.first().copied().or(self.first);
     }
 
-    /// Returns its processes but that first one which is not the program.
+    /// Returns the processes in the container without the init process.
     pub(super) fn living(&self) -> Vec<i32> {
         let below = self.first.map(process::descendants).unwrap_or_default();
         let alone = self.program.filter(|_| self.program == self.first);
@@ -226,7 +228,7 @@ impl Held {
 }
 
 impl Slot {
-    /// Asks for the ends of the trial's containers, and removes them.
+    /// Queries how the trial's containers ended, and removes them.
     pub(super) fn conclude_containers(
         &mut self,
         trial: &Trial,
@@ -244,7 +246,7 @@ impl Slot {
                 continue;
             };
             let mut state = held.engine.state(&held.name);
-            // Only a client that was killed can leave one that is yet to come.
+            // Only a client that was killed can have requested a container that appears later.
             let until = Instant::now() + LATE;
             while state.is_none() && process.was_killed() && Instant::now() < until {
                 sleep(PAUSE);
@@ -266,8 +268,7 @@ impl Slot {
     }
 }
 
-/// Copies the cores that are in the container itself; those in the folders that it shares with us
-/// are found there.
+/// Copies the cores that are inside the container. Cores in shared folders are found on the host.
 fn copy_cores(held: &Held, folder: Option<&Path>) {
     let destination = core_pattern::read();
     let template = destination.as_ref().ok().and_then(|one| one.template());
@@ -283,7 +284,7 @@ fn copy_cores(held: &Held, folder: Option<&Path>) {
         .collect();
     for (at, core) in cores.iter().take(CORES).enumerate() {
         let file = Path::new(core).file_name().unwrap_or_default();
-        // Two of one name may lie in different folders.
+        // Two cores in different folders may have the same name.
         let to = folder.join(at.to_string());
         if fs::create_dir_all(&to).is_ok() {
             let _ = held.engine.copy(&held.name, core, &to.join(file));
@@ -296,7 +297,7 @@ fn is_core(template: &Template, file: &str) -> bool {
     name.is_some_and(|name| template.fits(name))
 }
 
-/// Returns why the client of an engine gave up.
+/// Returns the reason for a failure from the output of an engine's client.
 fn complaint(said: &str) -> &str {
     let after = |words: &str| {
         said.lines()
@@ -314,9 +315,9 @@ impl Process {
         self.sentenced || self.pid.is_some()
     }
 
-    /// Takes in what the engine says of the container that it ran in.
+    /// Adds the engine's facts about the container of this process.
     fn take_in(&mut self, state: Option<&State>) {
-        // These are of the engine's client.
+        // The measured values belong to the engine's client.
         (self.seen.max_rss, self.seen.cpu) = (0, Duration::ZERO);
         if let Some(program) = self.container.as_ref().and_then(|held| held.program) {
             self.seen.pid = program;
@@ -334,7 +335,7 @@ impl Process {
             return;
         };
         self.seen.ending = if !state.error.is_empty() || state.status == "created" {
-            // Not every engine keeps in mind why.
+            // Not every engine stores the reason.
             let why = Some(&*state.error).filter(|why| !why.is_empty());
             let why = why.unwrap_or_else(|| complaint(&said));
             Ending::NotStarted(format!("the container did not start: {why}"))

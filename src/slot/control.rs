@@ -1,4 +1,4 @@
-//! Connection to provoke: orders in, replies out.
+//! Connection to provoke, which carries orders and replies.
 
 use super::wire::{Order, Reply};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -6,8 +6,7 @@ use rustix::io::Errno;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Orders come on standard input and replies go to standard output, so that the
-/// same slot can be driven through any pipe.
+/// Orders arrive on stdin and replies go to stdout, so that a slot can be driven through any pipe.
 pub(super) struct Control {
     input: io::Stdin,
     output: io::Stdout,
@@ -16,12 +15,12 @@ pub(super) struct Control {
     closed: bool,
 }
 
-/// What came.
+/// Result of reading from the connection.
 pub(super) enum Heard {
     Order(Order),
-    /// Provoke is gone, or talks nonsense: either way nobody leads this slot any more.
+    /// provoke has ended or sent an invalid message, so this slot has no controller any longer.
     Closed,
-    /// No whole line is there yet.
+    /// No complete line has arrived.
     Nothing,
 }
 
@@ -40,17 +39,17 @@ impl Control {
         self.input.as_fd()
     }
 
-    /// True when provoke is gone.
+    /// Returns whether provoke has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// True if an order was read together with the one before it, and not taken yet.
+    /// Returns whether another order has been read together with the previous one.
     pub(super) fn holds_order(&self) -> bool {
         self.unread.contains(&b'\n')
     }
 
-    /// Returns an order if one has come; to be asked until nothing more has.
+    /// Returns an order if one has arrived; call it until it returns [`Heard::Nothing`].
     pub(super) fn poll(&mut self) -> Heard {
         let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
         if poll(&mut fds, Some(&rustix::fs::Timespec::default())).is_ok_and(|ready| ready > 0) {
@@ -59,7 +58,7 @@ impl Control {
         self.take()
     }
 
-    /// Reads what has come, waiting for it if need be.
+    /// Reads available data, and blocks if there is none.
     pub(super) fn read(&mut self) {
         match rustix::io::read(self.input.as_fd(), &mut self.buffer) {
             Ok(0) => self.closed = true,
@@ -84,7 +83,7 @@ impl Control {
         order.map_or(Heard::Closed, Heard::Order)
     }
 
-    /// Answers; that nobody listens any more is found out when the next order is read.
+    /// Sends a reply. The next read detects a closed connection.
     pub(super) fn send(&mut self, reply: &Reply) {
         if let Ok(mut line) = serde_json::to_vec(reply) {
             line.push(b'\n');

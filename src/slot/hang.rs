@@ -1,8 +1,8 @@
 //! Examines the processes of a hung trial.
 //!
-//! It runs after the deadline, before the processes are asked to end. First it reads `/proc`, which
-//! does not disturb them; then it runs optional tools; at last it stops the processes to take their
-//! stacks.
+//! The examination runs after the deadline, before the processes are asked to end. First it reads
+//! `/proc`, which does not disturb the processes. Then it runs optional tools. At last it stops the
+//! processes to take their stacks.
 
 use super::container::Held;
 use super::process::Process;
@@ -18,22 +18,22 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// All of it takes no longer.
+/// Time limit of the whole examination.
 const BUDGET: Duration = Duration::from_secs(5);
-/// Between two looks at each thread.
+/// Interval between two snapshots of each thread.
 const WATCHED: Duration = Duration::from_millis(200);
-/// Python calls that are kept of each thread.
+/// Python frames that are kept of each thread.
 const PYTHON_CALLS: usize = 32;
-/// Threads that are listed one by one; the rest is counted.
+/// Threads that are listed individually; the rest is counted.
 const LISTED: usize = 256;
 /// Processes whose stacks are kept.
 const STACKS: usize = 8;
-/// Python processes that a tool is asked about, how long it may take, what it may say.
+/// Limits for py-spy: number of processes, time, and bytes of output.
 const ASKED: usize = 4;
 const TOOL: Duration = Duration::from_secs(2);
 const WORDS: usize = 64 * 1024;
 
-/// A thread and what it did at one moment.
+/// State of a thread at one moment.
 struct Look {
     pid: i32,
     tid: i32,
@@ -43,7 +43,7 @@ struct Look {
 }
 
 impl Slot {
-    /// Looks into a hang; cut short when provoke has something to say.
+    /// Examines a hang; ends early when provoke sends a message.
     pub(super) fn inspect(
         &mut self,
         processes: &mut [Process],
@@ -51,20 +51,20 @@ impl Slot {
         snapshots: &Snapshots,
     ) -> Hang {
         let until = Instant::now() + BUDGET;
-        // Of the client of an engine nobody wants to know, but of who is in its container.
+        // Examine the processes in the container instead of the engine's client.
         let contained = || processes.iter().filter(|one| one.container.is_some());
         let mut pids = tree::living(&self.given_up);
         pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
         let held = || contained().filter_map(|one| one.container.as_ref());
         if held().next().is_some() {
-            // Where there is no daemon, containers and who watches over them are below us.
+            // Without a daemon, containers and their monitors are children of the slot.
             pids.retain(|pid| !engine::is_of_container(*pid));
             pids.extend(held().flat_map(Held::living));
         }
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
         let first = look(listed, &all);
-        // What is written meanwhile is read, or else everything would seem to wait for us.
+        // Read output during the pause; otherwise processes would block on full pipes.
         let pause = Instant::now() + WATCHED;
         let mut called = false;
         while Instant::now() < pause && !called {
@@ -132,8 +132,8 @@ fn look(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
     listed.iter().filter_map(one).collect()
 }
 
-/// Says what threads did between two looks. One that waited for different ones waits
-/// for none in particular.
+/// Compares two snapshots of threads. A thread that waited for different targets has no particular
+/// target.
 fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
     let first: BTreeMap<i32, Look> = first.into_iter().map(|look| (look.tid, look)).collect();
     let one = |now: Look| {
@@ -155,7 +155,8 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
         };
         thread.cpu = now.glance.cpu.saturating_sub(before.glance.cpu);
         if let Some((delay, delay_before)) = now.glance.delay.zip(before.glance.delay) {
-            // The delay is counted when it is over, and may have begun before the first look.
+            // The kernel adds a delay when it ends, so a delay may have begun before the first
+            // snapshot.
             let delay = delay.saturating_sub(delay_before);
             let watched = now.at.duration_since(before.at);
             thread.cpu_available = watched.saturating_sub(delay).max(thread.cpu);
@@ -175,7 +176,7 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
     second.into_iter().map(one).collect()
 }
 
-/// Returns what a thread waits for, and which thread or process must act first.
+/// Returns what a thread waits for, and the thread or process that must act first.
 fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
     let (on, target) = match wait {
         Wait::Mutex { owner, shared, .. } if shared => (WaitsOn::SharedMutex, Some(owner)),
@@ -190,8 +191,8 @@ fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
     (Some(on), target)
 }
 
-/// Finds the locks whose owner is not a thread of the waiting process: it has ended, or it is
-/// one of a process that this one was forked from.
+/// Finds locks whose owner is not a thread of the waiting process: the owner has ended, or belongs
+/// to the process from which this one was forked.
 fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
     for thread in threads {
         let is_lock = matches!(
@@ -204,7 +205,7 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
         if all.contains(&(thread.pid, owner)) {
             continue;
         }
-        // It may have been started after the threads were listed.
+        // The thread may have been started after the list was made.
         if let Some(owner) = threads::living(thread.pid, owner) {
             thread.waits_for = Some(owner);
             continue;
@@ -213,8 +214,8 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
         if thread.waits_on == Some(WaitsOn::SharedMutex) && process.is_some() {
             continue;
         }
-        // The memory of a forked process still holds what was true of its parent. Any other
-        // process has the number by now of a thread that is gone.
+        // The memory of a forked process contains the owners from its parent. In any other process,
+        // the owner has ended and its number has been reused.
         let of_parent = process.filter(|pid| threads::shares_program(thread.pid, *pid));
         thread.waits_for = None;
         thread.absent_owner = Some(AbsentOwner {
@@ -224,8 +225,10 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
     }
 }
 
-/// Finds who holds a lock for reading that a writer waits for: the lock only counts readers.
-/// Where every other thread of the process waits for the writer, it is one of those.
+/// Finds the reader that holds a lock which a writer waits for.
+///
+/// Such a lock only counts its readers. If every other thread of the process waits for the writer,
+/// one of them is the reader.
 fn find_readers(threads: &mut [HungThread]) {
     let mut found = Vec::new();
     for (at, writer) in threads.iter().enumerate() {
@@ -251,8 +254,8 @@ fn find_readers(threads: &mut [HungThread]) {
     }
 }
 
-/// Returns a thread, the one that it waits for, and so on, until one waits for none or for one
-/// that was named before.
+/// Returns a thread, the thread that it waits for, and so on, until a thread waits for none or is
+/// already in the list.
 fn path(threads: &[HungThread], from: i32) -> Vec<i32> {
     let mut path = vec![from];
     loop {
@@ -269,13 +272,13 @@ fn path(threads: &[HungThread], from: i32) -> Vec<i32> {
 fn program(pid: i32) -> Option<(i32, String)> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
-    // The kernel says so of a file that is gone.
+    // The kernel appends this suffix if the file was deleted.
     let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
     Some((pid, name.to_owned()))
 }
 
-/// True for a process that was forked, and has started no program since, when its parent had
-/// more than one thread: locks that the others held stay locked in it.
+/// Returns whether a process was forked from a process with several threads, without starting
+/// another program since then: locks of the other threads stay locked in it.
 fn is_forked_from_threads(pid: i32) -> bool {
     let Some((parent, born)) = process::parent(pid).zip(threads::started(pid, pid)) else {
         return false;
@@ -287,8 +290,8 @@ fn is_forked_from_threads(pid: i32) -> bool {
     older.count() > 1 && threads::shares_program(pid, parent)
 }
 
-/// Returns threads each of which waits for the next one, the last for the first. Each
-/// waits for one other at most, so that whoever follows them ends, or goes round.
+/// Returns threads each of which waits for the next one, and the last for the first. Each thread
+/// waits for at most one other, so a chain either ends or becomes a cycle.
 fn cycle(threads: &[HungThread]) -> Vec<i32> {
     let waits_for: BTreeMap<i32, i32> = threads
         .iter()
@@ -306,14 +309,14 @@ fn cycle(threads: &[HungThread]) -> Vec<i32> {
     Vec::new()
 }
 
-/// What py-spy says of a thread.
+/// A thread in the output of py-spy.
 #[derive(serde::Deserialize)]
 struct PythonThread {
     os_thread_id: Option<i32>,
     frames: Vec<PythonFrame>,
 }
 
-/// What py-spy says of a call.
+/// A frame in the output of py-spy.
 #[derive(serde::Deserialize)]
 struct PythonFrame {
     name: String,
@@ -321,7 +324,7 @@ struct PythonFrame {
     line: u32,
 }
 
-/// Asks py-spy for the Python calls of processes that run Python, where it is installed.
+/// Adds the Python frames of processes that run Python, if py-spy is installed.
 fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
     let mut pids = pids.iter().filter(|pid| runs_python(**pid)).peekable();
     if pids.peek().is_none() {
@@ -340,7 +343,7 @@ fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
             let text = tool::run(&py_spy, &arguments, until, WORDS).ok()?;
             serde_json::from_str(&text).ok()
         };
-        // A process that runs on while it is read may be read wrongly, and is held then.
+        // Without stopping the process, py-spy may fail; then let it stop the process.
         let known = ask(&["--nonblocking"]).or_else(|| ask(&[]));
         for known in known.into_iter().flatten() {
             let mut own = threads.iter_mut();
@@ -438,7 +441,7 @@ mod tests {
         assert_eq!(throttled.cpu_available, Duration::from_millis(39));
         assert!(throttled.never_slept);
         assert_eq!(throttled.activity(), Activity::Busy);
-        // It is looked at only while it works, and sleeps in between.
+        // The thread sleeps between the snapshots, and each snapshot finds it working.
         let polls = seen(look('R', 100, 0, 1, None), look('R', 101, 2, 19, None));
         assert!(!polls.never_slept);
         assert_eq!(polls.activity(), Activity::Blocked);

@@ -1,10 +1,10 @@
 //! Slot: the small synchronous process that runs trials, one at a time.
 //!
-//! provoke starts a slot for each parallel job, from the same binary. Being a child subreaper with one
-//! trial at a time, it knows that every process below it is of this trial. Being single-threaded, it
-//! can start processes as cheaply as the kernel allows. When the connection to provoke closes, because
-//! provoke ended or was killed, it kills everything below it and ends. `docs/design/slots.md` has the
-//! reasons.
+//! provoke starts a slot for each parallel job, from the same binary. A slot is a child subreaper
+//! and runs one trial at a time, so every process below it belongs to this trial. It has a single
+//! thread, so it can start processes with the least overhead. When the connection to provoke
+//! closes, because provoke ended or was killed, the slot kills everything below it and ends.
+//! `docs/design/slots.md` has the reasons.
 //!
 //! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `tree`
 //! finds processes that remain, `objects` finds what remains in a container engine, `capture` reads
@@ -55,53 +55,55 @@ use trace::Tracer;
 use wire::{Order, Recipe, Reply};
 use witness::Witness;
 
-/// The hidden command under which the binary is a slot.
+/// Hidden subcommand that runs the binary as a slot.
 pub const COMMAND: &str = "slot";
 
-/// A hook that takes longer is killed and has failed.
+/// Time limit of a hook, after which it is killed and has failed.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of a failed hook's output that are passed on.
+/// Bytes of a failed hook's output that are reported.
 const HOOK_OUTPUT: usize = 4 * 1024;
 
-/// A slot and what it knows.
+/// State of a slot.
 struct Slot {
     control: Control,
     spawner: Spawner,
-    /// Readable when a child has ended.
+    /// Signalfd that is readable when a child has ended.
     ends: OwnedFd,
-    /// What a process without input reads from.
+    /// Stdin of a process without input.
     nothing: OwnedFd,
     group: Option<MemoryGroup>,
     witness: Witness,
     tracer: Tracer,
-    /// Not all has been heard of what happened to processes.
+    /// There are more unread events of child processes.
     more_news: bool,
-    /// Kills that its memory group had counted when last asked.
+    /// OOM kills that the memory cgroup had counted at the last query.
     oom_kills: u64,
     recipes: BTreeMap<VariantId, (Recipe, RegexSet)>,
-    /// Processes that could not be killed, so that they are not taken for the next trial's.
+    /// Processes that could not be killed, so that they are not attributed to the next trial.
     given_up: HashSet<Identity>,
-    /// Filled by reading from pipes, over and over.
+    /// Reusable buffer for reading from pipes.
     buffer: Vec<u8>,
-    /// Hooks that are over, but for what they left running.
+    /// Hooks that have ended, but whose processes still write output.
     background: Vec<Process>,
-    /// The last trial's processes, with their output, until it is kept or the next one begins.
+    /// Processes of the last trial with their output, until the output is kept or the next trial
+    /// starts.
     last: Vec<Process>,
-    /// The last trial's folder, to be removed unless it is kept.
+    /// Folder of the last trial, which is removed unless it is kept.
     scratch: Option<PathBuf>,
 }
 
-/// How a hook went.
+/// Result of a hook.
 enum Hooked {
     Done,
     Failed(HookSeen),
-    /// Provoke asked for its end.
+    /// provoke asked to end the trial.
     Interrupted,
 }
 
-/// Runs a slot in this memory group, if there is one, until the line to provoke closes.
+/// Runs a slot in this memory cgroup, if there is one, until the connection to provoke closes.
 pub fn main(group: Option<&Path>) -> io::Result<()> {
-    // A session of its own: neither Ctrl-C nor a kill of provoke's group hits it.
+    // In a separate session, the slot receives neither Ctrl-C nor a signal to provoke's process
+    // group.
     let _ = rustix::process::setsid();
     child::become_subreaper()?;
     limits::no_core_dumps();
@@ -148,7 +150,8 @@ impl Slot {
             match order {
                 Order::Learn(id, recipe) => match patterns(&recipe) {
                     Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
-                    // The plan has tried the same; without them a trial would be misjudged.
+                    // The plan has compiled the same patterns. Without the patterns, trials would
+                    // be misjudged.
                     Err(error) => {
                         self.control
                             .send(&Reply::Complaint(format!("output patterns: {error}")));
@@ -171,13 +174,13 @@ impl Slot {
                         self.control.send(&Reply::Complaint(text));
                     }
                 }
-                // The trial it was meant for is over.
+                // The trial of this order is over.
                 Order::Stop { .. } | Order::Over { .. } => {}
             }
         }
     }
 
-    /// Waits for the next order, and listens to what `setup` left running meanwhile.
+    /// Waits for the next order, and reads the output of `setup`'s processes meanwhile.
     fn hear(&mut self) -> Heard {
         loop {
             match self.control.take() {
@@ -193,7 +196,7 @@ impl Slot {
         }
     }
 
-    /// Runs a trial from its preparation until nothing of it is left.
+    /// Runs a trial from its preparation until no process of it is left.
     fn trial(&mut self, trial: &Trial) -> Observation {
         let Some(known) = self.recipes.remove(&trial.variant) else {
             let lost = format!("the slot knows no variant {}", trial.variant.0);
@@ -216,7 +219,7 @@ impl Slot {
             self.recipes.insert(trial.variant, known);
             return seen;
         }
-        // What was told to end had no time to tidy up.
+        // Processes that were asked to end may not have had the time to clean up.
         let mut forced = true;
         match self.prepare(&known.0, &numbers, scratch.as_deref()) {
             Hooked::Done => {
@@ -225,7 +228,7 @@ impl Slot {
             Hooked::Failed(hook) => seen.prepare = Some(hook),
             Hooked::Interrupted => seen.interrupted = true,
         }
-        // Whatever came before: the next trial begins with nothing.
+        // In any case, the next trial must start without old processes.
         if tree::alive(&self.given_up, tree::unheard) {
             seen.residue
                 .unkillable
@@ -239,12 +242,13 @@ impl Slot {
         seen
     }
 
-    /// Limits the memory of the slot's group to what a trial may use. A container has its own limit.
+    /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
+    /// limit.
     fn limit_memory(&mut self, recipe: &Recipe) -> io::Result<()> {
         let mut actors = recipe.variant.actors.iter();
         let contained = actors.any(|actor| actor.container.is_some());
         let bytes = recipe.memory.filter(|_| !contained);
-        // The slot is in the group too, and may be larger than each process of the trial.
+        // The slot is in the cgroup, too, and may be larger than each process of the trial.
         self.spawner.oom_first = bytes.is_some();
         match &mut self.group {
             Some(group) => group.limit(bytes),
@@ -253,10 +257,10 @@ impl Slot {
         }
     }
 
-    /// Makes the trial's folder, and runs the hook before it.
+    /// Creates the trial's folder, and runs the hook before the trial.
     fn prepare(&mut self, recipe: &Recipe, numbers: &Numbers, scratch: Option<&Path>) -> Hooked {
         if let Some(folder) = scratch {
-            // An attempt whose slot was lost may have left something there.
+            // An earlier attempt whose slot was lost may have left files there.
             let _ = fs::remove_dir_all(folder);
             let made = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
                 Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
@@ -279,7 +283,8 @@ impl Slot {
         }
     }
 
-    /// Runs the processes of a trial, and the hook after it. True where it was told to end.
+    /// Runs the processes of a trial, and the hook after it. Returns whether the trial was asked to
+    /// end.
     fn execute(
         &mut self,
         trial: &Trial,
@@ -304,7 +309,8 @@ impl Slot {
         };
         let actors = &recipe.variant.actors;
         let contained = actors.iter().any(|actor| actor.container.is_some());
-        // Of a service in a container the engine tells, also where that is below us.
+        // The engine reports the end of a service in a container, even if the container is a child
+        // of the slot.
         let mut services = actors.iter().filter(|actor| actor.role == Role::Service);
         let alert = services.any(|actor| actor.container.is_none());
         self.witness.begin(recipe.children, alert, contained);
@@ -327,7 +333,7 @@ impl Slot {
             .unwrap_or_default();
         self.conclude_containers(trial, recipe, &mut processes, dumps);
         if let Some(hook) = &recipe.conclude {
-            // It may well kill what the hook before the trial started.
+            // This hook may kill processes that the hook before the trial started.
             self.witness.rest(&pids);
             let own = recipe.variant.hooks.conclude.is_some();
             match self.hook(recipe, &shell(recipe, hook, own), numbers) {
@@ -358,8 +364,8 @@ impl Slot {
         (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
         for process in &mut processes {
             if let Some(container) = &mut process.seen.container {
-                // Not every engine tells. The kernel names the group that was full, or at least the
-                // process.
+                // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
+                // least the process.
                 let full = |line: &KernelLine| {
                     line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
                         || line.text.starts_with("Memory cgroup out of memory:")
@@ -408,7 +414,7 @@ impl Slot {
         } else if dumps {
             limits.push(limits::core_dumps(recipe.cores.limit));
             if recipe.cores.size == CoreSize::Light {
-                // Where that is refused, the cores are full: more, not less.
+                // On an error, the cores are complete instead of light.
                 let _ = limits::light_core_dumps();
             }
         }
@@ -422,7 +428,7 @@ impl Slot {
             trace: recipe.trace,
             start: None,
         };
-        // What runs beside the main process is there before it.
+        // Start helpers and services before the main processes.
         for role in [Role::Helper, Role::Service, Role::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
@@ -449,7 +455,7 @@ impl Slot {
         processes
     }
 
-    /// Waits until the tree is empty, or so long, and ends what is left.
+    /// Waits until the tree is empty or the settle time is over, and ends the remaining processes.
     fn residue(
         &mut self,
         processes: &mut [Process],
@@ -473,7 +479,7 @@ impl Slot {
                     snapshots.of_leaks(&mut leaked);
                     (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
                 }
-                // It might have gone: nobody knows.
+                // The interruption came before it was known whether the processes would end.
                 Settled::Interrupted => seen.interrupted = true,
             }
         }
@@ -481,8 +487,8 @@ impl Slot {
         seen.residue.unkillable = tree::kill(&mut self.given_up);
     }
 
-    /// Runs a command of the user for `sh -c`. What it leaves running lives on, and is
-    /// listened to.
+    /// Runs a hook with `sh -c`. The processes that it leaves running continue, and their output is
+    /// read.
     fn hook(&mut self, recipe: &Recipe, actor: &ActorPlan, numbers: &Numbers) -> Hooked {
         let limits = limits(recipe);
         let nothing = self.nothing.as_fd();
@@ -523,7 +529,7 @@ impl Slot {
         Hooked::Done
     }
 
-    /// Runs a command around the whole run.
+    /// Runs a hook of the whole run.
     fn setup(&mut self, hook: &wire::Hook) -> Option<HookSeen> {
         let known = self.recipes.remove(&hook.variant)?;
         let mut actor = shell(&known.0, &hook.command, hook.own);
@@ -547,7 +553,7 @@ impl Slot {
         }
     }
 
-    /// Writes what the last trial said, and spares its folder.
+    /// Writes the output of the last trial, and keeps its folder.
     fn keep(&mut self, folder: &Path) -> io::Result<()> {
         self.scratch = None;
         fs::create_dir_all(folder)?;
@@ -570,31 +576,31 @@ impl Slot {
         Ok(())
     }
 
-    /// Drops what is left of the last trial.
+    /// Drops the state and the folder of the last trial.
     fn forget(&mut self) {
         self.last.clear();
         if let Some(scratch) = self.scratch.take() {
             let _ = fs::remove_dir_all(&scratch);
-            // The trial's own folder, unless something is kept there.
+            // Remove the trial's own folder if it is empty.
             let _ = scratch.parent().map(fs::remove_dir);
         }
     }
 
-    /// Returns how many processes of this slot were OOM-killed since the
-    /// last time.
+    /// Returns the number of OOM-killed processes of this slot since the last query.
     fn new_oom_kills(&mut self) -> Option<u64> {
         let all = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
         Some(all - std::mem::replace(&mut self.oom_kills, all).min(all))
     }
 }
 
-/// The machine-wide count is only worth asking where the lane has no count of its own.
+/// Returns the machine's count of OOM kills, which is only needed if the slot has no count of its
+/// own cgroup.
 fn host_kills_if(wanted: bool) -> Option<u64> {
     wanted.then(host::oom_kills).flatten()
 }
 
-/// Returns a command for `sh -c` as a process. One that is the variant's own runs where its main
-/// process does, with the same variables.
+/// Returns a command for `sh -c` as an actor. A hook of a variant runs in the working directory of
+/// its main process, with the same variables.
 fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
     let like = if own {
@@ -616,12 +622,13 @@ fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     }
 }
 
-/// Returns what to look for in the output: the rules, and what tells that a service is ready.
+/// Returns the patterns to search in the output: the rules, and the pattern that marks a service as
+/// ready.
 fn patterns(recipe: &Recipe) -> Result<RegexSet, regex::Error> {
     RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
 }
 
-/// Returns the limits of every process, as `setrlimit` takes them.
+/// Returns the limits of every process in the form of `setrlimit`.
 fn limits(recipe: &Recipe) -> Vec<(u32, u64)> {
     let limits = recipe.limits.iter().map(|limit| {
         (

@@ -8,17 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between two questions to the daemon.
+/// Interval between queries of the daemon.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Returns the socket by which a trial reaches the engine, where that is watched.
+/// Returns the socket through which a trial reaches the engine, if its objects are tracked.
 pub(super) fn door(recipe: &Recipe, trial: &Trial) -> Option<PathBuf> {
     let door = recipe.door.as_ref()?;
     Some(daemon::door(door.folder.as_os_str(), trial.lane.0))
 }
 
 impl Slot {
-    /// Waits so long until nothing is left that the trial had made, says what is, and removes it.
+    /// Waits up to the settle time until no object of the trial is left, reports the remaining
+    /// objects, and removes them.
     pub(super) fn tidy_engine(
         &mut self,
         trial: &Trial,
@@ -35,7 +36,7 @@ impl Slot {
         let mut all = left();
         while !all.is_empty() && Instant::now() < until {
             if !self.rests(PAUSE) {
-                // It might have gone: nobody knows.
+                // The interruption came before it was known whether the objects would be removed.
                 seen.interrupted = true;
                 break;
             }
@@ -54,7 +55,7 @@ impl Slot {
         let _ = fs::remove_file(&unlabelled);
     }
 
-    /// Removes what trials left that nobody waits for any more.
+    /// Removes the remaining objects of trials after the connection to provoke has closed.
     pub(super) fn close_doors(&self) {
         let mut recipes = self.recipes.values();
         let Some(door) = recipes.find_map(|(recipe, _)| recipe.door.as_ref()) else {
@@ -69,12 +70,12 @@ impl Slot {
         for object in engine.labelled(&labels).iter().chain(&volumes) {
             engine.remove(object);
         }
-        // Only provoke itself could still use it.
+        // Only provoke itself could still use the folder.
         let _ = fs::remove_dir_all(door.folder.as_os_str());
     }
 }
 
-/// Returns what is left that carries these labels, and the volumes that no label tells.
+/// Returns the remaining objects with these labels, and the remaining volumes without labels.
 fn left(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<Object> {
     let mut all = engine.labelled(labels);
     all.extend(engine.volumes_in(unlabelled));

@@ -21,26 +21,26 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::time::Instant;
 
-/// A process that may have outlived its parent can write for ever; at one go no
-/// more than this is read of it. A pipe holds less.
+/// Limit of bytes per read loop, because a process that outlived its parent may write for ever. A
+/// pipe holds less.
 const ONE_GO: usize = 1 << 20;
 
-/// Bytes at the end of a failed process's output that are searched for why it gave up.
+/// Bytes at the end of a failed process's output that are searched for the reason of the failure.
 const TAIL: usize = 64 * 1024;
 
-/// What all processes of a trial are started with.
+/// Parameters that all processes of a trial share.
 pub(super) struct Around<'a> {
     pub(super) recipe: &'a Recipe,
     pub(super) numbers: &'a Numbers,
-    /// Limits, as `setrlimit` takes them.
+    /// Limits in the form of `setrlimit`.
     pub(super) limits: &'a [(u32, u64)],
-    /// Whom its processes become.
+    /// User and group of the processes.
     pub(super) identity: Option<&'a Identity>,
-    /// What a process without input reads from.
+    /// Stdin of a process without input.
     pub(super) nothing: BorrowedFd<'a>,
-    /// Main processes are followed.
+    /// Main processes are traced.
     pub(super) trace: bool,
-    /// Where its container, if it has one, belongs.
+    /// Parameters of the actor's container, if it has one.
     pub(super) start: Option<container::Start<'a>>,
 }
 
@@ -49,34 +49,34 @@ pub(super) struct Process {
     pub(super) role: Role,
     pub(super) name: String,
     pub(super) copy: u32,
-    /// There until it is reaped.
+    /// Pid, until the process is reaped.
     pub(super) pid: Option<i32>,
     pub(super) seen: ActorSeen,
-    /// Its ending is decided already: it is we who end it.
+    /// The ending is already decided, because provoke ends the process.
     pub(super) sentenced: bool,
-    /// Why it is not followed, though it should be.
+    /// Reason why the process is not traced although it should be.
     pub(super) unfollowed: Option<String>,
-    /// What it runs in; the process itself is then the engine's client.
+    /// Container of the actor; the process itself is then the engine's client.
     pub(super) container: Option<Held>,
     pub(super) out: Stream,
     pub(super) err: Stream,
     started: Instant,
 }
 
-/// One of its output streams.
+/// An output stream of a process.
 #[derive(Default)]
 pub(super) struct Stream {
     pub(super) fd: Option<OwnedFd>,
-    /// Our own hold on the other end: the end of the process then wakes us once, not
-    /// also by the end of each stream, which nobody waits for anyway.
+    /// Write end of the pipe, held open by the slot: otherwise the end of a process would wake the
+    /// slot again for each stream.
     held: Option<OwnedFd>,
     pub(super) capture: Capture,
     pub(super) scanner: Scanner,
 }
 
 impl Process {
-    /// Starts one copy of an actor. One that cannot be started is a process that
-    /// has ended: nothing fails here.
+    /// Starts one copy of an actor. If that fails, the process counts as ended; no error is
+    /// returned.
     pub(super) fn start(spawner: &mut Spawner, actor: &ActorPlan, around: &Around<'_>) -> Self {
         let started = Instant::now();
         let mut process = Self {
@@ -149,7 +149,7 @@ impl Process {
                 out_end.as_fd(),
                 err_end.as_fd(),
             ],
-            // They are for the program; the client has passed them on.
+            // The limits are for the program in the container, and the client has passed them on.
             limits: if contained.is_some() {
                 &[]
             } else {
@@ -178,7 +178,7 @@ impl Process {
         Ok(pid)
     }
 
-    /// Records its end.
+    /// Records the end of the process.
     pub(super) fn ended(&mut self, ended: Ended) {
         self.pid = None;
         self.seen.elapsed = self.started.elapsed();
@@ -192,13 +192,13 @@ impl Process {
         }
     }
 
-    /// True when a line of its output matched this pattern.
+    /// Returns whether a line of the output matched this pattern.
     pub(super) fn has_said(&self, pattern: usize) -> bool {
         let streams = [&self.out, &self.err];
         streams.iter().any(|stream| stream.scanner.has(pattern))
     }
 
-    /// Returns what was seen of it, when the trial is over.
+    /// Returns the observation of the process after the trial.
     pub(super) fn report(&mut self) -> ActorSeen {
         self.seen.copy = self.copy;
         self.seen.written = (self.out.capture.total(), self.err.capture.total());
@@ -222,12 +222,12 @@ impl Stream {
         (self.fd, self.held) = (Some(fd), Some(other_end));
     }
 
-    /// Closes it: what is written from here on is not heard.
+    /// Closes the stream; later output is not read.
     pub(super) fn close(&mut self) {
         (self.fd, self.held) = (None, None);
     }
 
-    /// Reads what is there.
+    /// Reads the available data.
     pub(super) fn drain(&mut self, buffer: &mut [u8], patterns: &RegexSet) {
         let mut read_so_far = 0;
         while let Some(fd) = &self.fd
@@ -254,7 +254,7 @@ fn holds_nul(text: Vec<u8>) -> String {
     format!("`{}` contains a NUL byte", OsString::from_vec(text).safe())
 }
 
-/// Returns the error without the number that the standard library adds.
+/// Returns the error message without the number that the standard library adds.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error")

@@ -8,21 +8,21 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A thread that does not stop in this time is stuck in the kernel.
+/// Time limit for stopping a thread; a thread that takes longer is stuck in the kernel.
 const STOP: Duration = Duration::from_millis(500);
 
-/// Leaked processes whose stacks are kept, and the time for all of them.
+/// Leaked processes whose stacks are kept, and the time limit for all of them.
 const MOST_LEAKS: usize = 3;
 const LEAKS: Duration = Duration::from_secs(2);
 
-/// Where such cores go, if anybody wants them.
+/// Folder for cores of living processes, if they are wanted.
 #[derive(Clone, Default)]
 pub(super) struct Snapshots {
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Snapshots {
-    /// Writes cores of leaked processes, of the first one of each command line.
+    /// Writes cores of leaked processes: of the first process of each command line.
     pub(super) fn of_leaks(&self, leaked: &mut [ProcessSeen]) {
         let until = Instant::now() + LEAKS;
         let mut known: Vec<&[Text]> = Vec::new();
@@ -34,9 +34,10 @@ impl Snapshots {
         }
     }
 
-    /// Writes the core of a process, one of whose threads may have stopped at a fault, as
-    /// `KIND.PID.core`, unless it is gone. One that cannot be written is told of too, with
-    /// the reason.
+    /// Writes the core of a process as `KIND.PID.core`, unless the process has ended.
+    ///
+    /// One of its threads may have stopped at a fault. If the core cannot be written, the result
+    /// contains the reason.
     pub(super) fn take(
         &self,
         kind: &str,
@@ -57,7 +58,7 @@ impl Snapshots {
         };
         match written {
             Ok(size) => seen.size = size,
-            // It went meanwhile.
+            // The process ended meanwhile.
             Err(_) if process::state(pid).is_none_or(|(state, _)| state == 'Z') => {
                 let _ = fs::remove_file(&file);
                 return None;

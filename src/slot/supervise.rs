@@ -15,63 +15,63 @@ use rustix::process::Signal;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-/// No wait is longer, so that any timeout can be represented.
+/// Longest wait, so that any timeout can be represented.
 pub(super) const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is allowed to the processes, and what is done about those that take longer.
+/// Time limits of processes, and the actions at a timeout.
 pub(super) struct Terms<'a> {
     pub(super) timeout: Duration,
-    /// Between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
-    /// A hang is looked into, and stacks go here. Of a hook nobody wants to know.
+    /// Folder for stacks of hung processes; `None` for hooks, which are not examined.
     pub(super) inquest: Option<&'a Snapshots>,
-    /// The pattern that tells that a service is ready.
+    /// Index of the pattern that marks a service as ready.
     pub(super) ready: Option<usize>,
 }
 
-/// How the supervision ended.
+/// Result of the supervision.
 pub(super) struct How {
-    /// Provoke ended the trial before its time.
+    /// provoke ended the trial early.
     pub(super) interrupted: bool,
-    /// The tree was told to end, so that what is left of it is not a leak.
+    /// The processes were asked to end, so that remaining processes are not leaks.
     pub(super) forced: bool,
-    /// What was going on at the deadline.
+    /// Observations at the deadline.
     pub(super) hang: Option<Hang>,
 }
 
-/// Whether what outlived the main process went away by itself.
+/// Whether the processes that outlived the main process ended by themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     Yes,
     No,
-    /// It was not given the time.
+    /// The wait was interrupted.
     Interrupted,
 }
 
-/// What provoke wants of a trial that is under way.
+/// Order of provoke for the running trial.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// It is to end.
+    /// End the trial.
     Stop {
-        /// At once, without a polite signal.
+        /// Send SIGKILL at once.
         now: bool,
-        /// After its stacks were taken.
+        /// Take the stacks first.
         inspect: bool,
     },
-    /// The load on its service is over; if true, it hangs.
+    /// The load on the service is over; true if the service hangs.
     Over(bool),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// The polite signal was sent; the kill comes at this time.
+    /// SIGTERM was sent; SIGKILL follows at this time.
     Asked(Instant),
-    /// The kill was sent; what lives at this time is stuck in the kernel.
+    /// SIGKILL was sent; a process that lives at this time is stuck in the kernel.
     Killed(Instant),
 }
 
-/// True for an end by SIGKILL, seen or reported.
+/// Returns whether a process ended with SIGKILL, by its status or by a report.
 pub(super) fn killed(ending: &Ending) -> bool {
     matches!(
         ending,
@@ -80,8 +80,8 @@ pub(super) fn killed(ending: &Ending) -> bool {
 }
 
 impl Slot {
-    /// Watches over processes until all of them have ended: by themselves, at the
-    /// timeout, with the main process, or by order.
+    /// Supervises processes until all have ended: by themselves, at the timeout, with the main
+    /// process, or by order.
     pub(super) fn supervise(
         &mut self,
         processes: &mut [Process],
@@ -105,7 +105,8 @@ impl Slot {
             let main = running.clone().any(|one| one.role == Role::Main);
             if running.next().is_none() && (over || !has_service) {
                 if asked_to_stop {
-                    // Its own children were told nothing: a shell dies, and they live on.
+                    // If only a shell received SIGTERM, its children may continue. So signal them,
+                    // too.
                     ask();
                 }
                 break;
@@ -121,7 +122,8 @@ impl Slot {
             let now = Instant::now();
             match phase {
                 Phase::Running if over || !(main || has_service) => {
-                    // The work of the rest is done; that they are still here is as it should be.
+                    // The main work is done, so processes that still run are ended without counting
+                    // as failures.
                     self.witness.rest(&pids(processes));
                     for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
                         one.seen.ending = Ending::Stopped;
@@ -145,7 +147,7 @@ impl Slot {
                     phase = Phase::Asked(Instant::now() + grace);
                 }
                 Phase::Asked(until) if now >= until => {
-                    // What a service had no time to stop is no leak.
+                    // Processes that a service had no time to stop are not leaks.
                     how.forced |= has_service;
                     kill(processes);
                     phase = Phase::Killed(now + tree::PATIENCE);
@@ -167,7 +169,7 @@ impl Slot {
             if let Some(Told::Over(hung)) = heard {
                 over = !hung;
                 asked_to_stop = over;
-                // The order may come while a hook runs, which has its own limit.
+                // A hook, which has its own time limit, ignores this order.
                 if hung && terms.inquest.is_some() {
                     deadline = Instant::now();
                 }
@@ -196,7 +198,7 @@ impl Slot {
         how
     }
 
-    /// Waits so long for the tree to be empty, reading what it still says.
+    /// Waits up to the grace period until the tree is empty, and reads output meanwhile.
     pub(super) fn settles(
         &mut self,
         processes: &mut [Process],
@@ -219,13 +221,13 @@ impl Slot {
         Settled::Yes
     }
 
-    /// Lets so much time pass, unless it is told to stop; then false.
+    /// Waits for this time. Returns false if an order to stop arrives.
     pub(super) fn rests(&mut self, time: Duration) -> bool {
         let told = self.wait(&mut [], &RegexSet::empty(), Instant::now() + time);
         !matches!(told, Some(Told::Stop { .. }))
     }
 
-    /// Reaps what has ended of the tree; true when something of it is left.
+    /// Reaps ended processes. Returns whether any process of the tree is left.
     pub(super) fn anything_lives(&mut self) -> bool {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
         tree::alive(&self.given_up, |news| match news {
@@ -237,7 +239,7 @@ impl Slot {
         })
     }
 
-    /// Returns when a service has died, or a process below it, if one has.
+    /// Returns when a service, or a process below it, crashed.
     fn has_died(&mut self, processes: &[Process]) -> Option<Duration> {
         let crash = self.witness.saw_a_crash(&pids(processes));
         let services = processes.iter().filter(|one| one.role == Role::Service);
@@ -246,7 +248,7 @@ impl Slot {
         ended.chain(crash).min()
     }
 
-    /// Waits until something happens, and takes it in. Returns what was ordered.
+    /// Waits for the next events and handles them. Returns the order from provoke, if there is one.
     fn wait(
         &mut self,
         processes: &mut [Process],
@@ -272,7 +274,7 @@ impl Slot {
                 }
             }
         }
-        // Nobody waits for the answer any more; `serve` will find the line closed too.
+        // The connection is closed, so no reply is needed; `serve` will see that, too.
         if self.control.is_closed() {
             Some(Told::Stop {
                 now: true,
@@ -283,8 +285,8 @@ impl Slot {
         }
     }
 
-    /// Waits until something happens: reads what is said, reaps what has ended. True
-    /// when there is something on the line from provoke.
+    /// Waits for the next events: reads output and reaps ended processes. Returns whether there is
+    /// an order from provoke.
     pub(super) fn watch(
         &mut self,
         processes: &mut [Process],
@@ -301,7 +303,7 @@ impl Slot {
         let witness = self.witness.fd();
         fds.extend(witness.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let has_witness = witness.is_some();
-        // A closed line would be ready for ever.
+        // A closed connection would always be readable.
         if !self.control.is_closed() {
             fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
         }
@@ -311,7 +313,7 @@ impl Slot {
             until.saturating_duration_since(Instant::now()).min(A_DAY)
         };
         let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
-        // Interrupted or not, what is ready is found by asking.
+        // If `poll` is interrupted, the streams are simply not ready.
         let _ = poll(&mut fds, Some(&timeout));
         let mut ready = fds
             .iter()
@@ -331,14 +333,14 @@ impl Slot {
         if ended || self.more_news {
             self.reap(processes);
         }
-        // What it says is asked for where it matters.
+        // The kernel's events are read where they are needed.
         has_witness.then(|| ready.next());
         ready.next().unwrap_or(false) || self.control.holds_order()
     }
 
-    /// Reaps every child that has ended, own or adopted, and lets go who has stopped.
+    /// Reaps every ended child, including adopted ones, and continues stopped threads.
     fn reap(&mut self, processes: &mut [Process]) {
-        // One read empties it: signals of one kind do not queue.
+        // One read empties the signalfd, because signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
         let left = tree::listen(|news| match news {
@@ -356,13 +358,13 @@ impl Slot {
     }
 }
 
-/// Returns the numbers of the plan's own processes.
+/// Returns the pids of the plan's own processes.
 pub(super) fn pids(processes: &[Process]) -> Vec<i32> {
     let pids = processes.iter().map(|one| one.seen.pid);
     pids.filter(|pid| *pid > 0).collect()
 }
 
-/// Finds the processes of containers, so that they can be inspected.
+/// Queries the pids of processes in containers, so that they can be inspected.
 fn look_into_containers(processes: &mut [Process]) {
     let containers = processes.iter_mut();
     for container in containers.filter_map(|one| one.container.as_mut()) {
@@ -370,7 +372,7 @@ fn look_into_containers(processes: &mut [Process]) {
     }
 }
 
-/// Decides the ending of every process that still runs.
+/// Sets the ending of every process that still runs.
 fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
     for one in processes
         .iter_mut()
@@ -398,7 +400,7 @@ fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
     }
 }
 
-/// Asks the whole tree to end; a stopped process must go on to hear it.
+/// Sends SIGTERM to the whole tree, and SIGCONT, because a stopped process does not handle signals.
 fn ask() {
     tree::signal(Signal::TERM);
     tree::signal(Signal::CONT);

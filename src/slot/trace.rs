@@ -1,12 +1,12 @@
 //! Traces a trial from fault to fault, and writes a core before a handler of the program runs.
 //!
-//! Main processes are seized before their first instruction, and whatever they start is
-//! followed with them. Signals reach them as they would without us; the first fault of
-//! each process is written down on the way. Whether it was one is seen in the end: what
-//! a program survives is its own business (runtimes fault on purpose), and is forgotten.
+//! Main processes are seized before their first instruction, and their descendants are traced with
+//! them. Signals reach them as without tracing. The first fault of each process is recorded. Only
+//! the end of the process shows whether the fault was fatal: faults that a program survives are
+//! dropped, because runtimes fault on purpose.
 //!
-//! No state is kept of threads, but of processes with a fault, so that nothing can be
-//! missed when a thread executes another program or numbers come again.
+//! The tracer keeps state only for processes with a fault, not for threads, so that nothing is
+//! missed when a thread executes another program or numbers are reused.
 
 use super::snapshots::Snapshots;
 use crate::model::{CoreSeen, Signal};
@@ -17,34 +17,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Faults that are kept of one trial.
+/// Limit of faults that are recorded of one trial.
 const MOST: usize = 8;
-/// A fault is written down in this time.
+/// Time limit for recording a fault.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Who follows the processes of the present trial, if anybody does.
+/// Tracer of the present trial's processes, if tracing is enabled.
 #[derive(Default)]
 pub(super) struct Tracer {
     snapshots: Option<Snapshots>,
     /// Living processes with a fault.
     faulty: BTreeMap<i32, Fault>,
-    /// Threads of processes that are stopped like by Ctrl-Z.
+    /// Threads of processes that are stopped as by Ctrl-Z.
     stopped: BTreeSet<i32>,
     kept: Vec<CoreSeen>,
     complained: bool,
 }
 
-/// The first fault of a process.
+/// First fault of a process.
 struct Fault {
     signal: i32,
-    /// None where there were enough already.
+    /// `None` if the limit of faults was reached.
     core: Option<CoreSeen>,
-    /// Others came after it.
+    /// More faults followed.
     repeated: bool,
 }
 
 impl Tracer {
-    /// A trial begins, which is followed if there is a place to write to.
+    /// Starts a trial, which is traced if there is a folder for cores.
     pub(super) fn begin(&mut self, snapshots: Option<Snapshots>) {
         let complained = self.complained;
         *self = Self {
@@ -54,12 +54,12 @@ impl Tracer {
         };
     }
 
-    /// True once: that nothing can be followed need not be said for every trial.
+    /// Returns true at the first call only, so that one complaint is made per slot.
     pub(super) fn may_complain(&mut self) -> bool {
         !std::mem::replace(&mut self.complained, true)
     }
 
-    /// Lets a thread go that has stopped.
+    /// Handles the stop of a thread, and continues it.
     pub(super) fn stopped(&mut self, stop: Stop) {
         if stop.is_of_process() {
             self.stopped.insert(stop.tid);
@@ -95,8 +95,8 @@ impl Tracer {
         self.faulty.insert(pid, fault);
     }
 
-    /// A process has ended: one of the plan's `own`, or another; and if `counts`, for
-    /// reasons of its own.
+    /// Handles the end of a process. `own` marks a process of the plan; `counts` is false if
+    /// provoke ended the process.
     pub(super) fn ended(&mut self, pid: i32, status: Status, own: bool, counts: bool) {
         let Some(fault) = self.faulty.remove(&pid) else {
             return;
@@ -108,7 +108,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the cores of the trial that is over.
+    /// Returns the cores of the finished trial.
     pub(super) fn end(&mut self) -> Vec<CoreSeen> {
         std::mem::take(&mut self.faulty)
             .into_values()
@@ -117,7 +117,7 @@ impl Tracer {
         std::mem::take(&mut self.kept)
     }
 
-    /// Returns the state of a thread as it would be without us.
+    /// Returns the state that a thread would have without tracing.
     pub(super) fn state(&self, tid: i32, state: char) -> char {
         if state == 't' && self.stopped.contains(&tid) {
             'T'
@@ -127,16 +127,18 @@ impl Tracer {
     }
 }
 
-/// True for a signal that says that the program did what it may not do, or found out
-/// itself that something is wrong.
+/// Returns whether the signal reports an error that the CPU, the kernel or the program itself
+/// detected.
 fn is_fault(signal: i32) -> bool {
     Signal(signal).is_crash()
 }
 
-/// Says whether a process ended because of its first fault. Who dies of a signal like that
-/// has not handled it. A handler may also say so itself, and exit; but a runtime that
-/// faults on purpose does it again and again. Where it is not one of the plan's own
-/// processes, of whose exit codes we are told anyway, the code must stand for the signal.
+/// Returns whether a process ended because of its first fault.
+///
+/// A process that dies of such a signal has not handled it. A handler may also report the fault and
+/// exit, but a runtime that faults on purpose does so repeatedly. The exit code of a process
+/// outside of the plan must stand for the signal; exit codes of the plan's own processes are
+/// reported anyway.
 fn was_fatal(fault: &Fault, status: Status, own: bool) -> bool {
     match status {
         Status::Signaled(signal, _) => is_fault(signal),

@@ -1,8 +1,7 @@
 //! Finds, describes and kills processes that remain after a trial.
 //!
-//! The slot is a child subreaper and runs one trial at a time, so every process
-//! below it belongs to the present trial, however often it forked, whatever
-//! session it opened and whatever it closed.
+//! The slot is a child subreaper and runs one trial at a time, so every process below it belongs to
+//! the present trial, however often it forked, whatever session it opened and whatever it closed.
 
 use crate::model::{ProcessSeen, Text};
 use crate::sys::child::{self, Ended, Next};
@@ -14,38 +13,38 @@ use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Leaked processes described one by one; the rest is counted.
+/// Leaked processes that are described individually; the rest is counted.
 const LISTED: usize = 64;
-/// How often a process without a command line is asked again, and after which pause.
+/// Number and interval of further reads for a process without a command line.
 const COMMAND_ASKED: u32 = 20;
 const COMMAND_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of a command line that are kept.
 const COMMAND_LINE: usize = 4096;
-/// Killing goes on for so long; what lives then is called unkillable.
+/// Time limit for killing; a process that survives is called unkillable.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One that faults for ever stops for ever; after so many stops others are looked at too.
+/// Limit of stops that are handled at once, because a process that faults for ever stops for ever.
 const ONE_GO: usize = 256;
 
-/// What has happened to a process of the trial.
+/// Event of a process of the trial.
 pub(super) enum News {
-    /// It has ended, and was reaped.
+    /// A process has ended and was reaped.
     Ended(i32, Ended),
-    /// A thread of it has stopped, and must be let go.
+    /// A thread has stopped, and must be continued.
     Stopped(Stop),
 }
 
-/// What is left of the trial.
+/// State of the trial's processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
-    /// Something lives.
+    /// Some processes live.
     Something,
-    /// The same, and there is more news.
+    /// Some processes live, and there are more events.
     MoreNews,
 }
 
-/// Takes in what has happened, and passes it on.
+/// Receives the events of processes, and passes them on.
 pub(super) fn listen(mut hear: impl FnMut(News)) -> Left {
     let mut stops = 0;
     while stops < ONE_GO {
@@ -69,13 +68,13 @@ pub(super) fn listen(mut hear: impl FnMut(News)) -> Left {
     Left::MoreNews
 }
 
-/// Takes in what has happened, and passes it on; true when something is still alive that
-/// is not given up.
+/// Receives the events of processes, and passes them on. Returns whether any process lives that is
+/// not in `given_up`.
 pub(super) fn alive(given_up: &HashSet<Identity>, hear: impl FnMut(News)) -> bool {
     listen(hear) != Left::Nothing && (given_up.is_empty() || !living(given_up).is_empty())
 }
 
-/// Whoever ends or stops now is of no interest; it is killed.
+/// Ignores events, because the processes are being killed.
 pub(super) fn unheard(_: News) {}
 
 /// Returns every living process of the trial, parents before their children.
@@ -91,12 +90,12 @@ pub(super) fn living(given_up: &HashSet<Identity>) -> Vec<i32> {
 /// Sends a signal to every process of the trial.
 pub(super) fn signal(signal: Signal) {
     for pid in process::descendants(std::process::id().cast_signed()) {
-        // One that may not be signalled is dealt with when it is to be killed.
+        // A process that may not be signalled is handled when it is to be killed.
         let _ = signals::send(pid, signal);
     }
 }
 
-/// Describes every living process of the trial, and counts those beyond the first many.
+/// Describes up to [`LISTED`] living processes of the trial, and counts the rest.
 pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) {
     let me = std::process::id().cast_signed();
     let all = living(given_up);
@@ -148,8 +147,8 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
     (listed, details.len().saturating_sub(LISTED) as u64)
 }
 
-/// Returns what can be known of a process. While it starts a program it has no command line for
-/// a moment, and is asked again.
+/// Returns the details of a process. A process that just starts a program briefly lacks a command
+/// line, and is read again.
 fn settled_detail(pid: i32) -> Option<process::Detail> {
     let mut detail = process::detail(pid)?;
     for _ in 0..COMMAND_ASKED {
@@ -162,10 +161,10 @@ fn settled_detail(pid: i32) -> Option<process::Detail> {
     Some(detail)
 }
 
-/// Kills and reaps until nothing is left; returns what could not be killed.
+/// Kills and reaps processes until none is left; returns the processes that could not be killed.
 ///
-/// A tree may fork while it is being killed, so this goes round until the kernel
-/// says that there is no child any more.
+/// A tree may fork while it is being killed, so the function repeats until the kernel reports no
+/// children.
 pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(50);
@@ -198,8 +197,8 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
     Vec::new()
 }
 
-/// Stops every process of the trial, so that none forks while it is being killed. Who
-/// was forked meanwhile is stopped in the next round, until a round finds nobody new.
+/// Stops every process of the trial, so that none forks while it is being killed. A process that
+/// was forked meanwhile is stopped in the next round, until a round finds no running process.
 fn hold(given_up: &HashSet<Identity>, until: Instant) {
     let stopped = |pid: &i32| {
         process::state(*pid).is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X'))

@@ -8,121 +8,121 @@ use crate::sys::user::Identity;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// From provoke to a slot. The end of the stream means: kill everything, and end.
+/// Message from provoke to a slot. At the end of the stream the slot kills all processes and ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Learn how trials of a variant are run.
+    /// Add the recipe of a variant.
     Learn(VariantId, Box<Recipe>),
     /// Run a trial; answered by [`Reply::Finished`].
     Run(Trial),
-    /// Run a command whose leftovers live on; answered by [`Reply::Hooked`].
+    /// Run a hook, whose processes may continue; answered by [`Reply::Hooked`].
     Hook(Hook),
     /// Write the output of the last trial into this folder, and keep its scratch folder.
     Keep(Text),
-    /// The load on the service is over: stop it.
+    /// The load on the service is over: stop the service.
     Over {
-        /// It gives no answers any more: look into it first.
+        /// The service does not respond: examine it first.
         hung: bool,
     },
-    /// End the trial that is under way: politely, or at once.
+    /// End the running trial.
     Stop {
-        /// Kill without asking first.
+        /// Send SIGKILL without SIGTERM.
         now: bool,
         /// Take the stacks of its threads first.
         inspect: bool,
     },
 }
 
-/// A command around the whole run.
+/// A hook of the whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hook {
-    /// The variant that it is run for. What is run for all is run as for the first of them.
+    /// Variant of the hook; a hook for all variants runs as for the first.
     pub variant: VariantId,
-    /// It is of this variant alone, and sees its variables.
+    /// The hook belongs to this variant only, and gets its variables.
     pub own: bool,
-    /// For `sh -c`.
+    /// Command for `sh -c`.
     pub command: Text,
-    /// Where it runs, if not where the variant does.
+    /// Working directory, if it is not that of the variant.
     pub cwd: Option<Text>,
 }
 
-/// From a slot to provoke.
+/// Message from a slot to provoke.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The slot is up.
+    /// The slot has started.
     Ready,
-    /// The processes of a service are up.
+    /// The processes of a service have started.
     Started(Vec<i32>),
-    /// A service said the line that tells it is ready.
+    /// The output of a service contains the line that marks it as ready.
     Said,
-    /// A service, or a process below it, has died: when, by the clock of [`crate::sys::host::now`].
+    /// A service, or a process below it, has crashed; contains the time by
+    /// [`crate::sys::host::now`].
     Died(Duration),
-    /// A trial is over and nothing of it is left.
+    /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
-    /// A hook is over; nothing is said where it succeeded.
+    /// A hook has ended; `None` if it succeeded.
     Hooked(Option<HookSeen>),
-    /// Something was asked for that could not be done; the trial is not affected.
+    /// An operation failed that does not affect the trial.
     Complaint(String),
 }
 
-/// The way to an engine's daemon on which what trials make is marked as theirs.
+/// Proxy to a container engine that labels objects of trials.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Door {
-    /// Below this folder there is a socket for each lane.
+    /// Folder with a socket for each slot.
     pub folder: Text,
-    /// The engine's own.
+    /// Socket of the engine itself.
     pub engine: Text,
-    /// Whose trials they are, see [`crate::sys::engine::mark`].
+    /// Mark of this provoke process; see [`crate::sys::engine::mark`].
     pub mark: String,
 }
 
-/// Everything that a slot must know to run trials of one variant.
+/// All data that a slot needs to run trials of one variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recipe {
     /// The processes.
     pub variant: VariantPlan,
-    /// The environment before each actor's own changes.
+    /// Environment before each actor's own changes.
     pub environment: Vec<(Text, Text)>,
-    /// For `sh -c` before each trial.
+    /// Command for `sh -c` before each trial.
     pub prepare: Option<Text>,
-    /// For `sh -c` after each trial.
+    /// Command for `sh -c` after each trial.
     pub conclude: Option<Text>,
     /// Limits of every process.
     pub limits: Vec<Limit>,
     /// Bytes of memory that the processes of a trial may use together.
     pub memory: Option<u64>,
-    /// What the kernel may dump, in trials that capture.
+    /// Cores that the kernel may dump in captured trials.
     pub cores: Cores,
-    /// Every trial captures.
+    /// Every trial is captured.
     pub capture: bool,
-    /// Main processes, and what comes of them, are followed from their start for the first
-    /// fault of each; the kernel dumps nothing.
+    /// Main processes and their descendants are traced for their first fault; the kernel dumps no
+    /// cores.
     pub trace: bool,
-    /// Whom the processes of trials become, before they begin.
+    /// User and group of the processes of trials.
     pub identity: Option<Identity>,
-    /// Below this folder each trial has one of its own.
+    /// Folder with a scratch folder for each trial.
     pub scratch: Option<Text>,
-    /// Below this folder each trial has one for what is found out of it; without it,
-    /// nothing is written.
+    /// Folder with a folder for the evidence of each trial; without it, no evidence is written.
     pub evidence: Option<Text>,
-    /// Between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL.
     #[serde(with = "micros")]
     pub grace: Duration,
-    /// How long descendants may outlive the main process.
+    /// Time that descendants may outlive the main process.
     #[serde(with = "micros")]
     pub settle: Duration,
-    /// Whether anybody wants to know that a child crashed.
+    /// Whether crashes of children are reported.
     pub children: bool,
-    /// Whether anybody wants to know what was left behind.
+    /// Whether leaked processes are reported.
     pub leaks: Leaks,
-    /// Where the service of the engine listens that provoke started.
+    /// Socket of the engine's API service that provoke started.
     pub service: Option<Text>,
-    /// How trials reach the engine of containers, where what they make there is watched.
+    /// Proxy to the container engine, if objects of trials are tracked.
     pub door: Option<Door>,
-    /// Regular expressions to look for in each line of output.
+    /// Regular expressions to search in each line of output.
     pub patterns: Vec<String>,
-    /// One more, which tells that a service is ready.
+    /// Regular expression that marks a service as ready.
     pub ready: Option<String>,
 }

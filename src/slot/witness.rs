@@ -1,7 +1,7 @@
-//! Reads from the kernel which processes of a trial crashed, also if their parents hide it.
+//! Reads from the kernel which processes of a trial crashed, even if their parents hide it.
 //!
-//! It has two sources, neither of which the program can notice: the kernel's events about processes
-//! that end, and the kernel's log. Without them, the ends of orphans are still known, because the slot
+//! It has two sources, both invisible to the program: the kernel's events about processes that end,
+//! and the kernel log. Without these sources, the ends of orphans are still known, because the slot
 //! inherits them.
 
 use crate::model::{Casualty, ContainerSeen, Ending, KernelLine, Signal};
@@ -16,48 +16,49 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Who has crashed has ended soon, unless a large core is being written.
+/// Time limit for the end of a crashed process, which takes longer only if a large core is written.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The witnesses, and what they have said of the present trial.
+/// The sources, and their events of the present trial.
 pub(super) struct Witness {
     log: Option<KernelLog>,
-    /// Nothing where it was refused; not asked for before somebody wants it, for while
-    /// anybody listens, every process of the machine starts and ends a little slower.
+    /// `None` if access was denied. Opened on demand, because listening slows down the start and
+    /// end of every process on the machine.
     exits: OnceCell<Option<Exits>>,
-    /// A trial is under way, and none of its processes was killed by us.
+    /// A trial runs, and provoke has not killed any of its processes.
     listening: bool,
-    /// Somebody wants to know of a crash at once.
+    /// A crash must be reported at once.
     alert: bool,
-    /// Processes in containers are told of by where they are, which is seen while they are there.
+    /// The trial has containers, so the container of each reported process must be read while the
+    /// process exists.
     contained: bool,
     homes: BTreeMap<i32, Home>,
-    /// The containers of the trial.
+    /// Ids of the trial's containers.
     containers: Vec<String>,
-    /// What has been told of the trial so far.
+    /// Events since the start of the trial.
     heard: Vec<Event>,
     orphans: Vec<Casualty>,
     account: Account,
 }
 
-/// Where a process that was told of is at home.
+/// Container of a reported process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Home {
-    /// The number of its container.
+    /// Id of the container.
     container: String,
-    /// Its number in there.
+    /// Pid inside the container.
     inside: Option<i32>,
-    /// It is the first one in there.
+    /// The process is the first one in the container.
     first: bool,
 }
 
-/// What events say of a trial.
+/// Evaluation of the events of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Account {
     casualties: Vec<Casualty>,
-    /// The process of each thread that has ended.
+    /// Process of each ended thread.
     threads: BTreeMap<i32, i32>,
-    /// Somebody has crashed, but not ended.
+    /// A process has crashed, but not ended.
     unfinished: bool,
 }
 
@@ -77,8 +78,8 @@ impl Witness {
         }
     }
 
-    /// A trial begins. Whether children crash is only asked where it matters, and at once only
-    /// where that ends a trial.
+    /// Starts a trial. Events are only requested if crashes of children count, and read at once
+    /// only if a crash ends the trial.
     pub(super) fn begin(&mut self, children: bool, alert: bool, contained: bool) {
         self.alert = children && alert;
         self.contained = contained;
@@ -90,14 +91,15 @@ impl Witness {
         }
         self.orphans.clear();
         self.account = Account::default();
-        // What came meanwhile is of hooks, or of other lanes.
+        // Drop earlier events of hooks or of other slots.
         self.events().for_each(drop);
         self.listening = true;
     }
 
-    /// An orphan was reaped.
+    /// Records the end of an orphan.
     pub(super) fn orphan(&mut self, pid: i32, status: Status) {
-        // Of one that was followed the tracer learns first, and its parent may never do.
+        // The tracer learns of the end of a traced process before the parent, which may never reap
+        // it.
         if let Status::Signaled(signal, core) = status
             && self.listening
             && self.orphans.iter().all(|known| known.pid != pid)
@@ -106,12 +108,12 @@ impl Witness {
         }
     }
 
-    /// True while processes of the trial end for reasons of their own.
+    /// Returns whether provoke has not yet started to end processes of the trial.
     pub(super) fn is_listening(&self) -> bool {
         self.listening
     }
 
-    /// From here on processes of the trial die because we say so.
+    /// Stops attributing ended processes to the trial, because provoke ends them from now on.
     pub(super) fn rest(&mut self, actors: &[i32]) {
         if !std::mem::take(&mut self.listening) {
             return;
@@ -128,7 +130,7 @@ impl Witness {
         }
     }
 
-    /// What is readable when something was told, while that is of interest.
+    /// Returns the descriptor that is readable when there are events, if they are needed.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         let exits = self.exits.get().and_then(Option::as_ref);
         exits
@@ -136,14 +138,14 @@ impl Witness {
             .map(AsFd::as_fd)
     }
 
-    /// Takes down where those are at home that were told of, before they are gone.
+    /// Records the containers of reported processes before the processes are gone.
     pub(super) fn note(&mut self) {
         if self.contained && self.listening {
             self.listen();
         }
     }
 
-    /// Takes in what was told meanwhile.
+    /// Reads pending events.
     fn listen(&mut self) {
         let news: Vec<Event> = self.events().collect();
         for event in news.iter().filter(|_| self.contained) {
@@ -160,13 +162,13 @@ impl Witness {
         self.heard.extend(news);
     }
 
-    /// A container was one of the trial's.
+    /// Adds a container of the trial.
     pub(super) fn knows(&mut self, container: String) {
         self.containers.push(container);
     }
 
-    /// Returns the processes of a container that were told of: those that were seen in it, their
-    /// children, and their parents but for who watches from outside.
+    /// Returns the reported processes of a container: those seen in it, their children, and their
+    /// parents, except for monitors outside.
     fn members(&self, container: &str) -> BTreeSet<i32> {
         let inside = || self.heard.iter().filter(|event| is_inside(event));
         let seen = self.homes.iter();
@@ -187,7 +189,7 @@ impl Witness {
         }
     }
 
-    /// Says how the program in a container ended, and which process it was.
+    /// Adds how the program in a container ended, and the pid of the program.
     pub(super) fn of_container(&self, seen: &mut ContainerSeen, pid: &mut i32) {
         let members = self.members(&seen.id);
         let homes = self.homes.iter();
@@ -202,7 +204,8 @@ impl Witness {
             events.rfind(|event| members.contains(&event.pid) && !members.contains(&event.parent));
         let first = known.map(|(pid, _)| *pid).or(top.map(|event| event.pid));
         let Some(first) = first else { return };
-        // The little init says 128+n of a program that died, and has no other child as a rule.
+        // The init process exits with 128+n if the program died of signal n, and usually has no
+        // other child.
         let fits = |event: &&Event| match event.what {
             What::Ended(Status::Signaled(signal, _)) => signal + 128 == seen.code,
             What::Ended(Status::Exited(code)) => code == seen.code,
@@ -224,7 +227,7 @@ impl Witness {
         }
     }
 
-    /// Returns when another process of the trial than its own has crashed, if one has.
+    /// Returns when a process of the trial crashed that is not one of the plan's own.
     pub(super) fn saw_a_crash(&mut self, actors: &[i32]) -> Option<Duration> {
         if !self.alert || !self.listening {
             return None;
@@ -243,17 +246,18 @@ impl Witness {
         dead.map(|one| self.time_of(one.pid)).min()
     }
 
-    /// Returns when a process died that is dead: as the kernel says, or at the latest now.
+    /// Returns when an ended process died, by the kernel's events if possible, otherwise now.
     pub(super) fn time_of(&self, pid: i32) -> Duration {
         let told = self.heard.iter().filter(|event| event.pid == pid);
         told.map(|event| event.at).min().unwrap_or_else(host::now)
     }
 
-    /// Returns what was said of the trial whose own processes were these.
+    /// Returns the crashed processes and the kernel log lines of the trial with these own
+    /// processes.
     pub(super) fn testimony(&mut self, actors: &[i32]) -> (Vec<Casualty>, Vec<KernelLine>) {
         self.rest(actors);
         if !self.containers.is_empty() {
-            // Only now it is known which were ours.
+            // The processes of the trial's containers are known only now.
             let containers = self.containers.iter();
             let roots: Vec<i32> = containers.flat_map(|id| self.members(id)).collect();
             let slot = std::process::id().cast_signed();
@@ -301,13 +305,13 @@ impl Witness {
     }
 }
 
-/// False for what we started, and for what was left to us: such is who watches over a container where
-/// there is no daemon, and it ends with the code of the container.
+/// Returns false for children of the slot: processes that it started, and orphans. Without a
+/// daemon, the monitor of a container is such an orphan, and exits with the code of the container.
 fn is_inside(event: &Event) -> bool {
     event.parent != std::process::id().cast_signed()
 }
 
-/// Returns where a process is at home that has ended, or is about to; also where it is gone by now.
+/// Returns the container of a process that has ended or is about to end.
 fn home(event: &Event) -> Option<Home> {
     let own = engine::container_of(event.pid);
     let above = engine::container_of(event.parent);
@@ -328,18 +332,21 @@ fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
     }
 }
 
-/// True where the core of a process was dumped: only the thread that did it ends with that word.
+/// Returns whether the core of a process was dumped: only the thread that dumped it has this flag
+/// in its status.
 fn has_dumped(events: &[Event], pid: i32) -> bool {
     let mut of_it = events.iter().filter(|event| event.pid == pid);
     of_it.any(|event| matches!(event.what, What::Ended(Status::Signaled(_, true))))
 }
 
-/// Picks what is of a trial: what has one of its own processes for a parent, or the slot,
-/// or another process that was picked. Of processes that end with 0 the kernel is not
-/// asked to tell, so what crashed below one of those is missed, unless it was an orphan.
+/// Selects the events of a trial: processes whose parent is one of its own processes, the slot, or
+/// another selected process.
+///
+/// The kernel does not report processes that exit with 0. So a crash below such a process is
+/// missed, unless the crashed process was an orphan.
 fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
     let mut ours: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
-    // A child ends before its parent does, and is told of before it.
+    // A child may end before its parent, so its event may come first.
     loop {
         let before = ours.len();
         let more = events.iter().filter(|event| ours.contains(&event.parent));
@@ -359,7 +366,7 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
         let known = |list: &[Casualty]| list.iter().any(|one| one.pid == event.pid);
         match event.what {
             What::Crashes => crashed.push(event.pid),
-            // Every thread of a process dies of the same signal.
+            // All threads of a process die of the same signal.
             What::Ended(Status::Signaled(signal, _)) if !known(&account.casualties) => {
                 let dead = casualty(event.pid, Some(signal), has_dumped(events, event.pid));
                 account.casualties.push(dead);
@@ -376,7 +383,8 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
     account
 }
 
-/// Picks the lines about processes of the trial, and learns names from them.
+/// Selects the kernel log lines about processes of the trial, and adds the names in these lines to
+/// the crashed processes.
 fn ours(
     lines: Vec<Line>,
     actors: &[i32],
@@ -385,7 +393,7 @@ fn ours(
 ) -> Vec<KernelLine> {
     let mut picked = Vec::new();
     for line in lines {
-        // A crash is told of the thread, a kill of the process.
+        // A line about a crash contains the thread, a line about a kill the process.
         let pid = threads.get(&line.pid).copied().unwrap_or(line.pid);
         let casualty = casualties.iter_mut().find(|one| one.pid == pid);
         if casualty.is_none() && !actors.contains(&pid) {
@@ -495,7 +503,7 @@ mod tests {
             vec![ended(21, 20, code), ended(20, SHIM, code)]
         };
         let segv = Some(Ending::Signaled(Signal::SEGV, false));
-        // Whoever of them was still there to be looked at.
+        // All combinations of processes that still existed when they were examined.
         for homes in [
             &[(20, true), (21, false)][..],
             &[(21, false)],
@@ -505,13 +513,13 @@ mod tests {
             assert_eq!(in_container(homes, code()).ended, Some(Ending::Exited(139)));
         }
         assert_eq!(in_container(&[], died()).ended, None);
-        // Who watches from outside may be told of too.
+        // The events may include the monitor outside.
         let slot = std::process::id().cast_signed();
         let watched = [died(), vec![ended(SHIM, slot, Status::Exited(139))]].concat();
         assert_eq!(in_container(&[(21, false)], watched).ended, segv);
         let alone = vec![ended(20, SHIM, SEGV)];
         assert_eq!(in_container(&[(20, true)], alone).ended, segv);
-        // Of its threads the one that dumps says so, and it may be the last.
+        // Only the thread that dumps the core has the flag, and it may be the last.
         let mut thread = ended(21, 20, SEGV);
         thread.tid = 22;
         let dumps = ended(21, 20, Status::Signaled(11, true));

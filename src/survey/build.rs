@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
-/// Contents beyond this many bytes are not read to tell builds apart.
+/// Limit of bytes of a file whose contents are read to identify its build.
 const LARGEST: u64 = 64 << 20;
-/// The same of all files without a build ID together, since there may be many.
+/// Limit of bytes of all libraries without a build id together, because there may be many.
 pub(super) const LARGEST_OF_LIBRARIES: u64 = 32 << 20;
 
-/// Returns the name of a fact about a build, and its value, where it can be had.
+/// Returns name and value of a fact that identifies the build of a file, if possible.
 pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
     match elf::read(file).and_then(|elf| elf.build_id) {
         Some(id) => Some(("build_id", id)),
@@ -19,13 +19,13 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
     }
 }
 
-/// Returns how the C library of GNU names itself, which is somewhere in its data.
+/// Returns the name and version of the GNU C library, from a text in its data.
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
     let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
     let bytes = fs::read(file).ok()?;
     let found = banner.expect("a fixed pattern").captures(&bytes)?;
     let [name, version] = [1, 2].map(|part| String::from_utf8_lossy(&found[part]).into_owned());
-    // Of distributions the name holds the version, and more.
+    // The name of a distribution's library contains the version, and more.
     Some(if name.contains(&version) {
         name
     } else {
@@ -33,7 +33,7 @@ pub(super) fn version_of_libc(file: &Path) -> Option<String> {
     })
 }
 
-/// Returns what tells contents apart, as long as the budget of bytes to read lasts.
+/// Returns a hash of a file's contents, as long as the budget of bytes lasts.
 pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
     let about = fs::metadata(file).ok()?;
     if !about.is_file() || about.len() > *budget {
@@ -45,7 +45,7 @@ pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
     let mut buffer = vec![0; 1 << 16];
     loop {
         let mut filled = 0;
-        // The last piece may be of any length, and no other.
+        // Fill the whole buffer: only the last block may have another length.
         while filled < buffer.len() {
             match contents.read(&mut buffer[filled..]).ok()? {
                 0 => break,
@@ -59,12 +59,12 @@ pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
     }
 }
 
-/// The basis and the prime of Fowler, Noll and Vo.
+/// Offset basis and prime of the FNV hash.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// Takes bytes into a hash as Fowler, Noll and Vo did, but eight at a time: programs are
-/// large, and nobody tries to deceive us. The rotation lets high bits reach low ones.
+/// Adds bytes to an FNV-like hash, eight at a time, because programs are large and the hash need
+/// not resist attacks. The rotation lets high bits affect low ones.
 pub(super) fn hashed(hash: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));

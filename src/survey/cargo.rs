@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A lock file is smaller than this many bytes.
+/// Limit of the bytes of a lock file.
 const LARGEST: u64 = 8 << 20;
 
 pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
@@ -25,7 +25,8 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     }
 }
 
-/// Returns where to look from: where cargo runs, or where it built what runs.
+/// Returns the folder at which the search for the lock file starts: where cargo runs, or where it
+/// built the program.
 fn folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
     if chain.iter().any(|file| is_one_of(file, &["cargo"])) {
         return Some(around.cwd.to_owned());
@@ -40,8 +41,9 @@ fn folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
     chain.iter().find_map(built)
 }
 
-/// Returns every package of a lock file with its versions. These files are written by a
-/// program, one field a line, so that no more of their format matters.
+/// Returns every package of a lock file with its versions.
+///
+/// cargo writes these files with one field per line, so a TOML parser is not necessary.
 fn packages(lock: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut name = None;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"];
 
-/// Tools that make a race rarer or more frequent by being there.
+/// Tools whose presence makes a race rarer or more frequent.
 const OBSERVERS: [&str; 8] = [
     "gdb",
     "heaptrack",
@@ -21,7 +21,7 @@ const OBSERVERS: [&str; 8] = [
     "valgrind",
 ];
 
-/// Commands that succeed whatever the program before them did.
+/// Commands that succeed regardless of the previous program.
 const TIDY: [&str; 19] = [
     ":", "cat", "cd", "date", "echo", "head", "kill", "ls", "pkill", "printf", "pwd", "rm",
     "sleep", "sync", "tail", "touch", "true", "unset", "wait",
@@ -33,13 +33,12 @@ const PREPARING: [&str; 12] = [
     "umask", "unset",
 ];
 
-/// Commands that only write what the program reads.
+/// Commands that only write the input of the program.
 const FEEDING: [&str; 12] = [
     "cat", "curl", "echo", "find", "gunzip", "head", "ls", "printf", "seq", "tail", "yes", "zcat",
 ];
 
-/// Returns what somebody should know who reads the numbers of this plan, each with how
-/// bad it is.
+/// Returns warnings for readers of this plan's results, each with its level.
 pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
     let mut all = Vec::new();
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
@@ -70,7 +69,7 @@ pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
     once
 }
 
-/// A line for the shell, and how the shell was told to take it.
+/// A shell command line, with the relevant options of the shell.
 #[derive(Default)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -78,7 +77,7 @@ pub(super) struct Line {
     stops_at_failure: bool,
 }
 
-/// Returns the line that a command hands to a shell.
+/// Returns the command line that a command passes to a shell.
 pub(super) fn line(command: &[Text]) -> Option<Line> {
     let is = |at: usize, names: &[&str]| {
         let word = command.get(at).map(|word| Path::new(word.as_os_str()));
@@ -106,7 +105,7 @@ pub(super) fn line(command: &[Text]) -> Option<Line> {
     None
 }
 
-/// Says how a line for the shell hides the exit code of what runs in it.
+/// Explains how a shell command line hides the exit code of a program in it.
 fn hidden(command: &[Text]) -> Option<String> {
     let line = line(command)?;
     let pipelines = outline(&line.text)?;
@@ -142,7 +141,7 @@ fn hidden(command: &[Text]) -> Option<String> {
             _ => {}
         }
     }
-    // Of the lists before, the shell tells the code to nobody, unless it stops there.
+    // The shell ignores the exit codes of earlier lists, unless it stops at errors.
     let deciding = pipelines.iter().rev().enumerate();
     let mut deciding = deciding.take_while(|(at, pipeline)| {
         strict || *at == 0 || matches!(pipeline.then, Then::And | Then::Or)
@@ -162,33 +161,33 @@ fn name_of(pipeline: &Pipeline) -> &str {
     &pipeline.commands[0][0]
 }
 
-/// True when it succeeds, whatever happened before.
+/// Returns whether the pipeline succeeds regardless of the previous commands.
 fn is_tidy(pipeline: &Pipeline) -> bool {
     let [words] = &pipeline.commands[..] else {
         return false;
     };
     match (words[0].as_str(), words.get(1)) {
         ("exit", code) => code.is_some_and(|code| code == "0"),
-        // `wait $!` ends with the code of what it waits for.
+        // `wait $!` returns the exit code of the process.
         ("wait", which) => which.is_none(),
-        // What it shows of the code it does not pass on, but its reader knows of it.
+        // The command may print the exit code, but does not return it.
         (name, _) => TIDY.contains(&name),
     }
 }
 
-/// True when a pipeline is more than preparation.
+/// Returns whether a pipeline is more than preparation.
 fn is_program(pipeline: &Pipeline) -> bool {
     pipeline.commands.iter().any(|words| runs_a_program(words))
 }
 
-/// True when a command is more than preparation or tidying up.
+/// Returns whether a command is more than preparation or cleanup.
 pub(super) fn runs_a_program(words: &[String]) -> bool {
     let name = words[0].as_str();
     let known = TIDY.contains(&name) || PREPARING.contains(&name);
     !known && !words.iter().all(|word| word.contains('='))
 }
 
-/// True when a program stands before a pipe.
+/// Returns whether a pipe hides the exit code of a program.
 fn is_masking(pipeline: &Pipeline) -> bool {
     let (_, before) = pipeline.commands.split_last().expect("never empty");
     before
@@ -196,7 +195,7 @@ fn is_masking(pipeline: &Pipeline) -> bool {
         .any(|words| !FEEDING.contains(&words[0].as_str()))
 }
 
-/// Says which tool watches the program.
+/// Names the tool that observes the program.
 fn observed(command: &[Text]) -> Option<String> {
     let names = command
         .iter()

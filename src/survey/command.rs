@@ -11,23 +11,23 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What stands behind the name of a program that is not there, or not yet.
+/// Suffix of the name of a program that does not exist, or not yet.
 pub(super) const NOT_FOUND: &str = " (not found)";
-/// Interpreters of interpreters are followed so far.
+/// Limit of nested interpreters.
 const DEEP: usize = 4;
-/// Programs that only start another one, which is among their arguments.
+/// Programs that only start another program, which is one of their arguments.
 pub(super) const LAUNCHERS: [&str; 12] = [
     "chrt", "env", "ionice", "nice", "nohup", "numactl", "setarch", "setsid", "stdbuf", "taskset",
     "time", "timeout",
 ];
-/// Programs whose first argument that is a file is what they run.
+/// Programs that run their first argument that is a file.
 const INTERPRETERS: [&str; 12] = [
     "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
 ];
 
 pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
     let mut all = Survey::default();
-    // Another program in each trial cannot be known.
+    // A program name with a placeholder is unknown.
     let Some(name) = command
         .first()
         .filter(|name| !name.as_bytes().contains(&b'{'))
@@ -46,7 +46,7 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         identify_all(&mut all, "program.launched", &launched);
         chain.extend(launched);
     } else if let Some(emulator) = emulator(command) {
-        // Its libraries are not those of what it runs.
+        // The emulator and the emulated program have different libraries.
         let name = &command[emulator.program];
         all.set("program.launched.path", format!("{name}{NOT_FOUND}"));
         return all;
@@ -69,7 +69,7 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
     all
 }
 
-/// Returns a program, the interpreter its first line names, that one's, and so on.
+/// Returns a program, the interpreter in its first line, the interpreter of that, and so on.
 fn chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
     let mut chain = vec![program.to_owned()];
     while chain.len() < DEEP
@@ -80,7 +80,7 @@ fn chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
     chain
 }
 
-/// Returns what a script is run by.
+/// Returns the interpreter of a script.
 fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     if let Some(real) = python::behind_shim(file, around) {
         return Some(real);
@@ -97,20 +97,20 @@ fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     if path.file_name() != Some(OsStr::new("env")) {
         return Some(path);
     }
-    // `env` looks in PATH; its options and settings come before.
+    // `env` searches `PATH`; its options and variables precede the name.
     let setting =
         |word: &&OsStr| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'=');
     around.find(words.find(|word| !setting(word))?)
 }
 
-/// A program that another one only starts.
+/// A program that another one starts.
 struct Launched {
     file: PathBuf,
     arguments: Vec<Text>,
     cwd: PathBuf,
 }
 
-/// Returns what a launcher, an emulator or the line of a shell starts.
+/// Returns the program that a launcher, an emulator or a shell command line starts.
 fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
     if let Some(line) = caution::line(command) {
         return first_in(around, &line.text);
@@ -125,7 +125,7 @@ fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Lau
     if !is_one_of(program, &LAUNCHERS) {
         return None;
     }
-    // The first argument that can be found: a number or a setting is no program.
+    // Take the first argument that is a program, because numbers and settings may precede it.
     let mut words = command.iter().enumerate().skip(1);
     words.find_map(|(at, word)| {
         let option = word.as_bytes().starts_with(b"-");
@@ -137,14 +137,14 @@ fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Lau
     })
 }
 
-/// Returns the emulator that a command starts, itself or by a launcher.
+/// Returns the emulator that a command starts, directly or with a launcher.
 pub(super) fn emulator(command: &[Text]) -> Option<Emulator<'_>> {
     let found = Emulator::among(command)?;
     let first = Path::new(command[0].as_os_str());
     (found.at == 0 || is_one_of(first, &LAUNCHERS)).then_some(found)
 }
 
-/// Returns the first program in a line for the shell that does more than to prepare.
+/// Returns the first program in a shell command line that is more than preparation.
 fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
     let mut cwd = around.cwd.to_owned();
     let pipelines = shell::outline(line)?;
@@ -176,7 +176,7 @@ fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
     })
 }
 
-/// Returns the file that an interpreter is to run, unless an option says what to run.
+/// Returns the script of an interpreter, unless an option contains the code.
 fn script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
     let mut words = arguments.iter().map(Text::as_os_str);
     let word = words.find(|word| !word.as_bytes().starts_with(b"-"))?;
@@ -184,14 +184,14 @@ fn script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-/// True when a file is called like one of these, whatever version is in its name.
+/// Returns whether a file has one of these names, ignoring a version in its name.
 pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     names.contains(&name)
 }
 
-/// Adds which build of a program it is, and of its interpreters.
+/// Adds the builds of a program and its interpreters.
 fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
     for (depth, file) in chain.iter().enumerate() {
         match depth {
@@ -202,7 +202,7 @@ fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
     }
 }
 
-/// Adds where a file is, and which build of it.
+/// Adds path and build of a file.
 fn identify(all: &mut Survey, name: &str, file: &Path) {
     all.set(format!("{name}.path"), file.to_string_lossy());
     if let Some((what, build)) = build_of(file) {
@@ -229,7 +229,7 @@ fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
     }
 }
 
-/// Returns the names in a folder, at most so many, in the order of the alphabet.
+/// Returns the names in a folder in alphabetical order, up to `at_most`.
 pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name());

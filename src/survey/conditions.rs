@@ -5,8 +5,8 @@ use crate::model::{
     Capture, ConditionDifference, Conditions, Host, Pace, Plan, Timeout, VariantId,
 };
 
-/// Returns the conditions of a variant's trials on a machine: what is done around the command that is
-/// tried, and can change how often it fails.
+/// Returns the conditions of a variant's trials on a machine: settings around the command that can
+/// change its failure rate.
 pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     let mut all = Conditions::default();
     all.set("jobs", plan.jobs.to_string());
@@ -14,7 +14,7 @@ pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     all.set("load", load(plan));
     let traced = plan.capture == Capture::Trace;
     all.set("tracer", if traced { "attached" } else { "none" });
-    // Core dumps do not matter to a confirmation, which ends at its first crash.
+    // Core dumps do not affect a confirmation, which ends at its first crash.
     let timeout = match plan.timeout {
         Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         Timeout::Auto => "auto".to_owned(),
@@ -75,8 +75,8 @@ pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     all
 }
 
-/// Returns which conditions of a plan's trials differ from those of a baseline, except where its variants
-/// differ: those conditions are varied on purpose.
+/// Returns the conditions that differ between the trials of a plan and a baseline. Conditions in
+/// which the plan's variants differ are left out, because they are varied on purpose.
 pub fn differing_conditions(
     plan: &Plan,
     host: &Host,

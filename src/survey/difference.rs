@@ -8,80 +8,80 @@ use crate::model::{Host, Plan, Survey, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two runs and what differs between their surroundings; `provoke diff --json` prints it.
+/// Two runs and the differences between their environments; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// The version of this format; it changes when a field changes its name or its meaning.
+    /// Version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The first run.
     pub left: Run,
-    /// The second.
+    /// The second run.
     pub right: Run,
-    /// The probability of so different failure rates by chance; null if they cannot be compared.
+    /// Probability that failure rates differ this much by chance; null if they cannot be compared.
     pub p_value: Option<f64>,
-    /// Why the failure rates cannot be compared; null if they can.
+    /// Reason why the failure rates cannot be compared; null if they can.
     pub not_comparable: Option<String>,
-    /// What differs, the most suspicious first.
+    /// Differences, the most suspicious first.
     pub differences: Vec<Difference>,
 }
 
 /// A run in a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// Its name.
+    /// Name of the run.
     pub run: String,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that count.
+    /// Counted trials.
     pub trials: u64,
-    /// The machine's name.
+    /// Host name of the machine.
     pub host: String,
-    /// Its processor.
+    /// CPU of the machine.
     pub cpu: String,
-    /// Its kernel.
+    /// Kernel of the machine.
     pub kernel: String,
-    /// Facts about its surroundings were recorded.
+    /// Facts about the environment were recorded.
     pub surveyed: bool,
 }
 
 impl Compared {
-    /// The version of the format.
+    /// Version of the format.
     pub const FORMAT: u32 = 1;
 
-    /// Returns it for programs.
+    /// Returns the comparison as JSON.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and numbers can be written") + "\n"
     }
 }
 
-/// What is known of one of two runs.
+/// Facts about one of two runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// What was run, in which environment.
+    /// The plan, which contains commands and variables.
     pub plan: &'a Plan,
-    /// On which machine.
+    /// The machine.
     pub host: &'a Host,
-    /// What else is known of it; empty in runs of old.
+    /// Further recorded facts; empty in old runs.
     pub survey: &'a Survey,
 }
 
-/// One thing that differs.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What it is about.
+    /// Kind of the fact.
     pub group: Group,
-    /// Its name, such as `library.libc.so.6` or that of a variable.
+    /// Name, such as `library.libc.so.6`, or the name of a variable.
     pub name: String,
-    /// What the first run had; null when it had none. Of flags: those that only it had.
+    /// Value in the first run; null if absent. Of flags, only the ones that the second run lacks.
     pub left: Option<String>,
-    /// What the second had.
+    /// Value in the second run; null if absent. Of flags, only the ones that the first run lacks.
     pub right: Option<String>,
-    /// Why it may matter, where that can be said.
+    /// Reason why the difference may matter, if known.
     pub note: Option<String>,
 }
 
-/// Returns everything that differs, the most suspicious first.
+/// Returns all differences, the most suspicious first.
 pub fn differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
     let surveyed = !left.survey.0.is_empty() && !right.survey.0.is_empty();
     let [ours, theirs] = [left, right].map(|side| facts(side, surveyed));
@@ -111,7 +111,7 @@ pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
     };
     let Side { plan, host, survey } = side;
     if surveyed {
-        // A digest does not say which file differs.
+        // A digest does not show which file differs.
         let told = survey.0.iter().filter(|(name, _)| !is_digest(name));
         for (name, value) in told {
             add(group_of(name), name, value.clone());
@@ -129,7 +129,7 @@ pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
     facts
 }
 
-/// Adds what a plan says of how trials are run.
+/// Adds the settings of a plan's trials.
 fn how(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     add(Group::Run, "jobs", plan.jobs.to_string());
     if plan.waves {
@@ -163,8 +163,8 @@ fn lower(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").to_lowercase()
 }
 
-/// Adds the commands and their environments: the whole one of the first, and of the others
-/// what they change.
+/// Adds the commands and their environments: the complete environment of the first command, and the
+/// changes of the others.
 fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     let mut first = true;
     for variant in &plan.variants {
@@ -205,7 +205,7 @@ fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     }
 }
 
-/// Returns the words of a command so that it shows where each begins and ends.
+/// Formats the arguments of a command with visible boundaries.
 fn typed(command: &[Text]) -> String {
     let words = command.iter().map(|word| {
         let word = word.to_string();
@@ -216,12 +216,12 @@ fn typed(command: &[Text]) -> String {
 }
 
 impl Difference {
-    /// True when its value may be a secret, which is not for reports that are handed on.
+    /// Returns whether the value may be a secret, which a shared report must not contain.
     pub fn is_secret(&self) -> bool {
         matches!(self.group, Group::Variable | Group::Trifle) && is_secret(&self.name)
     }
 
-    /// Puts something else in place of values that may be secrets.
+    /// Replaces values that may be secrets.
     #[must_use]
     pub fn discreet(mut self) -> Self {
         if self.is_secret() {
@@ -233,7 +233,7 @@ impl Difference {
     }
 
     fn explained(mut self) -> Self {
-        // Also `cpu[NAME].flags`, of a variant under an emulator.
+        // `cpu[NAME].flags` belongs to a variant under an emulator.
         if self.group == Group::Processor && self.name.rsplit('.').next() == Some("flags") {
             self.only_what_differs();
         } else if matches!(self.group, Group::Variable) {
@@ -242,7 +242,8 @@ impl Difference {
         self
     }
 
-    /// Leaves of two lists what only one of them has, and says which of that programs use.
+    /// Reduces two lists to the elements that only one of them has, and notes which of these
+    /// programs use.
     fn only_what_differs(&mut self) {
         let set = |list: &Option<String>| -> BTreeSet<String> {
             let words = list.as_deref().unwrap_or_default().split_whitespace();

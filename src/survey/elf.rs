@@ -1,6 +1,6 @@
 //! Reads the headers of an ELF file: its build id, and the libraries that it loads.
 //!
-//! Only headers are read, a page or two, however large the file is.
+//! Reading is limited to the headers, a page or two, however large the file is.
 
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, ELFCLASS64, FileHeader32,
@@ -12,29 +12,29 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 
-/// Entries of a list that are looked at: a broken file ends somewhere.
+/// Limit of entries of a list, because a corrupt list may not end.
 const ENTRIES: usize = 4096;
 
-/// What matters of an ELF file.
+/// Relevant headers of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// What the linker, or that of Go, named this very build: mostly hexadecimal digits.
+    /// Build id of the linker, or of Go's linker: mostly hexadecimal digits.
     pub build_id: Option<String>,
-    /// The libraries that it asks for, by name.
+    /// Names of the required libraries.
     pub needed: Vec<String>,
-    /// Where it wants them looked for before all else; ignored where there is a RUNPATH.
+    /// Folders that are searched first; ignored if there is a RUNPATH.
     pub rpath: Vec<String>,
-    /// Where it wants them looked for after `LD_LIBRARY_PATH`.
+    /// Folders that are searched after `LD_LIBRARY_PATH`.
     pub runpath: Vec<String>,
-    /// The program that loads it; nothing for a library or a static program.
+    /// Dynamic loader; `None` for a library or a static program.
     pub interpreter: Option<String>,
-    /// For which machine it is: those that differ cannot be loaded together.
+    /// Class and machine: files with different ones cannot be loaded together.
     pub machine: (u8, u16),
 }
 
 type Cache = ReadCache<File>;
 
-/// Reads a file; nothing if it is not an ELF file, or a broken one.
+/// Reads a file; returns `None` if it is not an ELF file, or is corrupt.
 pub(super) fn read(file: &Path) -> Option<Elf> {
     let cache = ReadCache::new(File::open(file).ok()?);
     let ident = (&cache).read_bytes_at(0, 5).ok()?;
@@ -82,7 +82,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
     Some(elf)
 }
 
-/// Reads the list of what the loader is to do.
+/// Reads the dynamic section.
 fn dynamic<H: FileHeader<Endian = Endianness>>(
     elf: &mut Elf,
     endian: Endianness,
@@ -97,7 +97,7 @@ fn dynamic<H: FileHeader<Endian = Endianness>>(
     };
     let value = |wanted| entries().find(|(tag, _)| *tag == wanted);
     let (address, size) = (value(DT_STRTAB)?.1, value(DT_STRSZ)?.1);
-    // The loader knows addresses in memory; we look for the place in the file.
+    // The section contains addresses in memory, which must be converted to file offsets.
     let strings = segments.iter().find_map(|segment| {
         let (start, length) = (
             segment.p_vaddr(endian).into(),

@@ -1,10 +1,10 @@
 //! Compares the files that a command may read with those of another run.
 //!
-//! These are the files in the working directory, all that the command or a hook names, and all in
-//! folders where languages look for modules. Files of provoke, version control and caches are left
-//! out, and so are packages, whose versions are recorded separately. One digest of all files is
-//! recorded. A file that is not read, because it is large or there are too many, is known by its
-//! size and the time of its last change.
+//! These are the files in the working directory, all files that the command or a hook names, and
+//! all files in folders where languages search modules. Files of provoke, version control and
+//! caches are left out, and so are packages, whose versions are recorded separately. One digest of
+//! all files is recorded. A file that is not read, because it is large or there are too many files,
+//! is represented by its size and modification time.
 
 use super::build::{hash, hashed};
 use super::variants::of_main;
@@ -17,21 +17,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The digest of all files, or why there is none.
+/// Name of the fact with the digest of all files, or the reason why there is none.
 pub(super) const FILES: &str = "files.digest";
-/// The value where nothing is known begins so; the reason follows.
+/// Prefix of the value if the digest is unknown; the reason follows.
 pub(super) const UNKNOWN: &str = "unknown: ";
 
-/// With more files than this, nothing is known.
+/// Limit of files; with more files, the digest is unknown.
 const MOST_FILES: usize = 10_000;
-/// The contents of larger files are not read.
+/// Limit of bytes of a file that is read.
 const LARGEST: u64 = 1 << 20;
-/// The bytes that are read of all files together.
+/// Limit of bytes that are read of all files together.
 const MOST_BYTES: u64 = 16 << 20;
-/// The words of commands and hooks that may name files.
+/// Limit of arguments of commands and hooks that may name files.
 const MOST_WORDS: usize = 2_000;
 
-/// Folders that are left out, wherever they lie. What node and python install is surveyed as packages.
+/// Folder names that are left out everywhere. Modules that Node.js and Python install are recorded
+/// as packages.
 const LEFT_OUT: [&str; 9] = [
     ".git",
     ".hg",
@@ -43,16 +44,16 @@ const LEFT_OUT: [&str; 9] = [
     "provoke-out",
     ".cache",
 ];
-/// A folder with one of these files is left out: a cache by the standard of <https://bford.info/cachedir/>, an
-/// environment of Python, or a run.
+/// Files that mark a folder to leave out: a cache by the standard of
+/// <https://bford.info/cachedir/>, a virtual environment of Python, or a run.
 const MARKS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "events.jsonl"];
-/// Folders of the system: what a command names in them is known as a file, but not as a folder.
+/// System folders: a file in them that a command names is included, but not a folder.
 const SYSTEM: [&str; 10] = [
     "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
 ];
-/// Folders that are named for what is written to them.
+/// Folders that commands usually name to write into them.
 const SHARED: [&str; 3] = ["/", "/tmp", "/var/tmp"];
-/// Variables with folders in which languages look for modules.
+/// Variables with folders in which languages search modules.
 const MODULES: [&str; 5] = [
     "CLASSPATH",
     "NODE_PATH",
@@ -61,7 +62,7 @@ const MODULES: [&str; 5] = [
     "RUBYLIB",
 ];
 
-/// Adds the digest of the files that each main command may read, besides those at `ours`, which
+/// Adds the digest of the files that each main command may read, except for those at `ours`, which
 /// provoke writes itself.
 pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
     let ours: Vec<PathBuf> = ours
@@ -90,12 +91,12 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
     }
 }
 
-/// True for the digest of any command.
+/// Returns whether the fact is a digest of any command.
 pub(super) fn is_digest(name: &str) -> bool {
     name.starts_with("files.") || name.starts_with("files[")
 }
 
-/// Returns the folders and files that a main command may read; of folders, all that is in them.
+/// Returns the folders and files that a main command may read; folders stand for all their files.
 fn roots(
     plan: &Plan,
     variant: &VariantPlan,
@@ -130,7 +131,7 @@ fn roots(
     all
 }
 
-/// Returns the pieces of a text that may be paths: those between what separates words for a shell.
+/// Returns the parts of a text that may be paths: those between shell separators.
 fn words(text: &Text) -> impl Iterator<Item = &OsStr> {
     let separates = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=,:".contains(byte);
     let whole = std::iter::once(text.as_bytes());
@@ -159,7 +160,7 @@ fn digest(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
     format!("hash:{sum:016x}")
 }
 
-/// Adds a path and all that is below it, on the same file system.
+/// Adds a path and all entries below it on the same file system.
 fn list(
     root: &Path,
     ours: &[PathBuf],
@@ -190,7 +191,7 @@ fn list(
     Ok(())
 }
 
-/// True for what provoke, version control and caches write, and for cores.
+/// Returns whether provoke, version control or a cache wrote the entry, or it is a core.
 fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if ours.iter().any(|one| one == path) {
@@ -206,15 +207,15 @@ fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
     number.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns what tells the contents of a file apart.
+/// Returns a text that identifies the contents of a file.
 fn contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
     let kind = about.mode();
     if about.is_dir() {
-        // Its files have their own entries.
+        // The files of a folder have separate entries.
         return format!("{kind:o}");
     }
     let link = fs::read_link(path).unwrap_or_default();
-    // A link to a folder is not followed.
+    // A symlink to a folder is not followed.
     let target = fs::metadata(path).ok().filter(Metadata::is_file);
     let read = match &target {
         Some(target) if target.len() <= LARGEST => hash(path, budget),

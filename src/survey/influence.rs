@@ -1,6 +1,6 @@
 //! Environment variables that change how programs run, and so how often they fail.
 
-/// Variables, and what they do.
+/// Variables and their effects.
 const KNOWN: [(&str, &str); 10] = [
     ("GLIBC_TUNABLES", "changes glibc tuning"),
     ("LD_AUDIT", "the dynamic loader reports to an audit library"),
@@ -20,7 +20,7 @@ const KNOWN: [(&str, &str); 10] = [
     ("PYTHONMALLOC", "changes the memory allocator of Python"),
 ];
 
-/// Returns what a variable does to a run, if it is known to do something.
+/// Returns the effect of a variable on a run, if the variable has a known effect.
 pub fn influence(name: &str) -> Option<&'static str> {
     if name.ends_with("SAN_OPTIONS") {
         return Some("configures a sanitizer");

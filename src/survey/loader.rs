@@ -6,37 +6,37 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Libraries that are followed.
+/// Limit of libraries.
 const LIBRARIES: usize = 512;
-/// Files of the loader's settings that are read.
+/// Limit of configuration files of the loader.
 const SETTINGS: usize = 64;
 
-/// Where the loader looks in the end, beside its settings.
+/// Default folders, which the loader searches last.
 const DEFAULT: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// A library as it will be found.
+/// A library that the loader will find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// Where; nothing when it is missing.
+    /// Path of the library; `None` if it is missing.
     pub file: Option<PathBuf>,
-    /// What its headers say.
+    /// Headers of the library.
     pub elf: Elf,
 }
 
-/// A library that something asks for.
+/// A required library.
 struct Wanted {
     name: String,
-    /// Where to look before all else.
+    /// Folders to search first.
     first: Vec<PathBuf>,
-    /// Where to look after `LD_LIBRARY_PATH`.
+    /// Folders to search after `LD_LIBRARY_PATH`.
     then: Vec<PathBuf>,
 }
 
-/// Returns every library of a program by the name that it is asked for.
+/// Returns every library of a program by its required name.
 pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
     let mut found = BTreeMap::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
-    // A static program loads nothing.
+    // A static program loads no libraries.
     let Some(root) = elf::read(&real).filter(|elf| elf.interpreter.is_some()) else {
         return found;
     };
@@ -70,7 +70,7 @@ pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Librar
     found
 }
 
-/// Returns what a file asks for, with where it wants that looked for.
+/// Returns the required libraries of a file, with the folders to search.
 fn wanted<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
     elf.needed.iter().map(|name| Wanted {
         name: name.clone(),
@@ -79,7 +79,7 @@ fn wanted<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a
     })
 }
 
-/// Returns where a file wants libraries looked for before all else.
+/// Returns the folders that are searched first for a file's libraries.
 fn first(elf: &Elf, file: &Path) -> Vec<PathBuf> {
     if elf.runpath.is_empty() {
         folders(&elf.rpath, file)
@@ -88,7 +88,7 @@ fn first(elf: &Elf, file: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Fills in what a RUNPATH may refer to.
+/// Replaces the placeholders of a RUNPATH.
 fn folders(list: &[String], file: &Path) -> Vec<PathBuf> {
     let origin = file.parent().unwrap_or(Path::new("/")).to_string_lossy();
     let list = list.iter().filter(|folder| !folder.is_empty());
@@ -107,7 +107,7 @@ struct Loader {
     machine: (u8, u16),
     by_variable: Vec<PathBuf>,
     by_settings: Vec<PathBuf>,
-    /// Where the program wants them looked for; it counts for its libraries too.
+    /// Folders in the program's RPATH, which also applies to its libraries.
     by_program: Vec<PathBuf>,
 }
 
@@ -138,7 +138,7 @@ impl Loader {
     }
 }
 
-/// Returns the folders that the machine's settings name, with the files they include.
+/// Returns the folders in the loader's configuration, including nested files.
 fn folders_of_settings(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut files = VecDeque::from([file.to_owned()]);
@@ -163,7 +163,7 @@ fn folders_of_settings(file: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the files of a pattern whose last part may hold one asterisk, in their order.
+/// Returns the files that match a pattern with at most one asterisk in its last part, in order.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![PathBuf::from(pattern)];

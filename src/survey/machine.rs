@@ -7,7 +7,7 @@ use crate::sys::{cgroup, host, limits};
 use std::fs;
 use std::path::Path;
 
-/// Facts that stand alone in a file of one line.
+/// Facts in files with a single line.
 const LINES: [(&str, &str); 7] = [
     ("kernel.release", "/proc/sys/kernel/osrelease"),
     ("kernel.aslr", "/proc/sys/kernel/randomize_va_space"),
@@ -18,7 +18,7 @@ const LINES: [(&str, &str); 7] = [
     ("gpu.nvidia", "/sys/module/nvidia/version"),
 ];
 
-/// Facts that are fields of a file.
+/// Facts in fields of files.
 const FIELDS: [(&str, &[(&str, &str)]); 4] = [
     (
         "/proc/cpuinfo",
@@ -26,7 +26,7 @@ const FIELDS: [(&str, &[(&str, &str)]); 4] = [
             ("cpu.model", "model name"),
             ("cpu.microcode", "microcode"),
             ("cpu.flags", "flags"),
-            // On 64-bit Arm.
+            // The name on 64-bit Arm.
             ("cpu.flags", "Features"),
         ],
     ),
@@ -38,7 +38,7 @@ const FIELDS: [(&str, &[(&str, &str)]); 4] = [
     ("/usr/lib/os-release", &[("os", "PRETTY_NAME=")]),
 ];
 
-/// Graphics cards that are looked at.
+/// Limit of graphics cards.
 const CARDS: usize = 32;
 
 pub(super) fn survey(all: &mut Survey) {
@@ -74,14 +74,14 @@ fn line(file: impl AsRef<Path>) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Returns the setting that is in force, which stands in brackets among all.
+/// Returns the active setting, which is in brackets.
 fn huge_pages() -> Option<String> {
     let all = line("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (chosen, _) = all.split_once('[')?.1.split_once(']')?;
     Some(chosen.to_owned())
 }
 
-/// Returns what kind of container this is, if it is one that shows.
+/// Returns the type of the container that this machine is, if it can be detected.
 pub fn container() -> Option<String> {
     if let Ok(text) = fs::read_to_string("/run/.containerenv") {
         let image = text.lines().find_map(|line| line.strip_prefix("image="));
@@ -99,7 +99,7 @@ pub fn container() -> Option<String> {
         .then(|| "docker".to_owned())
 }
 
-/// Returns the machine's time zone by its name.
+/// Returns the name of the machine's time zone.
 pub(super) fn time_zone() -> Option<String> {
     let link = fs::read_link("/etc/localtime").ok();
     let name = link.and_then(|link| {
@@ -113,7 +113,7 @@ fn graphics(all: &mut Survey) {
     let entries = fs::read_dir("/sys/class/drm").into_iter().flatten();
     let names = entries.flatten().map(|entry| entry.file_name());
     let names = names.filter_map(|name| name.into_string().ok());
-    // `card0` is a card, `card0-HDMI-A-1` a socket of it.
+    // `card0` is a card, `card0-HDMI-A-1` a connector of it.
     let mut cards: Vec<String> = names
         .filter(|name| name.starts_with("card") && !name.contains('-'))
         .collect();

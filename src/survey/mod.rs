@@ -1,12 +1,12 @@
 //! Records the facts about the environment that may change how often a program fails.
 //!
-//! "It works on my machine" is a difference between two machines. Each run records what
-//! is known to matter: processor, kernel, limits, the exact build of the program and of
-//! every library it loads, the packages of its language. [`differences`] compares two, [`partings`] many.
+//! "It works on my machine" is a difference between two machines. Each run records the facts that
+//! are known to matter: CPU, kernel, limits, the exact builds of the program and of its libraries,
+//! and the packages of its language. [`differences`] compares two runs, [`partings`] several.
 //!
-//! But for an emulator, nothing is started for it, and the trials are not touched: everything is
-//! read from files, no more of them than a bound allows. Which processor an emulator shows, only
-//! a program under it can tell: once before the trials, this one is run so, for each that differs.
+//! Everything is read from a bounded number of files, and the trials are not affected. No program
+//! is started, except for emulators: only a program under an emulator can read the CPU that the
+//! emulator shows. So provoke runs itself under each distinct emulator once before the trials.
 
 mod build;
 mod cargo;
@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What a command is surrounded by: what decides which files it finds.
+/// Environment of a command, which determines the files that it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Around<'a> {
     env: BTreeMap<&'a OsStr, &'a OsStr>,
@@ -56,7 +56,7 @@ pub struct Around<'a> {
 }
 
 impl Default for Around<'_> {
-    /// Nothing: an empty environment, at the root.
+    /// Returns an empty environment at the root folder.
     fn default() -> Self {
         Self {
             env: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Default for Around<'_> {
 }
 
 impl<'a> Around<'a> {
-    /// Returns what surrounds an actor.
+    /// Returns the environment of an actor.
     pub fn of(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
         let all = plan.environment.iter();
         let mut env: BTreeMap<&OsStr, &OsStr> = all
@@ -84,20 +84,20 @@ impl<'a> Around<'a> {
         }
     }
 
-    /// Returns a variable that is not empty.
+    /// Returns the value of a variable that is not empty.
     fn get(&self, name: &str) -> Option<&'a OsStr> {
         let value = self.env.get(OsStr::new(name)).copied();
         value.filter(|value| !value.is_empty())
     }
 
-    /// Returns the folders, or files, of a list with colons between them.
+    /// Returns the paths in a variable, which are separated by colons.
     fn list(&self, name: &str) -> Vec<PathBuf> {
         let value = self.get(name).unwrap_or_default();
         let parts = std::env::split_paths(value).filter(|part| !part.as_os_str().is_empty());
         parts.map(|part| self.cwd.join(part)).collect()
     }
 
-    /// Returns the file that a program's name means.
+    /// Returns the file of a program name.
     fn find(&self, name: &OsStr) -> Option<PathBuf> {
         crate::sys::spawn::find(name, self.get("PATH"), self.cwd).ok()
     }
@@ -125,9 +125,9 @@ pub fn survey(plan: &Plan) -> Survey {
             all.set(key, container.image.to_string());
         }
     }
-    // What is in an image is not to be seen from here.
+    // The files in an image cannot be read from here.
     let mains = || mains().filter(|(_, actor)| actor.container.is_none());
-    // Variants mostly run the same program with other arguments.
+    // Most variants run the same program with other arguments.
     let mut known: Vec<(Around, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {
         let around = Around::of(plan, actor);
@@ -150,9 +150,9 @@ pub fn survey(plan: &Plan) -> Survey {
     all
 }
 
-/// Main commands that are looked at.
+/// Limit of main commands that are examined.
 const MAINS: usize = 64;
-/// What stands for a fact that another command has and this one has not.
+/// Value of a fact that another command has and this one lacks.
 const ABSENT: &str = "(none)";
 
 fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)> {
@@ -161,7 +161,7 @@ fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)>
     mains.map(|actor| (main_name(variant, actor), actor))
 }
 
-/// Returns how a main command is called: by its variant, its actor, or both.
+/// Returns the name of a main command: that of its variant, of its actor, or both.
 fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
     match (variant.name.as_str(), actor.name.as_str()) {
         (name, "") | ("", name) => name.to_owned(),
@@ -169,7 +169,7 @@ fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
     }
 }
 
-/// Adds what another command has otherwise than the first, under its name.
+/// Adds the facts in which another command differs from the first, under its name.
 fn others(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
     let differing = facts
         .0
@@ -191,7 +191,7 @@ fn named(key: &str, name: &str) -> String {
     }
 }
 
-/// Language and time zone as the environment and the machine set them.
+/// Adds language and time zone of the environment and the machine.
 fn place_of(around: &Around, all: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"];

@@ -1,4 +1,4 @@
-//! Packages that a Node program sees.
+//! Collects the packages that a Node.js program can load.
 
 use super::Around;
 use super::command::{is_one_of, names_in};
@@ -7,9 +7,9 @@ use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Packages that are looked at.
+/// Limit of packages.
 const PACKAGES: usize = 2_000;
-/// A package's description is smaller than this many bytes.
+/// Limit of bytes of a package's `package.json`.
 const LARGEST: u64 = 1 << 20;
 
 const RUNTIMES: [&str; 4] = ["bun", "deno", "node", "nodejs"];
@@ -30,7 +30,7 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     }
 }
 
-/// Returns the names of the packages at the top, those of scopes with their scope.
+/// Returns the names of the top-level packages, including the scope of scoped packages.
 fn packages(modules: &Path) -> Vec<String> {
     let names = names_in(modules, PACKAGES);
     let names = names.into_iter().filter(|name| !name.starts_with('.'));

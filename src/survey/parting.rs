@@ -22,21 +22,22 @@ pub struct Parting {
     pub note: Option<String>,
 }
 
-/// Several runs and what parts those that failed from the others; `provoke diff --json` prints it.
+/// Several runs and the facts that distinguish the failing runs; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parted {
-    /// The version of this format; it changes when a field changes its name or its meaning.
+    /// Version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The runs.
     pub runs: Vec<Run>,
-    /// What parts them, the most suspicious first.
+    /// Distinguishing facts, the most suspicious first.
     pub by: Vec<Parting>,
-    /// How often chance alone gives a fact that so many runs have to just those that failed.
+    /// Probability that a fact which this number of runs share belongs to exactly the failing runs
+    /// by chance.
     pub chance: f64,
 }
 
 impl Parted {
-    /// Returns it for programs.
+    /// Returns the result as JSON.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and numbers can be written") + "\n"
@@ -45,7 +46,7 @@ impl Parted {
 
 pub(super) type Facts = BTreeMap<(Group, String), String>;
 
-/// Returns what parts the runs that failed from the others, the most suspicious first.
+/// Returns the facts that distinguish the failing runs, the most suspicious first.
 pub fn partings(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
     let surveyed = runs.iter().all(|(side, _)| !side.survey.0.is_empty());
     let all: Vec<(Facts, bool)> = runs
@@ -55,7 +56,7 @@ pub fn partings(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
     parted(&all)
 }
 
-/// Returns what parts those that failed from the others by their facts.
+/// Returns the facts that distinguish failing elements from the others.
 pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
     let names: BTreeSet<&(Group, String)> =
         all.iter().flat_map(|(facts, _)| facts.keys()).collect();
@@ -72,7 +73,7 @@ pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
             parts.then(|| parting(key, failing, others))
         })
         .collect();
-    // What programs use of a processor, before the rest.
+    // CPU flags that programs use come before the other flags.
     found.sort_by_key(|one| (one.group, one.note.is_none()));
     found
 }
@@ -104,7 +105,7 @@ fn parting(
     }
 }
 
-/// Makes each flag of the processor a fact of its own.
+/// Replaces the list of CPU flags with one fact for each flag.
 pub(super) fn flags_apart(mut facts: Facts) -> Facts {
     let flags = facts.remove(&(Group::Processor, "cpu.flags".to_owned()));
     for flag in flags.unwrap_or_default().split_whitespace() {

@@ -14,16 +14,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The command of this program that says what it sees, and under which an emulator runs it.
+/// Hidden subcommand that prints the CPU that it sees; emulators run it.
 pub const COMMAND: &str = "processor";
 
-/// How long all emulators together may take to answer.
+/// Time limit of all emulators together.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read.
+/// Limit of an answer in bytes.
 const ANSWER: usize = 1 << 14;
 
-/// Returns what [`COMMAND`] prints, written as in `/proc/cpuinfo`; nothing where a processor
-/// cannot be asked.
+/// Returns the output of [`COMMAND`] in the form of `/proc/cpuinfo`; `None` if the CPU cannot be
+/// read.
 pub fn seen() -> Option<String> {
     let Processor { model, flags } = processor::seen()?;
     Some(format!(
@@ -32,9 +32,11 @@ pub fn seen() -> Option<String> {
     ))
 }
 
-/// Adds what the main command of each variant sees, where one at least runs under an emulator
-/// that answers. Those that run on the machine itself are asked the same way: what stands in
-/// `/proc/cpuinfo` is more than a program can ask for, and so would differ from all of them.
+/// Adds the CPU that the main command of each variant sees, if at least one runs under an emulator
+/// that works.
+///
+/// Commands without an emulator are examined with CPUID, too: `/proc/cpuinfo` has more flags than a
+/// program can read, and so would differ from all emulators.
 pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
     let until = Instant::now() + PATIENCE;
     let mut asked: BTreeMap<(PathBuf, Option<OsString>), Option<Processor>> = BTreeMap::new();
@@ -44,10 +46,10 @@ pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
     for (name, main) in mains.take(MAINS) {
         let around = Around::of(plan, main);
         let seen = match Emulator::among(&main.command) {
-            // What is in an image is not to be seen from here; it may be for another architecture.
+            // The files in an image cannot be read from here, and may be for another architecture.
             _ if main.container.is_some() => None,
             None => processor::seen(),
-            // Behind a script it may be started otherwise than it stands there.
+            // A script may start the emulator with other options than in the command line.
             Some(_) => {
                 let prefix = prefix(&around, &main.command);
                 let seen = prefix.and_then(|prefix| {
@@ -76,10 +78,10 @@ pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
     }
 }
 
-/// Returns the file of the emulator that a command starts, and the model that it is told to show.
+/// Returns the file of the emulator that a command starts, and its option for the CPU model.
 fn prefix(around: &Around<'_>, command: &[Text]) -> Option<(PathBuf, Option<OsString>)> {
     let emulator = emulator(command)?;
-    // None of another architecture can run this program.
+    // An emulator of another architecture cannot run this program.
     if emulator.arch != consts::ARCH {
         return None;
     }
@@ -94,10 +96,10 @@ fn prefix(around: &Around<'_>, command: &[Text]) -> Option<(PathBuf, Option<OsSt
     Some((around.find(command[emulator.at].as_os_str())?, told))
 }
 
-/// Asks an emulator which processor it shows: has it run this program.
+/// Runs this program under an emulator to read the CPU that it shows.
 ///
-/// The model decides that alone, so the other options, and the variables that stand for them,
-/// are left out: with them it may wait for a debugger, or write over the log of a trial.
+/// Only the model determines the CPU. The other options, and their variables, are left out: with
+/// them the emulator could wait for a debugger, or overwrite the log of a trial.
 fn ask(
     emulator: &Path,
     model: Option<&OsString>,

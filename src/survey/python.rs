@@ -1,4 +1,4 @@
-//! Packages that a Python program sees, from the names of folders.
+//! Collects the packages that a Python program can import, from the names of folders.
 
 use super::Around;
 use super::command::{is_one_of, names_in};
@@ -6,9 +6,9 @@ use crate::model::Survey;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names in a folder of packages that are looked at.
+/// Limit of names in a folder of packages.
 const NAMES: usize = 20_000;
-/// Metadata without a version in its name that is opened.
+/// Limit of metadata files that are opened because their name lacks a version.
 const OPENED: usize = 100;
 
 pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
@@ -42,7 +42,7 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
                 _ => continue,
             };
             let key = format!("python.{}", normal(package));
-            // What comes first in the path is what is imported.
+            // Python imports a package from the first folder that contains it.
             if all.get(&key).is_none() {
                 all.set(key, version);
             }
@@ -58,7 +58,7 @@ fn split(stem: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns a package's name as everybody writes it who compares names.
+/// Returns the normalized name of a package, as tools compare it.
 fn normal(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name
@@ -68,7 +68,7 @@ fn normal(name: &str) -> String {
     parts.join("-")
 }
 
-/// Returns the version that metadata states which has none in its name.
+/// Returns the version in metadata whose name lacks it.
 fn stated_version(metadata: &Path) -> Option<String> {
     let text = fs::read_to_string(metadata.join("PKG-INFO"))
         .or_else(|_| fs::read_to_string(metadata.join("METADATA")))
@@ -79,16 +79,16 @@ fn stated_version(metadata: &Path) -> Option<String> {
     Some(version.trim().to_owned())
 }
 
-/// Where an interpreter keeps its packages.
+/// Installation of an interpreter.
 struct Home {
-    /// The folder above `bin` and `lib`.
+    /// The folder that contains `bin` and `lib`.
     prefix: PathBuf,
-    /// Major and minor, as in the names of folders.
+    /// Major and minor version, as in the names of folders.
     version: String,
     environment: Option<Environment>,
 }
 
-/// A virtual environment around an interpreter.
+/// Virtual environment of an interpreter.
 struct Environment {
     prefix: PathBuf,
     sees_system: bool,
@@ -127,7 +127,7 @@ impl Home {
         })
     }
 
-    /// Returns the folders in which packages are looked for, in that order.
+    /// Returns the folders in which packages are searched, in order.
     fn folders(&self, around: &Around<'_>) -> Vec<PathBuf> {
         let site = |prefix: &Path| {
             let name = format!("python{}/site-packages", self.version);
@@ -149,7 +149,7 @@ impl Home {
             folders.extend(site(&home));
         }
         folders.extend(site(&self.prefix));
-        // Debian keeps its own apart from those that pip installs.
+        // Debian separates its packages from packages that pip installs.
         let dist = format!("python{}/dist-packages", self.version);
         if self.prefix == Path::new("/usr") {
             folders.push(Path::new("/usr/local/lib").join(&dist));
@@ -168,7 +168,7 @@ fn sees_system(settings: &str) -> bool {
     })
 }
 
-/// True for the scripts by which pyenv stands in for every interpreter.
+/// Returns whether a file is a script with which pyenv replaces an interpreter.
 fn is_shim(file: &Path) -> bool {
     let folder = file.parent();
     folder.is_some_and(|folder| {
@@ -179,7 +179,7 @@ fn is_shim(file: &Path) -> bool {
     })
 }
 
-/// Returns the program that such a script will choose.
+/// Returns the interpreter that such a script selects.
 pub(super) fn behind_shim(file: &Path, around: &Around<'_>) -> Option<PathBuf> {
     if !is_shim(file) {
         return None;

@@ -1,5 +1,5 @@
 //! Decides whether two runs tried the same program in the same way, so that their trials may count
-//! together. If a fact is not known, they did not.
+//! together. An unknown fact counts as different.
 
 use super::command::NOT_FOUND;
 use super::files::{FILES, UNKNOWN};
@@ -10,14 +10,14 @@ use crate::model::{ActorPlan, Capture, Hooks, Plan, Rules, Text, VariantId, Vari
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How alike the trials of two variants are, of two runs.
+/// How similar the trials of two variants of different runs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Likeness {
-    /// The same program, files, machine and conditions.
+    /// Program, files, machine and conditions are the same.
     Same,
-    /// The same command, but something else differs or is not known.
+    /// The command is the same, but another fact differs or is unknown.
     Unlike(String),
-    /// Another command.
+    /// The commands differ.
     OtherCommand,
 }
 
@@ -43,10 +43,10 @@ pub fn likeness(here: (Side<'_>, VariantId), there: (Side<'_>, VariantId)) -> Li
     }
 }
 
-/// What decides how often a variant fails, and what of it is not known.
+/// Facts that determine how often a variant fails, and the unknown ones among them.
 struct Recipe {
     commands: String,
-    /// By priority for the reason, and by name.
+    /// Facts by priority as the reason, and by name.
     facts: BTreeMap<(u32, String), String>,
     unknown: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Recipe {
             unknown: unknown_files(plan, variant),
         };
         recipe.add_plan(plan, variant);
-        // A variant that is made for each run has another folder in each.
+        // A variant that is prepared for each run has a different folder in each.
         let made = variant.make.as_ref().map(|make| make.folder.to_string());
         let made = made.filter(|folder| !folder.is_empty());
         let neutral = |text: String| match &made {
@@ -96,7 +96,8 @@ impl Recipe {
                 recipe.unknown = unknown_program(&facts);
             }
             for (name, value) in facts {
-                // Where each is made, it is made alike.
+                // Builds of prepared variants may differ, because they are prepared in the same
+                // way.
                 if variant.make.is_none() || !matches!(group_of(&name), Group::Program) {
                     recipe.add_fact(&name, number, value);
                 }
@@ -128,7 +129,7 @@ impl Recipe {
         let _ = write!(all, "{number} {value};");
     }
 
-    /// Adds what a plan says of its trials, besides the conditions.
+    /// Adds the settings of a plan's trials, except for the conditions.
     fn add_plan(&mut self, plan: &Plan, variant: &VariantPlan) {
         let rules = Rules {
             only: Vec::new(),
@@ -165,7 +166,7 @@ fn per_actor(variant: &VariantPlan, what: impl Fn(&ActorPlan) -> String) -> Stri
     all.join("\n")
 }
 
-/// Returns the commands around the trials of a variant, whether they are its own or the plan's.
+/// Returns the hooks around the trials of a variant, whether they belong to it or to the plan.
 fn hooks(plan: &Hooks, own: &Hooks) -> String {
     let both = |plan: &Option<Text>, own: &Option<Text>| {
         let all: Vec<String> = plan.iter().chain(own).map(ToString::to_string).collect();
@@ -180,7 +181,8 @@ fn hooks(plan: &Hooks, own: &Hooks) -> String {
     )
 }
 
-/// Returns why it is not known which files a variant reads: commits are known by their names.
+/// Returns why the files that a variant reads are unknown. The files of commits are known by the
+/// names of the commits.
 fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
     let commits = plan
         .space
@@ -195,7 +197,7 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
     }
 }
 
-/// Returns why it is not known which program it is, and which files it may read.
+/// Returns why the program and the files that it may read are unknown.
 fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
     let path = |name: &str| facts.get(name).filter(|path| path.ends_with(NOT_FOUND));
     match facts.get(FILES) {

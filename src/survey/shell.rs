@@ -1,36 +1,36 @@
-//! Splits a line for the shell into its commands, and the operators between them.
+//! Splits a shell command line into its commands, and the operators between them.
 //!
-//! It is for warnings, so it ignores everything that it does not understand: loops, groups, functions
-//! and here-documents.
+//! The result is only for warnings, so unsupported syntax is ignored: loops, groups, functions and
+//! here-documents.
 
-/// What follows a pipeline.
+/// Operator behind a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The next one, or nothing: `;`, a line's end.
+    /// `;` or a line end: run the next pipeline, if there is one.
     Next,
-    /// The next one if it succeeds: `&&`.
+    /// `&&`: run the next pipeline if this one succeeds.
     And,
-    /// The next one if it fails: `||`.
+    /// `||`: run the next pipeline if this one fails.
     Or,
-    /// The next one at once: `&`.
+    /// `&`: run the next pipeline at once.
     Background,
 }
 
-/// Commands with pipes between them.
+/// Commands connected with pipes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pipeline {
-    /// The words of each command, without their quotes.
+    /// Words of each command, without quotes.
     pub(super) commands: Vec<Vec<String>>,
     pub(super) then: Then,
 }
 
-/// Words at the beginning of a command that make it more than a command.
+/// First words that make a command a compound command.
 const COMPOUND: [&str; 19] = [
     "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "eval", "fi", "for", "function",
     "if", "select", "then", "until", "while", "{", "}",
 ];
 
-/// Returns the pipelines of a line, in order; nothing if it is beyond us.
+/// Returns the pipelines of a line in order; `None` if the line has unsupported syntax.
 pub(super) fn outline(line: &str) -> Option<Vec<Pipeline>> {
     let mut scanner = Scanner {
         rest: line,
@@ -44,7 +44,7 @@ pub(super) fn outline(line: &str) -> Option<Vec<Pipeline>> {
 #[derive(Default)]
 struct Scanner<'a> {
     rest: &'a str,
-    /// The word that is being read, if one is.
+    /// The incomplete word, if there is one.
     word: Option<String>,
     command: Vec<String>,
     commands: Vec<Vec<String>>,
@@ -52,7 +52,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Takes in the next piece; false at the end, nothing if it is beyond us.
+    /// Reads the next token. Returns false at the end, and `None` for unsupported syntax.
     fn step(&mut self) -> Option<bool> {
         for (operator, then) in [("&&", Then::And), ("||", Then::Or)] {
             if self.take(operator) {
@@ -64,7 +64,7 @@ impl Scanner<'_> {
             self.end_command()?;
             return Some(true);
         }
-        // Not in the background, but part of a redirection.
+        // This `&` is part of a redirection.
         for redirection in ["&>", ">&", "<&", ">|"] {
             if self.take(redirection) {
                 self.word().push_str(redirection);
@@ -166,7 +166,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns how far it is to the end of what was opened, with quotes and substitutions in it.
+/// Returns the offset of the closing character, skipping nested quotes and substitutions.
 fn closing(text: &str, close: char) -> Option<usize> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -179,7 +179,7 @@ fn closing(text: &str, close: char) -> Option<usize> {
             '$' if text[inside..].starts_with('(') => {
                 inside + 1 + closing(&text[inside + 1..], ')')? + 1
             }
-            // Within double quotes others mean nothing.
+            // Other characters have no meaning within double quotes.
             _ if close == '"' => inside,
             '\'' if close != '`' => inside + text[inside..].find('\'')? + 1,
             '"' => inside + closing(&text[inside..], '"')? + 1,
@@ -195,7 +195,7 @@ fn closing(text: &str, close: char) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Writes an outline as `a b | c && d`.
+    /// Formats an outline as `a b | c && d`.
     fn shown(line: &str) -> Option<String> {
         let pipelines = outline(line)?;
         let shown = pipelines.iter().map(|pipeline| {

@@ -1,4 +1,4 @@
-//! Surveys of made-up folders, and their comparison.
+//! Tests with temporary folders.
 
 use super::{Group, Likeness, Side, add_files, differences, likeness, survey};
 use crate::model::{
@@ -67,7 +67,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
     }
 }
 
-/// A folder with files in it.
+/// A temporary folder with files.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -279,7 +279,7 @@ fn other_commands_are_recorded_where_they_are_others() {
     );
 }
 
-/// A place with something that stands for an emulator: it writes down what it was asked.
+/// Returns a folder with a fake emulator that logs its arguments.
 #[cfg(target_arch = "x86_64")]
 fn with_emulator() -> Place {
     let place = Place::new();
@@ -291,7 +291,7 @@ fn with_emulator() -> Place {
     place
 }
 
-/// Returns what is known of the processors of commands, and what the emulator was asked for it.
+/// Returns the recorded facts about the CPUs of commands, and the log of the emulator.
 #[cfg(target_arch = "x86_64")]
 fn emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
     let place = with_emulator();
@@ -382,7 +382,7 @@ fn of_an_emulator_that_does_not_answer_nothing_is_known() {
             "{command:?}"
         );
     }
-    // Of the others it is.
+    // The other emulators answer.
     let good: &[&str] = &["qemu-x86_64", "-cpu", "good", "./a"];
     let (facts, _) = emulated(&[commands[0], good], |_| {});
     assert_eq!(facts, ["cpu[v1].flags: aes avx", "cpu[v1].model: a good"]);
@@ -399,7 +399,7 @@ fn the_program_that_an_emulator_runs_is_the_one_that_is_looked_at() {
     assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
 }
 
-/// Compares two runs of which the second was changed.
+/// Compares a run with a changed copy of it.
 fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
     let mut survey = Survey::default();
     for (name, value) in [
@@ -504,7 +504,7 @@ fn what_may_be_a_secret_is_not_shown() {
     assert_eq!(found.right, None);
 }
 
-/// What parts hosts with these names and flags, those that failed from the others.
+/// Returns the facts that distinguish failing hosts, given names, flags, and whether they fail.
 fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
     let plan = plan(Path::new("/"), &[&["x"]]);
     let known = hosts.iter().map(|(name, flags, failed)| {
@@ -541,8 +541,8 @@ fn a_name_that_each_host_has_for_itself_parts_nothing() {
     assert_eq!(parted(&hosts), [""; 0]);
 }
 
-/// What parts variants of these commands, of which the named facts were recorded, and whether they
-/// failed; and what they differ in.
+/// Returns the facts that distinguish failing variants of these commands, and the facts in which
+/// the variants differ.
 fn varied(
     facts: &[(&str, &str)],
     variants: &[(&str, bool)],
@@ -572,7 +572,7 @@ fn varied(
     )
 }
 
-/// The processors of three variants, of which the first lacks AVX2.
+/// CPUs of three variants, of which the first lacks AVX2.
 const PROCESSORS: [(&str, &str); 7] = [
     ("cpu.flags", "fpu vme of the machine"),
     ("cpu[v0].flags", "aes avx"),
@@ -656,7 +656,7 @@ fn what_each_variant_has_for_itself_parts_nothing() {
         (by, differing),
         (Vec::new(), vec!["python.numpy".to_owned()])
     );
-    // Of two, whatever differs may be it.
+    // With two variants, every difference may be the cause.
     assert_eq!(varied(&facts, &three[..2], |_| {}).0, ["python.numpy"]);
 }
 
@@ -671,7 +671,7 @@ fn a_program_that_is_not_there_yet_does_not_lack_what_others_have() {
     assert_eq!(by, [""; 0]);
 }
 
-/// What makes a run: the plan and what was seen of the machine.
+/// Data of a run: plan, host and survey.
 struct Seen(Plan, Host, Survey);
 
 impl Seen {

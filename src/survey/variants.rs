@@ -26,7 +26,7 @@ pub struct Differing {
     pub values: BTreeMap<String, Option<String>>,
 }
 
-/// What is known of the processor that a variant sees.
+/// Name of the fact with the CPU flags of a variant.
 const FLAGS: &str = "cpu.flags";
 const MODEL: &str = "cpu.model";
 
@@ -49,7 +49,7 @@ pub fn differing(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Di
     names.collect()
 }
 
-/// Returns what parts the variants that fail from those that do not, the most suspicious first.
+/// Returns the facts that distinguish failing variants, the most suspicious first.
 pub fn partings_of_variants(
     plan: &Plan,
     survey: &Survey,
@@ -62,7 +62,8 @@ pub fn partings_of_variants(
         .collect();
     for key in names(&all) {
         let unlike: BTreeSet<Option<&String>> = all.iter().map(|facts| facts.get(&key)).collect();
-        // What each has for itself says only which it is, as does what a processor is called.
+        // A fact that is different in every variant only identifies the variant, and so does the
+        // name of a CPU.
         let is_its_own = unlike.len() == all.len() && all.len() > 2;
         if is_its_own || key.1 == MODEL {
             for facts in &mut all {
@@ -78,9 +79,10 @@ fn names(all: &[Facts]) -> BTreeSet<(Group, String)> {
     all.iter().flat_map(|facts| facts.keys().cloned()).collect()
 }
 
-/// Returns what is known of each of these variants, besides what was varied.
+/// Returns the facts about each of these variants, except for facts that were varied on purpose.
 fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
-    // What was not looked at is not as the first is.
+    // Without a survey of all commands, a missing fact does not mean the same value as in the
+    // first.
     if plan.variants.iter().flat_map(mains_of).count() > MAINS {
         return vec![Facts::new(); variants.len()];
     }
@@ -92,7 +94,7 @@ fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
     let mut all: Vec<Facts> = chosen()
         .map(|variant| of_variant(variant, survey))
         .collect();
-    // What is not known of one is not what it has not.
+    // An unknown fact must not count as an absent one.
     let flags = (Group::Processor, FLAGS.to_owned());
     let all_answered = all.iter().all(|facts| facts.contains_key(&flags));
     let all_found = all.iter().all(is_found);
@@ -109,14 +111,15 @@ fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
     all
 }
 
-/// True where the program could be looked at: not in an image, and there before `setup`.
+/// Returns whether the program could be examined: it is not in an image, and existed before
+/// `setup`.
 fn is_found(facts: &Facts) -> bool {
     let of = |name: &str| facts.get(&(Group::Program, name.to_owned()));
     let is_there = |path: &String| !path.ends_with(NOT_FOUND);
     of("program.path").is_some_and(is_there) && of("program.launched.path").is_none_or(is_there)
 }
 
-/// Returns what is known of the first main command of a variant.
+/// Returns the facts about the first main command of a variant.
 fn of_variant(variant: &VariantPlan, survey: &Survey) -> Facts {
     let Some((name, main)) = mains_of(variant).next() else {
         return Facts::new();
@@ -126,7 +129,7 @@ fn of_variant(variant: &VariantPlan, survey: &Survey) -> Facts {
     facts.collect()
 }
 
-/// Returns what is known of a main command under the names that the facts of the first have.
+/// Returns the facts about a main command under the names of the first command's facts.
 pub(super) fn of_main<'a>(
     main: &ActorPlan,
     name: &str,
@@ -134,9 +137,9 @@ pub(super) fn of_main<'a>(
 ) -> BTreeMap<String, &'a str> {
     let mut facts: BTreeMap<String, &str> = BTreeMap::new();
     for (key, value) in &survey.0 {
-        // Of the processor, only what was asked in the same way.
+        // Facts about the CPU are only comparable if they come from the same source.
         let shared = !key.contains('[') && group_of(key) != Group::Processor;
-        // What is in an image is not known.
+        // The files in an image are unknown.
         if shared && main.container.is_none() {
             facts.insert(key.clone(), value.as_str());
         }
@@ -153,14 +156,14 @@ pub(super) fn of_main<'a>(
     facts
 }
 
-/// Returns `program.path` for `program[NAME].path`; nothing for a fact of another command.
+/// Returns `program.path` for `program[NAME].path`; `None` for a fact of another command.
 fn unnamed(key: &str, name: &str) -> Option<String> {
     let (section, rest) = key.split_once('[')?;
     let rest = rest.strip_prefix(name)?.strip_prefix(']')?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("{section}{rest}"))
 }
 
-/// Leaves of the flags of processors those that not all have.
+/// Removes the CPU flags that all variants have.
 fn only_what_differs(all: &mut [Facts]) {
     let key = (Group::Processor, FLAGS.to_owned());
     let flags = |facts: &Facts| -> BTreeSet<String> {

@@ -28,7 +28,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns what stands above differences of this kind.
+    /// Returns the heading of differences of this kind.
     pub fn title(self) -> &'static str {
         match self {
             Self::Program => "program",
@@ -44,7 +44,7 @@ impl Group {
     }
 }
 
-/// Returns what a recorded fact is about.
+/// Returns the kind of a recorded fact.
 pub(super) fn group_of(name: &str) -> Group {
     let section = name.split(['.', '[']).next().unwrap_or_default();
     match section {
@@ -58,7 +58,7 @@ pub(super) fn group_of(name: &str) -> Group {
     }
 }
 
-/// Variables that say where and how somebody sits, not what a program does.
+/// Variables that describe a session, not the behaviour of a program.
 const TRIFLES: [&str; 24] = [
     "COLORTERM",
     "COLUMNS",
@@ -85,10 +85,10 @@ const TRIFLES: [&str; 24] = [
     "XDG_VTNR",
     "_",
 ];
-/// The same by how they begin.
+/// Prefixes of further such variables.
 const TRIFLING: [&str; 4] = ["PROVOKE_", "SSH_", "TERM_", "VSCODE_"];
 
-/// Returns what a variable is about.
+/// Returns the kind of a variable.
 pub(super) fn group_of_variable(name: &str) -> Group {
     let trifle = TRIFLES.contains(&name) || TRIFLING.iter().any(|prefix| name.starts_with(prefix));
     if trifle {
@@ -98,7 +98,7 @@ pub(super) fn group_of_variable(name: &str) -> Group {
     }
 }
 
-/// Instructions for which programs are built, or which they choose when they start.
+/// Prefixes of CPU flags for which programs are built, or which programs test when they start.
 const INSTRUCTIONS: [&str; 24] = [
     "abm",
     "adx",
@@ -126,7 +126,7 @@ const INSTRUCTIONS: [&str; 24] = [
     "xsave",
 ];
 
-/// True when programs use an instruction of this flag where they find it.
+/// Returns whether programs use the instructions of this flag if the CPU has them.
 pub(super) fn is_used(flag: &str) -> bool {
     INSTRUCTIONS.iter().any(|known| flag.starts_with(known))
 }

@@ -2,13 +2,13 @@
 
 use libc as c;
 
-/// The calls that wait, or that a program comes back to while it waits. Any other is
-/// told by its number.
+/// Pairs of number and name of system calls that wait, or that a program repeats while it waits.
+/// Other system calls are shown by their number.
 macro_rules! calls {
     ($($name:ident),* $(,)?) => { [$((c::$name, stringify!($name))),*] };
 }
 
-/// Those of every architecture.
+/// System calls of every architecture.
 const COMMON: [(libc::c_long, &str); 63] = calls![
     SYS_accept,
     SYS_accept4,
@@ -75,7 +75,7 @@ const COMMON: [(libc::c_long, &str); 63] = calls![
     SYS_writev,
 ];
 
-/// Those that newer architectures do without.
+/// System calls that newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 const OLDER: [(libc::c_long, &str); 8] = calls![
     SYS_epoll_wait,

@@ -1,9 +1,8 @@
 //! Creates a cgroup for each slot, which counts OOM kills and holds every process of a trial.
 //!
-//! The slot itself lives in the group, so its trials are born there: joining
-//! costs nothing per trial. Under cgroup v1 that needs root; under v2 it needs a
-//! group whose controllers are passed on to its children. Elsewhere there is
-//! none, and the report says what is not known.
+//! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial.
+//! Under cgroup v1 that needs root; under v2 it needs a parent whose controllers are delegated to
+//! its children. Elsewhere there is no such cgroup, and the report says which facts are unknown.
 
 use super::signals;
 use rustix::fs::{FlockOperation, flock};
@@ -17,24 +16,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Prefix of the names of the groups of slots.
+/// Prefix of the names of slot cgroups.
 const PREFIX: &str = "provoke-run-";
-/// Another run may look at a new group just before it is locked.
+/// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
+/// locked.
 const ATTEMPTS: u32 = 20;
 /// Time limit for killing.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 
-/// A memory group that this process made for a slot.
+/// A memory cgroup that this process created for a slot.
 ///
-/// While it is in use its folder is locked. The kernel drops the lock when this process ends,
-/// however it ends, so a group that can be locked is one of a dead run.
+/// Its directory is locked while it is in use. The kernel releases the lock when this process ends,
+/// however it ends, so a cgroup that can be locked belongs to a dead run.
 pub struct SlotGroup {
     path: PathBuf,
     _lock: File,
 }
 
 impl SlotGroup {
-    /// Makes a group below the present one; nothing where that is not allowed.
+    /// Creates a cgroup below the present one; returns `None` if that is not allowed.
     pub fn create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (parent, _) = present()?;
@@ -54,12 +54,12 @@ impl SlotGroup {
         None
     }
 
-    /// Returns its folder.
+    /// Returns the directory of the cgroup.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// True if a group can be made and its memory can be limited.
+    /// Returns whether a cgroup can be created and its memory can be limited.
     pub fn can_limit_memory(bytes: u64) -> bool {
         Self::create().is_some_and(|group| limit_memory(&group.path, Some(bytes)).is_ok())
     }
@@ -71,8 +71,8 @@ impl Drop for SlotGroup {
     }
 }
 
-/// Kills what survived in the groups of runs that are dead, and removes the groups. Returns how
-/// many processes it killed.
+/// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
+/// number of killed processes.
 pub fn clean_up_after_dead_runs() -> usize {
     let Some((parent, _)) = present() else {
         return 0;
@@ -90,8 +90,8 @@ pub fn clean_up_after_dead_runs() -> usize {
         .sum()
 }
 
-/// True if the slot of a group lives: it is cleaning up what its run left, in an engine of containers
-/// too, and ends then.
+/// Returns whether the slot of a cgroup is alive: it then cleans up after its run, also in a
+/// container engine, and ends by itself.
 fn has_slot(group: &Path) -> bool {
     let argument = [group.as_os_str().as_bytes(), b"\0"].concat();
     let is_slot = |pid: &i32| {
@@ -101,17 +101,17 @@ fn has_slot(group: &Path) -> bool {
     members(group).iter().any(is_slot)
 }
 
-/// Locks the folder of a group; nothing if its run is alive, or the group is gone.
+/// Locks the directory of a cgroup; returns `None` if its run is alive or the cgroup is gone.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
-    // Another run may have removed it before it was locked.
+    // Another run may have removed the directory before it was locked.
     let is_there = fs::metadata(path).ok()?.ino() == folder.metadata().ok()?.ino();
     is_there.then_some(folder)
 }
 
-/// Kills everything in a group and in the groups below it, and removes them. Returns how many
-/// processes it killed.
+/// Kills all processes in a cgroup and below it, and removes the cgroups. Returns the number of
+/// killed processes.
 fn kill_and_remove(group: &Path) -> usize {
     let until = Instant::now() + KILL_WITHIN;
     let mut killed = Vec::new();
@@ -120,7 +120,7 @@ fn kill_and_remove(group: &Path) -> usize {
         if !group.exists() || Instant::now() > until {
             return killed.len();
         }
-        // Only version 2 has it.
+        // This file exists only in version 2.
         let _ = fs::write(group.join("cgroup.kill"), "1");
         for pid in members(group) {
             if signals::send(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
@@ -131,7 +131,7 @@ fn kill_and_remove(group: &Path) -> usize {
     }
 }
 
-/// Removes a group and the groups below it, as far as nothing lives in them.
+/// Removes a cgroup and the cgroups below it, if they are empty.
 fn remove(group: &Path) {
     for below in subgroups(group) {
         remove(&below);
@@ -139,7 +139,8 @@ fn remove(group: &Path) {
     let _ = fs::remove_dir(group);
 }
 
-/// Returns the processes in a group and in the groups below it. One that has no number here is left out.
+/// Returns the processes in a cgroup and below it, except for those without a pid in this pid
+/// namespace.
 fn members(group: &Path) -> Vec<i32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let own = list.lines().filter_map(|pid| pid.parse().ok());
@@ -155,7 +156,7 @@ fn subgroups(group: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
-/// Sets how much memory the processes of a group may use together, swap included where that is counted.
+/// Sets the total memory limit of a cgroup, including swap if swap is accounted.
 fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     let set = |file: &str, value: &str| fs::write(group.join(file), value);
     let amount = |unlimited: &str| bytes.map_or(unlimited.to_owned(), |bytes| bytes.to_string());
@@ -168,7 +169,7 @@ fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     let with_swap = "memory.memsw.limit_in_bytes";
     let counts_swap = group.join(with_swap).exists();
     if counts_swap {
-        // It is never below the other one.
+        // The limit with swap must not be below the limit without it.
         set(with_swap, "-1")?;
     }
     set("memory.limit_in_bytes", &amount("-1"))?;
@@ -178,7 +179,7 @@ fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// The memory group that this process lives in.
+/// The memory cgroup of this process.
 pub struct MemoryGroup {
     path: PathBuf,
     events: File,
@@ -186,7 +187,7 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Moves this process into a group that was made for it.
+    /// Moves this process into a cgroup that was created for it.
     pub fn enter(path: &Path) -> Option<Self> {
         let (_, counter) = present()?;
         let events = File::open(path.join(counter)).ok()?;
@@ -198,7 +199,7 @@ impl MemoryGroup {
         })
     }
 
-    /// Sets how much memory the processes of the group may use together.
+    /// Sets the total memory limit of the cgroup.
     pub fn limit(&mut self, bytes: Option<u64>) -> io::Result<()> {
         if self.limit != bytes {
             limit_memory(&self.path, bytes)?;
@@ -207,7 +208,7 @@ impl MemoryGroup {
         Ok(())
     }
 
-    /// Returns how many processes of this group were OOM-killed.
+    /// Returns the number of OOM-killed processes of this cgroup.
     pub fn oom_kills(&self) -> Option<u64> {
         let mut buffer = [0; 512];
         let length = self.events.read_at(&mut buffer, 0).ok()?;
@@ -219,7 +220,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // Only an empty group can be removed; ours holds ourselves.
+        // Only an empty cgroup can be removed, so move this process out first.
         if let Some(parent) = self.path.parent() {
             let _ = move_self(parent);
         }
@@ -231,7 +232,7 @@ fn move_self(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Returns the folder of the present memory group, and the file that counts its kills.
+/// Returns the directory of the present memory cgroup, and its file that counts OOM kills.
 fn present() -> Option<(PathBuf, &'static str)> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -263,16 +264,16 @@ fn present() -> Option<(PathBuf, &'static str)> {
     None
 }
 
-/// The versions of control groups.
+/// Versions of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// A hierarchy for each controller, or for some.
+    /// Several hierarchies, each with one or more controllers.
     One,
-    /// One hierarchy for all.
+    /// One hierarchy with all controllers.
     Two,
 }
 
-/// Returns the version that counts memory here, or would if it were passed on.
+/// Returns the version that accounts memory here, or would account it after delegation.
 pub fn version() -> Option<Version> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -284,7 +285,7 @@ pub fn version() -> Option<Version> {
     (two && mount(&mounts, "cgroup2", |_| true).is_some()).then_some(Version::Two)
 }
 
-/// Returns how much memory the group of this process may use, as the kernel says it.
+/// Returns the memory limit of this process's cgroup, as the kernel formats it.
 pub fn memory_limit() -> Option<String> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -305,7 +306,7 @@ pub fn memory_limit() -> Option<String> {
     })
 }
 
-/// Returns where a file system of this type is mounted whose options please.
+/// Returns the mount point of a file system of this type with accepted options.
 fn mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (place, rest) = line.split_once(" - ")?;

@@ -8,18 +8,18 @@
 use std::io;
 use std::time::Duration;
 
-/// How a child ended, with what it used.
+/// How a child ended, and the resources that it used.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// Its exit code, or its signal and whether a core was dumped.
+    /// Exit code, or signal and whether a core was dumped.
     pub status: Status,
-    /// User and system time, of it and the children it waited for.
+    /// User and system time of the child and of the children that it waited for.
     pub cpu: Duration,
     /// Largest resident set, in KiB.
     pub max_rss: u64,
 }
 
-/// A wait status taken apart.
+/// A decoded wait status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Exit code.
@@ -29,7 +29,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Takes apart what the kernel says.
+    /// Decodes a wait status of the kernel.
     pub fn from_raw(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signaled(libc::WTERMSIG(status), libc::WCOREDUMP(status))
@@ -39,25 +39,25 @@ impl Status {
     }
 }
 
-/// What there is to wait for.
+/// Next event of child processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This child has ended and waits to be reaped.
+    /// This child has ended and can be reaped.
     Ended(i32),
-    /// The same of a thread of a process that is followed.
+    /// This thread of a traced process has ended and can be reaped.
     Thread(i32),
-    /// This thread of a process that is followed has stopped.
+    /// This thread of a traced process has stopped.
     Stopped(i32),
-    /// Children exist and all live.
+    /// There are children, and all of them live.
     Alive,
-    /// There is no child at all.
+    /// The process does not have any children.
     None,
 }
 
-/// Says what there is to wait for, and reaps nothing.
+/// Returns the next event without reaping.
 ///
-/// For a subreaper `None` means that the whole tree is gone: whatever a
-/// descendant leaves behind when it dies becomes our child at that moment.
+/// For a subreaper, `None` means that the whole tree is gone: when a process ends, its children
+/// become children of the subreaper at that moment.
 pub fn peek() -> Next {
     // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
     let (answer, info) = unsafe {
@@ -68,7 +68,7 @@ pub fn peek() -> Next {
     // SAFETY: `si_pid` is in every siginfo of waitid; zero if nothing has ended.
     match (answer, unsafe { info.si_pid() }) {
         (0, 0) => Next::Alive,
-        // Told to who follows it, asked for or not.
+        // The kernel reports stops to the tracer without being asked.
         (0, tid) if info.si_code == libc::CLD_TRAPPED => Next::Stopped(tid),
         (0, pid) if is_process(pid) => Next::Ended(pid),
         (0, tid) => Next::Thread(tid),
@@ -76,17 +76,17 @@ pub fn peek() -> Next {
     }
 }
 
-/// True unless a thread goes by this number, which is not the first of its process.
+/// Returns false if the id belongs to a thread that is not the first of its process.
 fn is_process(tid: i32) -> bool {
-    // SAFETY: signal 0 is never delivered; the kernel only looks for the thread.
+    // SAFETY: signal 0 is never delivered; the kernel only looks up the thread.
     let answer = unsafe { libc::syscall(libc::SYS_tgkill, tid, tid, 0) };
     answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Reaps this child, waiting for its end if need be.
+/// Waits for the end of this child, and reaps it.
 pub fn wait(pid: i32) -> io::Result<Ended> {
     let mut status = 0;
-    // SAFETY: both out-parameters are ours and live.
+    // SAFETY: both out-parameters are live local variables.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         while libc::wait4(pid, &raw mut status, 0, &raw mut usage) < 0 {

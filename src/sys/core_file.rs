@@ -1,15 +1,15 @@
-//! Parses core files, as far as a reader of stacks needs it.
+//! Writes the headers of core files, as far as stack readers need them.
 //!
-//! An ELF file: notes say which threads there were and what was mapped; of each
-//! piece of memory the file holds all bytes, or none.
+//! A core is an ELF file. Its notes contain the threads and the mapped files. Of each piece of
+//! memory, the file contains either all bytes or none.
 
 use super::memory::Mapping;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Memory is mapped, and kept, in pages.
+/// Size of a page, the unit in which memory is mapped and kept.
 pub const PAGE: u64 = 4096;
-/// More pieces than this have no number in the header of an ELF file.
+/// Limit of pieces: the header of an ELF file cannot contain a larger number.
 const MOST: usize = 60_000;
 
 const HEADER: usize = 64;
@@ -17,61 +17,62 @@ const ENTRY: usize = 56;
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 
-/// The kinds of notes.
+/// Types of notes.
 const PRSTATUS: u32 = 1;
 const PRPSINFO: u32 = 3;
 const AUXV: u32 = 6;
 const SIGINFO: u32 = 0x5349_4749;
 const FILE: u32 = 0x4649_4c45;
 
-/// What the notes of a core say.
+/// Content of a core's notes.
 pub struct Notes<'a> {
-    /// Number of the machine in ELF files.
+    /// Machine number in ELF files.
     pub machine: u16,
-    /// The process and its kin.
+    /// Ids of the process.
     pub process: Process,
-    /// Its name.
+    /// Name of the process.
     pub name: &'a [u8],
-    /// Its arguments, each ended by a NUL byte.
+    /// Arguments, each ended by a NUL byte.
     pub arguments: &'a [u8],
-    /// Its threads with their registers; readers show the first one first.
+    /// Threads with their registers; readers treat the first one as the current thread.
     pub threads: &'a [(i32, &'a [u64])],
-    /// The signal that came to the first of them, and what the kernel says of it.
+    /// Signal of the first thread, and its `siginfo_t`.
     pub signal: Option<(i32, &'a [u8])>,
-    /// What the kernel told it at its start.
+    /// Auxiliary vector.
     pub auxv: &'a [u8],
-    /// What it has mapped.
+    /// Mappings.
     pub mappings: &'a [Mapping],
 }
 
-/// A process among others.
+/// Ids and state of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// Its parent.
+    /// Process id of the parent.
     pub parent: i32,
-    /// Its group.
+    /// Process group id.
     pub group: i32,
-    /// Its session.
+    /// Session id.
     pub session: i32,
-    /// R, S, D, T.
+    /// State: R, S, D, T.
     pub state: char,
 }
 
-/// A piece of memory that is wholly in the file, or not at all.
+/// A piece of memory that is completely in the file, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it is in memory.
+    /// Addresses of the piece.
     pub range: Range<u64>,
-    /// Which of the mappings it is of.
+    /// Index of the mapping that contains the piece.
     pub mapping: usize,
-    /// Its bytes are in the file.
+    /// The file contains the bytes.
     pub kept: bool,
 }
 
-/// Cuts mappings into pieces, so that those wanted are kept. Both are in the order of
-/// addresses; what is wanted may overlap, and need not be mapped.
+/// Divides mappings into pieces, so that the wanted ranges are kept up to `most_bytes`.
+///
+/// Both lists are ordered by address. Wanted ranges may overlap, and may be unmapped.
 pub fn pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut room = most_bytes;
@@ -103,8 +104,7 @@ pub fn pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> V
     out
 }
 
-/// Returns what stands before the bytes of the pieces, and where in the file those of
-/// each begin that is kept.
+/// Returns the headers before the bytes of the pieces, and the file offset of each kept piece.
 pub fn head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
     let count = pieces.len() + 1;
     let text = note_segment(notes);
@@ -132,7 +132,7 @@ fn header(machine: u16, entries: usize) -> Vec<u8> {
     let order = if cfg!(target_endian = "little") { 1 } else { 2 };
     out.extend([0x7f, b'E', b'L', b'F', 2, order, 1]);
     out.resize(16, 0);
-    out.extend(4_u16.to_ne_bytes()); // a core
+    out.extend(4_u16.to_ne_bytes()); // core file
     out.extend(machine.to_ne_bytes());
     out.extend(1_u32.to_ne_bytes()); // version
     out.extend(0_u64.to_ne_bytes()); // no entry point
@@ -163,7 +163,7 @@ fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
         let signal = notes.signal.map_or(0, |(number, _)| number);
         let status = status(notes.process, *tid, signal, registers);
         note(&mut out, PRSTATUS, &status);
-        // Readers take what stands between two threads for the first one's.
+        // Readers attribute the notes between two threads to the first thread.
         if at == 0 {
             note(&mut out, PRPSINFO, &information(notes));
             if let Some((_, said)) = notes.signal {
@@ -188,8 +188,8 @@ fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
     }
 }
 
-/// `struct elf_prstatus`: the signal, which readers expect of every thread, whose the thread
-/// is, its registers.
+/// Returns a `struct elf_prstatus`: the signal, which readers expect in every thread, ids and
+/// registers.
 fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
     let mut out = vec![0; 32];
     out[..4].copy_from_slice(&signal.to_ne_bytes());
@@ -205,7 +205,7 @@ fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8>
     out
 }
 
-/// `struct elf_prpsinfo`: which program it was.
+/// Returns a `struct elf_prpsinfo`: state, ids and name of the program.
 fn information(notes: &Notes<'_>) -> Vec<u8> {
     let process = notes.process;
     let state = u8::try_from(process.state).unwrap_or(b'?');
@@ -225,7 +225,7 @@ fn information(notes: &Notes<'_>) -> Vec<u8> {
     out
 }
 
-/// Which file is mapped where: the places, and then the names.
+/// Returns the list of mapped files: the ranges, then the names.
 fn files(mappings: &[Mapping]) -> Vec<u8> {
     let all = || mappings.iter().filter(|mapping| mapping.is_of_file());
     let mut out = Vec::new();

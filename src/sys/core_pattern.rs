@@ -1,36 +1,36 @@
-//! Reads the kernel's setting of where core files go.
+//! Reads the kernel setting for the path of core files.
 
 use crate::untrusted::Untrusted as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where cores go.
+/// Destination of cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// Into a file, by a template.
+    /// File whose path is made from a template.
     File(Template),
-    /// Into the input of a program.
+    /// Helper program that receives the core on stdin.
     Helper {
-        /// The program and its arguments.
+        /// Program and its arguments.
         command: String,
-        /// Where it is known to leave cores, and under which names.
+        /// Folder and file names of the helper's cores, if they are known.
         leaves: Option<Template>,
     },
 }
 
-/// A file's path in which the kernel fills in numbers and names.
+/// Path of a file in which the kernel replaces placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// The folder; nothing for the working directory of the process that crashes.
+    /// Folder; `None` for the working directory of the crashing process.
     pub folder: Option<PathBuf>,
-    /// The parts of the file's name around what is filled in.
+    /// Parts of the file name between placeholders.
     name: Vec<String>,
-    /// The process is named in it, so that no core overwrites another.
+    /// The name contains the process id, so that no core overwrites another.
     pub has_pid: bool,
 }
 
-/// Returns the machine's setting.
+/// Returns the setting of the machine.
 pub fn read() -> io::Result<Destination> {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern")?;
     let uses_pid = fs::read_to_string("/proc/sys/kernel/core_uses_pid");
@@ -38,12 +38,12 @@ pub fn read() -> io::Result<Destination> {
     Ok(parse(pattern.trim_end_matches('\n'), uses_pid))
 }
 
-/// True where all cores that land in one folder have one name.
+/// Returns whether all cores in one folder have the same name.
 pub fn overwrites() -> bool {
     matches!(read(), Ok(Destination::File(template)) if !template.has_pid)
 }
 
-/// Returns what a setting means.
+/// Parses a setting.
 pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
     if let Some(command) = pattern.strip_prefix('|') {
         let command = command.trim().to_owned();
@@ -67,7 +67,7 @@ pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
 }
 
 impl Destination {
-    /// Returns where cores will be, and under which names, if that is known.
+    /// Returns folder and names of cores, if they are known.
     pub fn template(&self) -> Option<&Template> {
         match self {
             Self::File(template) => Some(template),
@@ -89,7 +89,7 @@ impl Template {
             let literal = match letter {
                 '%' => match letters.next() {
                     Some('%') => Some('%'),
-                    // A lone per cent sign at the end is dropped.
+                    // The kernel drops a single percent sign at the end.
                     None => continue,
                     Some(what) => {
                         has_pid |= matches!(what, 'p' | 'P' | 'i' | 'I');
@@ -115,8 +115,8 @@ impl Template {
         }
     }
 
-    /// Says which file a core would take the place of that is written from this folder. The kernel
-    /// would remove it, and nobody asked for that.
+    /// Returns a message about an existing file that a core of a process in this folder would
+    /// overwrite. The kernel would remove the file without a question.
     pub fn overwrites_in(&self, folder: &Path) -> Option<String> {
         let [name] = self.name.as_slice() else {
             return None;
@@ -130,14 +130,14 @@ impl Template {
         ))
     }
 
-    /// True where it is the same place whatever folder a process is in.
+    /// Returns whether the folder is independent of the working directory.
     pub fn is_rooted(&self) -> bool {
         self.folder
             .as_ref()
             .is_some_and(|folder| folder.is_absolute())
     }
 
-    /// True when a file of this name may be one that was made by this template.
+    /// Returns whether this template can create a file with this name.
     pub fn fits(&self, name: &str) -> bool {
         let (first, rest) = self.name.split_first().expect("never empty");
         let Some(mut name) = name.strip_prefix(first.as_str()) else {
@@ -152,12 +152,12 @@ impl Template {
             };
             name = &name[at + part.len()..];
         }
-        // Compressed by a helper, the name goes on.
+        // A helper that compresses cores appends a suffix.
         name.ends_with(last.as_str()) || name.contains(&format!("{last}."))
     }
 }
 
-/// Returns why no core of a process in this folder can be had, and the way out.
+/// Returns why no core of a process in this folder can be found, and what to do.
 pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
     if super::limits::core_dumps(1).1 == 0 {
         return Some(

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Options whose value is the next word; the others stand alone.
+/// Options whose value is the next argument.
 const WITH_VALUE: [&str; 19] = [
     "0", "B", "D", "E", "L", "R", "U", "cpu", "d", "dfilter", "g", "p", "plugin", "r", "s", "seed",
     "t", "tb-size", "trace",
@@ -13,19 +13,18 @@ const WITH_VALUE: [&str; 19] = [
 /// A command that starts with an emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emulator<'a> {
-    /// The processors that it emulates, as its name ends: `x86_64`.
+    /// Architecture that it emulates, from the end of its name: `x86_64`.
     pub arch: &'a str,
-    /// The processor it was told to show, if it was.
+    /// CPU model in its options, if there is one.
     pub model: Option<&'a OsStr>,
-    /// Its place among the words.
+    /// Index of the emulator in the command.
     pub at: usize,
-    /// The place of the program that it runs.
+    /// Index of the emulated program in the command.
     pub program: usize,
 }
 
 impl<'a> Emulator<'a> {
-    /// Finds the first emulator among the words of a command that runs a program: it may stand
-    /// behind a wrapper.
+    /// Finds the first user-mode emulator in a command; it may follow a wrapper.
     pub fn among<T: AsRef<OsStr>>(words: &'a [T]) -> Option<Self> {
         (0..words.len()).find_map(|at| Self::at(words, at))
     }
@@ -35,14 +34,14 @@ impl<'a> Emulator<'a> {
         let name = Path::new(word(begin)?).file_name()?.to_str()?;
         let arch = name.strip_prefix("qemu-")?;
         let arch = arch.strip_suffix("-static").unwrap_or(arch);
-        // That one runs machines, and no programs.
+        // This emulator runs machines, not programs.
         if arch.starts_with("system-") {
             return None;
         }
         let (mut at, mut model) = (begin + 1, None);
         while let Some(option) = word(at)?.as_bytes().strip_prefix(b"-") {
             at += 1;
-            // `--cpu` is as good as `-cpu`; after `--` nothing is an option.
+            // `--cpu` is equivalent to `-cpu`; arguments after `--` are not options.
             let option = option.strip_prefix(b"-").unwrap_or(option);
             if option.is_empty() {
                 break;
@@ -68,7 +67,7 @@ impl<'a> Emulator<'a> {
 mod tests {
     use super::*;
 
-    /// Returns the model that an emulator is told to show, and the program with its arguments.
+    /// Returns the CPU model, and the program with its arguments.
     fn apart(line: &str) -> Option<(Option<String>, String)> {
         let words: Vec<&str> = line.split(' ').collect();
         let found = Emulator::among(&words)?;

@@ -1,8 +1,8 @@
 //! Reads the kernel's events about processes below this one that crash.
 //!
-//! A parent learns how its child ended, and may hide it. The kernel's process connector reports the end
-//! to every listener. Since Linux 6.6 it sends only the requested events, also to listeners without
-//! root; on older kernels it sends every fork of the machine, so it is not used there.
+//! A parent learns how its child ended, and may hide it. The kernel's process connector reports the
+//! end to every listener. Since Linux 6.6 it sends only the requested events, also to listeners
+//! without root. On older kernels it sends every fork of the machine, so it is not used there.
 
 use super::child::Status;
 use super::host;
@@ -13,50 +13,50 @@ use rustix::net::{bind, recv, send, socket_with, sockopt};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The first kernel that filters.
+/// First kernel version that filters events.
 const FIRST: (u32, u32) = (6, 6);
-/// Room for the events of a trial and of its neighbours.
+/// Buffer for the events of a trial and of parallel trials.
 const ROOM: usize = 1 << 20;
 
-/// The group of the connector that tells of processes.
+/// Multicast group of process events.
 const PROCESSES: u32 = 1;
 const LISTEN: u32 = 1;
 const NONZERO_EXIT: u32 = 0x2000_0000;
 const COREDUMP: u32 = 0x4000_0000;
 const EXIT: u32 = 0x8000_0000;
-/// Bytes before what is said: the header of netlink, that of the connector.
+/// Bytes before an event: the netlink header and the connector header.
 const BEFORE: usize = 16 + 20;
 
 /// A subscription to these events.
 pub struct Exits(OwnedFd);
 
-/// Something happened to a thread.
+/// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The thread.
+    /// Thread id.
     pub tid: i32,
-    /// Its process.
+    /// Process id.
     pub pid: i32,
-    /// The parent of that.
+    /// Process id of the parent.
     pub parent: i32,
-    /// When, by the clock of [`super::host::now`].
+    /// Time by the clock of [`super::host::now`].
     pub at: Duration,
-    /// What happened.
+    /// Type of the event.
     pub what: What,
 }
 
-/// What happens to threads.
+/// Types of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It ended, but not with 0.
+    /// The thread ended with a status other than 0.
     Ended(Status),
-    /// It got a signal of which it is about to die, and core may be dumped before.
+    /// The thread received a fatal signal, and a core may be dumped before it ends.
     Crashes,
 }
 
 impl Exits {
-    /// Subscribes; nothing where the kernel does not filter, or numbers processes
-    /// otherwise than we do.
+    /// Subscribes to events; returns `None` if the kernel does not filter them, or if this process
+    /// is in another pid namespace.
     pub fn open() -> Option<Self> {
         if !host::sees_every_process() || host::kernel_version() < Some(FIRST) {
             return None;
@@ -64,14 +64,14 @@ impl Exits {
         let how = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
         let socket = socket_with(AddressFamily::NETLINK, kind, how, Some(CONNECTOR)).ok()?;
-        // More than its share needs root; less will do.
+        // A larger buffer than the limit needs root; a smaller one suffices.
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, ROOM);
         bind(&socket, &SocketAddrNetlink::new(0, PROCESSES)).ok()?;
         send(&socket, &subscription(), SendFlags::empty()).ok()?;
         Some(Self(socket))
     }
 
-    /// Returns the next event that has come.
+    /// Returns the next pending event.
     pub fn next(&self) -> Option<Event> {
         let mut message = [0; 256];
         loop {
@@ -81,7 +81,7 @@ impl Exits {
                         return Some(event);
                     }
                 }
-                // Some were lost for want of room; the others are there.
+                // Some events were lost because the buffer was full; the others follow.
                 Err(Errno::NOBUFS | Errno::INTR) => {}
                 Err(_) => return None,
             }
@@ -95,11 +95,11 @@ impl AsFd for Exits {
     }
 }
 
-/// Header of netlink, that of the connector, `struct proc_input`.
+/// Returns the subscription: netlink header, connector header, `struct proc_input`.
 fn subscription() -> Vec<u8> {
     const LENGTH: u32 = 8;
     let total = 16 + 20 + LENGTH;
-    let done = 3_u32; // kind of message; no flags
+    let done = 3_u32; // message type; no flags
     let header = [total, done, 0, 0];
     let connector = [PROCESSES, 1, 0, 0, LENGTH];
     let input = [LISTEN, NONZERO_EXIT | COREDUMP];
@@ -112,7 +112,7 @@ fn event(message: &[u8]) -> Option<Event> {
         let bytes = message.get(BEFORE + at * 4..)?.first_chunk()?;
         Some(i32::from_ne_bytes(*bytes))
     };
-    // Kind, processor, and time come before.
+    // Type, CPU and time precede the ids.
     let time = [word(2)?, word(3)?].map(i32::to_ne_bytes);
     let time = u64::from_ne_bytes(time.as_flattened().try_into().ok()?);
     let (tid, pid) = (word(4)?, word(5)?);

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What tells one state of a file from another: device, inode, size, time of change.
+/// Device, inode, size and modification time of a file, which identify its content.
 type State = (u64, u64, u64, i64, i64);
 
 static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
@@ -17,13 +17,13 @@ static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
 /// Attempts to find a free name for a new folder.
 const DRAWS: u32 = 100;
 
-/// A new folder for temporary files that only this user can enter; it is removed when dropped.
+/// A temporary folder that only this user can enter; dropping this value removes the folder.
 #[derive(Debug)]
 pub struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    /// Makes it where temporary files belong. An existing entry, a link included, is never
-    /// taken for it.
+    /// Creates the folder in the directory for temporary files. Tries another name if an entry or a
+    /// symlink with the name exists.
     pub fn new(purpose: &str) -> io::Result<Self> {
         Self::below(&std::env::temp_dir(), purpose)
     }
@@ -41,7 +41,7 @@ impl PrivateFolder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Returns where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -53,8 +53,10 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Makes a new file that only this user can read. An entry that is there is removed: the program
-/// under test may have planted a link, or a pipe that nobody reads.
+/// Creates a file that only this user can read.
+///
+/// An existing entry is removed, because the program under test may have created a symlink, or a
+/// pipe without a reader.
 pub fn create_private(path: &Path) -> io::Result<File> {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
@@ -65,13 +67,14 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Opens a regular file that is not behind a link: the program under test may have planted one.
+/// Opens a regular file, but not through a symlink, because the program under test may have created
+/// one.
 pub fn regular_itself(path: &Path) -> io::Result<File> {
     open_regular(path, libc::O_NOFOLLOW)
 }
 
-/// Opens a regular file. Anything else is refused: a named pipe would keep us waiting for
-/// its other end, and a device never ends.
+/// Opens a regular file. Other types are refused: opening a named pipe could block, and a device
+/// may be endless.
 pub fn regular(path: &Path) -> io::Result<File> {
     open_regular(path, 0)
 }
@@ -88,14 +91,12 @@ fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
     Err(io::Error::new(kind, "not a regular file"))
 }
 
-/// Returns the content of a regular file that holds a program, a library or their debug
-/// information.
+/// Returns the content of a program, a library or a debug file, which must be a regular file.
 ///
-/// It stays mapped as long as the process lives: such files are few and looked into again
-/// and again, a mapping costs address space and not memory, and what is never unmapped
-/// needs no owner. A file that is written anew in place while it is being looked into may
-/// be seen half old and half new; one that is cut short then ends the process, as it would
-/// end every program that runs it.
+/// The file stays mapped as long as the process lives: such files are few and read repeatedly, a
+/// mapping uses address space but no memory, and a reference to it needs no owner. If the file is
+/// overwritten in place, readers may see a mixture of old and new bytes. If it is truncated, this
+/// process crashes, like every program that runs the file.
 pub fn program(path: &Path) -> io::Result<&'static [u8]> {
     let file = regular(path)?;
     let about = file.metadata()?;
@@ -122,7 +123,7 @@ fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
     if length == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the kernel chooses a place that nothing else uses, and the descriptor is open.
+    // SAFETY: the kernel chooses an unused address, and the descriptor is open.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -136,7 +137,7 @@ fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `length` readable bytes begin there, and nobody ever unmaps them.
+    // SAFETY: `length` readable bytes begin at `start`, and they are never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
 }
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Returns the time since the machine started, but for what it slept: the same for every process,
-/// and for the kernel.
+/// Returns the time since boot without suspended time, which is the same for all processes and the
+/// kernel.
 pub fn now() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::try_from(now).unwrap_or_default()
@@ -15,15 +15,15 @@ pub fn now() -> Duration {
 /// Facts about this machine, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Its name.
+    /// Host name.
     pub name: String,
     /// Kernel name and release.
     pub kernel: String,
-    /// Processor architecture.
+    /// CPU architecture.
     pub arch: String,
-    /// Processor model.
+    /// CPU model.
     pub cpu: String,
-    /// Processors this process may use.
+    /// CPUs that this process may use.
     pub cpus: u32,
     /// Physical memory in bytes.
     pub memory: u64,
@@ -46,22 +46,22 @@ pub fn facts() -> Facts {
     }
 }
 
-/// Returns how many processes of this machine were OOM-killed since boot.
+/// Returns the number of OOM-killed processes of this machine since boot.
 pub fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines()
         .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
 }
 
-/// The number that every kernel gives the first namespace of processes.
+/// Name of the initial pid namespace, which is the same for every kernel.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// True where processes have the same numbers for us as for the kernel: not in a container.
+/// Returns whether this process is in the initial pid namespace, that is, not in a container.
 pub fn sees_every_process() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST_NAMESPACE)
 }
 
-/// Returns the first two numbers of the kernel's release.
+/// Returns the major and minor version of the kernel.
 pub fn kernel_version() -> Option<(u32, u32)> {
     let system = rustix::system::uname();
     let release = system.release().to_str().ok()?;
@@ -77,18 +77,18 @@ pub fn user() -> (u32, u32) {
     )
 }
 
-/// Returns the bytes that anybody may still write to the file system of this folder.
+/// Returns the bytes that unprivileged users can still write to the file system of this folder.
 pub fn free_space(folder: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(folder).ok()?;
     Some(system.f_bavail.saturating_mul(system.f_frsize))
 }
 
-/// True when this process may make files in a folder.
+/// Returns whether this process may create files in a folder.
 pub fn may_write(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// True when messages of the kernel can be read.
+/// Returns whether the kernel log can be read.
 pub fn kernel_log_is_readable() -> bool {
     fs::OpenOptions::new()
         .read(true)
@@ -101,13 +101,13 @@ fn field(file: &str, name: &str) -> Option<String> {
     field_of(&fs::read_to_string(file).ok()?, name)
 }
 
-/// Returns the value of a field in lines such as `model name : …`, the first one's.
+/// Returns the value of a field from the first line such as `model name : …`.
 pub fn field_of(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
 }
 
-/// Returns the flags of the processor as `/proc/cpuinfo` spells them.
+/// Returns the CPU flags as in `/proc/cpuinfo`.
 pub fn processor_flags() -> Option<std::collections::BTreeSet<String>> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let flags = text.lines().find(|line| line.starts_with("flags"))?;

@@ -1,7 +1,8 @@
-//! Reads the kernel's log about processes that crash or are killed.
+//! Reads the kernel log about processes that crash or are killed.
 //!
-//! Reading the log costs nothing and changes nothing: the kernel writes these lines anyway. The log is
-//! not complete, because its rate is limited. Reading needs root, or `kernel.dmesg_restrict=0`.
+//! Reading has no side effects and no cost for other processes: the kernel writes these lines
+//! anyway. The log is incomplete, because its rate is limited. Reading needs root, or
+//! `kernel.dmesg_restrict=0`.
 
 use super::host;
 use rustix::fs::{Mode, OFlags};
@@ -10,10 +11,10 @@ use std::fs::File;
 use std::io::{Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 
-/// No record is longer.
+/// Maximum length of a record.
 const RECORD: usize = 8 * 1024;
 
-/// The log, from where it was opened.
+/// The kernel log, from the position at which it was opened.
 pub struct KernelLog {
     records: OwnedFd,
     buffer: Vec<u8>,
@@ -22,17 +23,17 @@ pub struct KernelLog {
 /// A line about a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The thread, or the process, that it names.
+    /// Thread or process id in the line.
     pub pid: i32,
-    /// Its name, where the line tells.
+    /// Name of the process, if the line contains it.
     pub name: String,
-    /// The line, without its time.
+    /// Text without the time.
     pub text: String,
 }
 
 impl KernelLog {
-    /// Opens the log at its end; nothing where it may not be read, or numbers
-    /// processes otherwise than we do.
+    /// Opens the log at its end; returns `None` if access is denied, or if this process is in
+    /// another pid namespace.
     pub fn open() -> Option<Self> {
         if !host::sees_every_process() {
             return None;
@@ -46,14 +47,14 @@ impl KernelLog {
         })
     }
 
-    /// Returns what it has said of processes since the last time.
+    /// Returns the new lines about processes since the last call.
     pub fn news(&mut self) -> Vec<Line> {
         let mut reader = Reader::default();
         loop {
             match rustix::io::read(&self.records, &mut *self.buffer) {
                 Ok(0) => break,
                 Ok(length) => reader.push(&String::from_utf8_lossy(&self.buffer[..length])),
-                // Records were overwritten before they were read; the next one is there.
+                // Records were overwritten before they were read; continue with the next one.
                 Err(Errno::PIPE | Errno::INTR) => {}
                 Err(_) => break,
             }
@@ -62,17 +63,17 @@ impl KernelLog {
     }
 }
 
-/// Picks the lines about processes.
+/// Selects the lines about processes.
 #[derive(Default)]
 struct Reader {
     lines: Vec<Line>,
-    /// The last record was such a line, so that what belongs to it may follow.
+    /// The last record was such a line, so that continuation records may follow.
     follows: bool,
 }
 
 impl Reader {
     fn push(&mut self, record: &str) {
-        // Who is not the kernel may write to the log too, but not in its name.
+        // Other programs may write to the log, but not with the kernel's facility.
         let text = record.split_once(';').filter(|(prefix, _)| {
             let facility = prefix.split(',').next();
             facility
@@ -99,8 +100,7 @@ impl Reader {
     }
 }
 
-/// Returns a line with the bytes for which the kernel writes `\xff`: those of names that are no
-/// plain text.
+/// Replaces escapes such as `\xff`, which the kernel writes for special bytes of names.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -124,10 +124,11 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `NAME[PID]: segfault at …`, `traps: NAME[PID] trap invalid opcode …`
+/// Parses `NAME[PID]: segfault at …` and `traps: NAME[PID] trap invalid opcode …`.
 fn crashed(text: &str) -> Option<Line> {
     let line = text.strip_prefix("traps: ").unwrap_or(text);
-    // A name may hold brackets and blanks too, and is not long: what follows tells where it ends.
+    // A name may contain brackets and spaces; the text behind it and its maximum length determine
+    // where it ends.
     let (name, pid) = line.match_indices('[').find_map(|(at, _)| {
         let (pid, after) = line[at + 1..].split_once(']')?;
         let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
@@ -142,13 +143,14 @@ fn crashed(text: &str) -> Option<Line> {
     })
 }
 
-/// The words of the kernel right after the name and number of a process.
+/// Texts of the kernel right behind name and id of a process.
 const AFTER_NAME: [&str; 3] = [": ", " trap ", " general protection "];
 
-/// Bytes of a name; each byte that is not UTF-8 became three.
+/// Maximum bytes of a name; each byte that is not UTF-8 was replaced with three.
 const MOST_NAME: usize = 15 * 3;
 
-/// `oom-kill:constraint=…,task=NAME,pid=N,uid=0`, `Out of memory: Killed process N (NAME) …`
+/// Parses `oom-kill:constraint=…,task=NAME,pid=N,uid=0` and `Out of memory: Killed process N (NAME)
+/// …`.
 fn killed(text: &str) -> Option<Line> {
     let (pid, name) = if let Some((_, after)) = text.split_once("Killed process ") {
         let (pid, after) = after.split_once(" (")?;

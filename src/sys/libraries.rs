@@ -1,28 +1,28 @@
 //! Reads the dynamic loader's list of libraries in the memory of another process.
 //!
-//! A debugger finds libraries by this list, so a core is only of use to it with the
-//! pages on which the list lies; some of them are on the heap.
+//! A debugger finds libraries by this list. So a core must contain the pages with the list, some of
+//! which are on the heap.
 
 use super::memory::Memory;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A longer list is damaged, or goes round.
+/// Limit of the list: a longer list is corrupt or a cycle.
 const MOST: usize = 4096;
-/// Bytes kept where a name begins.
+/// Bytes that are kept of a name.
 const NAME: u64 = 256;
 
-/// Numbers in the auxiliary vector: where the program's headers are, how many, and
-/// (in those headers) what kind one is.
+/// In the auxiliary vector: address of the program headers; the next constants are their number and
+/// a type of header.
 const AT_PHDR: u64 = 3;
 const AT_PHNUM: u64 = 5;
 const PT_DYNAMIC: u64 = 2;
 const PT_PHDR: u64 = 6;
-/// Where among the dynamic entries the list is noted.
+/// In the dynamic section: address of the list.
 const DT_DEBUG: u64 = 21;
 
-/// Returns where the list lies: the program's dynamic section, the head, the entries,
-/// their names. What cannot be read ends it early.
+/// Returns the ranges of the list: the dynamic section of the program, the head, the entries, and
+/// their names. The result ends at the first unreadable part.
 pub fn places(memory: &Memory, auxv: &[u8]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let _ = follow(memory, auxv, &mut found);

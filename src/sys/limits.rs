@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Keeps this process and the children to come from dumping core; they may raise it again.
+/// Disables core dumps of this process and its future children, which may enable them again.
 pub fn no_core_dumps() {
     let now = getrlimit(Resource::Core);
     // Lowering a soft limit cannot fail.
@@ -15,30 +15,29 @@ pub fn no_core_dumps() {
     );
 }
 
-/// Returns the limit that lets a child dump so many bytes of core, as far as that can be had.
+/// Returns the limit that allows a child a core of this size, up to the hard limit.
 pub fn core_dumps(bytes: u64) -> (u32, u64) {
     let most = getrlimit(Resource::Core).maximum;
     (libc::RLIMIT_CORE, bytes.min(most.unwrap_or(UNLIMITED)))
 }
 
-/// Has the kernel dump of the children to come only what it always dumps: registers and
-/// modules. They inherit it from this process.
+/// Makes the kernel dump only registers and modules of future children, which inherit this setting.
 pub fn light_core_dumps() -> std::io::Result<()> {
-    // No memory but ELF headers and private huge pages.
+    // The bits select ELF headers and private huge pages.
     std::fs::write("/proc/self/coredump_filter", "0x30")
 }
 
-/// Returns how many files each process may have open.
+/// Returns the number of files that each process may have open.
 pub fn open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Lets this process open so many files, as far as its hard limit allows.
+/// Raises the limit of open files of this process to this number, up to the hard limit.
 pub fn allow_open_files(wanted: u64) {
     let now = getrlimit(Resource::Nofile);
     if now.current.is_some_and(|current| current < wanted) {
         let most = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        // A soft limit may always be raised to the hard one.
+        // Raising a soft limit to the hard limit cannot fail.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {
@@ -49,7 +48,7 @@ pub fn allow_open_files(wanted: u64) {
     }
 }
 
-/// A limit's name, its soft and its hard value; unlimited without a number.
+/// Name, soft limit and hard limit; `None` means unlimited.
 pub type Limit = (&'static str, Option<u64>, Option<u64>);
 
 /// Returns every limit of this process.
@@ -79,10 +78,10 @@ const ALL: [(&str, Resource); 16] = [
     ("stack", Resource::Stack),
 ];
 
-/// Lets the children to come dump core, as far as the hard limit allows.
+/// Enables core dumps of future children, up to the hard limit.
 pub fn allow_core_dumps() {
     let maximum = getrlimit(Resource::Core).maximum;
-    // A soft limit may always be raised to the hard one.
+    // Raising a soft limit to the hard limit cannot fail.
     let _ = setrlimit(
         Resource::Core,
         Rlimit {
@@ -92,7 +91,7 @@ pub fn allow_core_dumps() {
     );
 }
 
-/// Returns the kernel's number for a limit by its name in `ulimit` or `prlimit`.
+/// Returns the kernel's number of a limit by its name in `ulimit` or `prlimit`.
 pub fn number(name: &str) -> Option<u32> {
     Some(match name {
         "as" => libc::RLIMIT_AS,

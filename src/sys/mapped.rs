@@ -1,4 +1,4 @@
-//! Memory that is a file, so that its contents outlive its process.
+//! Memory that is backed by a file, so that its content outlives the process.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ pub struct Mapped {
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// Makes a file of so many words, all 0, and maps it.
+    /// Creates a file with this number of words, all 0, and maps it.
     pub fn create(path: &Path, count: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -29,7 +29,7 @@ impl Mapped {
         Self::map(Some(&file), count)
     }
 
-    /// Makes memory that is no file.
+    /// Creates memory without a file.
     pub fn anonymous(count: usize) -> io::Result<Self> {
         Self::map(None, count)
     }
@@ -38,8 +38,8 @@ impl Mapped {
     fn map(file: Option<&File>, count: usize) -> io::Result<Self> {
         let length = count * size_of::<u64>();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the place, so nothing else is there; the file has just been
-        // made by us with this length, and nobody else knows it.
+        // SAFETY: the kernel chooses an unused address; this function's caller has just created the
+        // file with this length, and no other process knows it.
         let place = unsafe {
             match file {
                 Some(file) => mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0),
@@ -50,18 +50,18 @@ impl Mapped {
         Ok(Self { words, count })
     }
 
-    /// Views the words.
+    /// Returns the words.
     #[expect(unsafe_code, reason = "files are mapped by address")]
     pub fn words(&self) -> &[u64] {
-        // SAFETY: so many words are mapped, aligned to a page, until this value is dropped; any
+        // SAFETY: `count` words are mapped, aligned to a page, until this value is dropped; any
         // bits are a `u64`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.count) }
     }
 
-    /// Views the words, to write them.
+    /// Returns the words for writing.
     #[expect(unsafe_code, reason = "files are mapped by address")]
     pub fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as above, and nobody else has a view of them.
+        // SAFETY: as above, and `&mut self` excludes other references to the words.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr(), self.count) }
     }
 }
@@ -69,7 +69,8 @@ impl Mapped {
 impl Drop for Mapped {
     #[expect(unsafe_code, reason = "files are mapped by address")]
     fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and no view outlives this value.
+        // SAFETY: this value mapped the memory with this length, and no reference outlives the
+        // value.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), self.count * size_of::<u64>()) };
     }
 }

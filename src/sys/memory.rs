@@ -1,7 +1,7 @@
 //! Reads the memory of another process: its mappings and its bytes.
 //!
-//! A process may read that of its own descendants without being root, also where
-//! Yama restricts the tracing of others.
+//! A process may read the memory of its descendants without root, even if Yama restricts the
+//! tracing of other processes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,33 +10,33 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 
-/// One line of `/proc/PID/maps`.
+/// A mapping: one line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Where it is.
+    /// Addresses of the mapping.
     pub range: Range<u64>,
-    /// It may be read.
+    /// The mapping is readable.
     pub read: bool,
-    /// It may be written.
+    /// The mapping is writable.
     pub write: bool,
-    /// It may be executed.
+    /// The mapping is executable.
     pub execute: bool,
-    /// Others do not see what is written to it.
+    /// The mapping is private: other processes do not see changes.
     pub private: bool,
-    /// Where in its file it begins.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its file, or a name in brackets, or nothing.
+    /// Path of the file, a name in brackets, or empty.
     pub name: OsString,
 }
 
 impl Mapping {
-    /// True when it shows a file.
+    /// Returns whether the mapping belongs to a file.
     pub fn is_of_file(&self) -> bool {
         self.name.as_encoded_bytes().starts_with(b"/")
     }
 }
 
-/// Returns what a process has mapped, in the order of addresses.
+/// Returns the mappings of a process, ordered by address.
 pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = fs::read(format!("/proc/{pid}/maps"))?;
     Ok(text
@@ -65,7 +65,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// The kernel writes the end of a line within a name as `\012`.
+/// Replaces `\012`, which the kernel writes for a line feed in a name.
 fn unescaped(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -81,21 +81,21 @@ fn unescaped(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes of a process.
+/// Memory of a process.
 pub struct Memory(File);
 
 impl Memory {
-    /// Opens the memory of a process; the right to it is checked here.
+    /// Opens the memory of a process; the kernel checks the permission here.
     pub fn open(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/mem")).map(Self)
     }
 
-    /// Fills the buffer with what is at an address.
+    /// Fills the buffer from an address on.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(buffer, address)
     }
 
-    /// Returns so many words of 64 bits, in this machine's order of bytes.
+    /// Returns `N` 64-bit words in native byte order.
     pub fn words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
         let mut words = [0; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
@@ -106,7 +106,7 @@ impl Memory {
         Ok(words)
     }
 
-    /// Returns so many words of 32 bits.
+    /// Returns `N` 32-bit words in native byte order.
     pub fn halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
         let mut words = [0; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(4)) {

@@ -1,6 +1,6 @@
-//! Operating system: the only module besides `victim` that may be unsafe.
+//! Operating system: the only module that may use unsafe code.
 //!
-//! It does not depend on trials. Linux only: a slot needs child subreapers, `wait4` and
+//! It does not depend on trials. It supports only Linux: a slot needs child subreapers, `wait4` and
 //! `/proc/PID/task/TID/children`.
 
 pub mod calls;

@@ -1,4 +1,4 @@
-//! Waits for a process by a pidfd, also if the process is not a child.
+//! Waits for a process by a pidfd, even if the process is not a child.
 
 use super::child::Status;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -7,13 +7,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// Asks the kernel about a process that is held; since Linux 6.13, and how it ended since 6.15.
+/// `ioctl` that returns information about a process: available since Linux 6.13, with the exit
+/// status since 6.15.
 const GET_INFO: libc::c_ulong =
     3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 0x0b;
-/// How it ended is wanted, or is there.
+/// Bit that requests the exit status, or marks it as present.
 const EXIT: u64 = 1 << 3;
 
-/// A hold on a process.
+/// A pidfd, which refers to one process even if its pid is reused.
 #[derive(Debug)]
 pub struct Pidfd(OwnedFd);
 
@@ -23,34 +24,34 @@ pub struct Pidfd(OwnedFd);
 struct Info {
     mask: u64,
     group: u64,
-    /// Numbers of the process and its parent, users and groups.
+    /// Ids of the process, its parent, users and groups.
     who: [u32; 11],
     exit_code: i32,
 }
 
 impl Pidfd {
-    /// Takes hold of a process.
+    /// Opens a pidfd of a process.
     pub fn open(pid: i32) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// True when it has ended.
+    /// Returns whether the process has ended.
     pub fn has_ended(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Returns how it ended, once its parent has asked; nothing before, or where the kernel does
-    /// not tell.
+    /// Returns how the process ended, after its parent has reaped it; `None` before that, or if the
+    /// kernel is too old.
     #[expect(unsafe_code, reason = "the kernel's own interface")]
     pub fn status(&self) -> Option<Status> {
         let mut info = Info {
             mask: EXIT,
             ..Info::default()
         };
-        // SAFETY: the number holds the size of `Info`, of which the kernel writes no more, and any
-        // bytes are a valid `Info`.
+        // SAFETY: the request contains the size of `Info`, the kernel writes no more bytes than
+        // that, and any bytes are a valid `Info`.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO, &raw mut info) };
         (done == 0 && info.mask & EXIT != 0).then(|| Status::from_raw(info.exit_code))
     }
@@ -70,7 +71,7 @@ mod tests {
         let held = Pidfd::open(child.id().cast_signed()).unwrap();
         child.wait().unwrap();
         assert!(held.has_ended());
-        // A kernel that is too old does not tell.
+        // Old kernels do not return the status.
         if let Some(status) = held.status() {
             assert!(matches!(status, Status::Signaled(11, _)), "{status:?}");
         }

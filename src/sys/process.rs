@@ -4,29 +4,29 @@ use super::child::Status;
 use std::fs;
 use std::time::Duration;
 
-/// Who a process is: its number, and when it was started, since numbers come again.
+/// Process id and start time, which together identify a process even if ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// Clock ticks from boot to its start.
+    /// Clock ticks from boot to the start of the process.
     pub start: u64,
 }
 
-/// A process in detail.
+/// Details of a process.
 #[derive(Clone, Debug)]
 pub struct Detail {
-    /// Who it is.
+    /// Identity of the process.
     pub identity: Identity,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// Its parent.
+    /// Process id of the parent.
     pub ppid: i32,
-    /// Its session.
+    /// Session id.
     pub session: i32,
-    /// R, S, D, T, Z ...
+    /// State: R, S, D, T, Z ...
     pub state: char,
-    /// Since its start.
+    /// Time since the start.
     pub age: Duration,
     /// Resident memory in KiB.
     pub rss_kib: u64,
@@ -38,18 +38,18 @@ pub struct Detail {
     pub cwd: std::ffi::OsString,
 }
 
-/// How large a process is.
+/// Resource usage of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Resident memory in KiB.
     pub rss_kib: u64,
-    /// Number of threads; 0 when it has ended and nobody has asked how.
+    /// Number of threads; 0 for a process that has ended but was not reaped.
     pub threads: u64,
-    /// Number of open file descriptors, as far as we may know it.
+    /// Number of open file descriptors; 0 without permission to count them.
     pub descriptors: u64,
 }
 
-/// Returns how large a process is; nothing when it is gone.
+/// Returns the resource usage of a process; `None` if it is gone.
 pub fn size(pid: i32) -> Option<Size> {
     let stat = stat(pid)?;
     let lives = stat.state != 'Z';
@@ -60,17 +60,17 @@ pub fn size(pid: i32) -> Option<Size> {
     })
 }
 
-/// Returns the number of open file descriptors of a process, and 0 where we may not know it.
+/// Returns the number of open file descriptors of a process; 0 without permission to count them.
 fn descriptors(pid: i32) -> u64 {
     let folder = format!("/proc/{pid}/fd");
-    // Kernels from 6.2 on have counted them already.
+    // Since Linux 6.2 the size of this folder is the number of descriptors.
     match fs::metadata(&folder) {
         Ok(known) if known.len() > 0 => known.len(),
         _ => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
     }
 }
 
-/// Returns the children of a process, of any of its threads.
+/// Returns the children of a process, of all of its threads.
 pub fn children(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -82,15 +82,15 @@ pub fn children(pid: i32) -> Vec<i32> {
                 list.split_ascii_whitespace()
                     .filter_map(|pid| pid.parse::<i32>().ok()),
             ),
-            Err(_) if !thread.path().exists() => {} // it has ended meanwhile
-            // The kernel was built without this file; then every process is asked.
+            Err(_) if !thread.path().exists() => {} // the thread has ended meanwhile
+            // The kernel was built without this file, so read every process instead.
             Err(_) => return children_by_scan(pid),
         }
     }
     found
 }
 
-/// Returns the children of one thread, in the order in which it made them.
+/// Returns the children of one thread in the order of their creation.
 pub fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
     match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
         Ok(list) => list
@@ -112,13 +112,13 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Returns every process below this one, parents before their children.
+/// Returns all descendants of a process, parents before their children.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = children(pid);
     let mut at = 0;
     while at < all.len() {
         let more = children(all[at]);
-        // A tree that changes under our eyes may show a process twice.
+        // A process may appear twice if the tree changes during the scan.
         all.extend(
             more.into_iter()
                 .filter(|pid| !all.contains(pid))
@@ -133,12 +133,12 @@ fn stat(pid: i32) -> Option<procfs::process::Stat> {
     procfs::process::Process::new(pid).ok()?.stat().ok()
 }
 
-/// Returns the parent of a process; nothing when it is gone.
+/// Returns the parent of a process; `None` if the process is gone.
 pub fn parent(pid: i32) -> Option<i32> {
     Some(stat(pid)?.ppid)
 }
 
-/// Returns the state of a process and who it is; nothing when it is gone.
+/// Returns state and identity of a process; `None` if it is gone.
 pub fn state(pid: i32) -> Option<(char, Identity)> {
     let stat = stat(pid)?;
     Some((
@@ -150,13 +150,13 @@ pub fn state(pid: i32) -> Option<(char, Identity)> {
     ))
 }
 
-/// Returns how a process ended that nobody has asked about yet.
+/// Returns how a process ended that was not reaped yet.
 pub fn ended(pid: i32) -> Option<Status> {
     let stat = stat(pid).filter(|stat| stat.state == 'Z')?;
     stat.exit_code.map(Status::from_raw)
 }
 
-/// Returns what can be known of a process; nothing when it is gone.
+/// Returns the details of a process; `None` if it is gone.
 pub fn detail(pid: i32) -> Option<Detail> {
     let process = procfs::process::Process::new(pid).ok()?;
     let stat = process.stat().ok()?;

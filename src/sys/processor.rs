@@ -1,16 +1,17 @@
 //! Reads which CPU this program sees: that of the machine, or that of an emulator.
 
-/// What a program can know of its processor by asking it.
+/// Facts that a program can read with CPUID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// How it calls itself; empty where it does not say.
+    /// Model name; empty if CPUID does not contain it.
     pub model: String,
-    /// The instructions it has beyond those of every 64-bit processor, as `/proc/cpuinfo` calls them.
+    /// Flags of instruction sets that not every 64-bit CPU has, as in `/proc/cpuinfo`.
     pub flags: Vec<String>,
 }
 
-/// Asks the processor itself: what files say of it is true of the machine's, whatever an emulator
-/// shows. Nothing where it cannot be asked.
+/// Reads the facts with CPUID; returns `None` if that is impossible.
+///
+/// The files of the system describe the machine's CPU even under an emulator.
 #[cfg(target_arch = "x86_64")]
 pub fn seen() -> Option<Processor> {
     let flags = FLAGS.iter().filter(|(_, is_there)| is_there());
@@ -32,11 +33,11 @@ macro_rules! flags {
     };
 }
 
-/// A flag, and whether it is there.
+/// Name of a flag, and a test for it.
 #[cfg(target_arch = "x86_64")]
 type Flag = (&'static str, fn() -> bool);
 
-/// What programs are built for, or choose when they start: as `/proc/cpuinfo` calls it, and Rust.
+/// Flags that programs are built for, or test at startup: the names in `/proc/cpuinfo` and in Rust.
 #[cfg(target_arch = "x86_64")]
 const FLAGS: [Flag; 39] = flags![
     "abm": "lzcnt",
@@ -80,7 +81,7 @@ const FLAGS: [Flag; 39] = flags![
     "xsaveopt": "xsaveopt",
 ];
 
-/// Where the name begins, and the last of the three parts it comes in.
+/// First and last CPUID leaf of the model name.
 #[cfg(target_arch = "x86_64")]
 const BRAND: (u32, u32) = (0x8000_0002, 0x8000_0004);
 
@@ -88,10 +89,10 @@ const BRAND: (u32, u32) = (0x8000_0002, 0x8000_0004);
 #[expect(unsafe_code, reason = "an instruction that only asks")]
 fn brand() -> String {
     use std::arch::x86_64::__cpuid;
-    // SAFETY: every 64-bit processor has CPUID, and it changes nothing.
+    // SAFETY: every 64-bit CPU has CPUID, and the instruction has no side effects.
     #[expect(unused_unsafe, reason = "newer compilers know that it is safe")]
     let ask = |leaf| unsafe { __cpuid(leaf) };
-    // The highest that may be asked for.
+    // Test the highest supported leaf.
     if ask(0x8000_0000).eax < BRAND.1 {
         return String::new();
     }
@@ -114,7 +115,7 @@ mod tests {
         let named = host::field_of(&text, "model name").unwrap();
         assert_eq!(model, named.trim());
         let known = host::processor_flags().unwrap();
-        // The kernel may hide one that is there; it makes none up.
+        // The kernel may hide a flag, but does not invent any.
         for (name, _) in FLAGS {
             let there = flags.iter().any(|flag| flag == name);
             assert!(there || !known.contains(name), "{name}");

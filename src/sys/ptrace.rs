@@ -1,9 +1,9 @@
 //! Stops the threads of a process to read their registers, or traces a process from fault to fault.
 //!
-//! `PTRACE_SEIZE` sends no signal, and a process that is let go runs on as if nothing
-//! had been. Works for descendants of whoever asks, also without being root.
+//! `PTRACE_SEIZE` sends no signal, and a released process continues undisturbed. A process can
+//! trace its descendants without root.
 //!
-//! A traced process stops for a moment when it starts a thread or a process and when a signal arrives,
+//! A traced process stops briefly when it starts a thread or a process and when a signal arrives,
 //! and so do the processes that it starts. Each [`Stop`] must be ended by [`Stop::resume`].
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
@@ -13,28 +13,28 @@ use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Between two looks whether a thread has stopped.
+/// Interval between checks whether a thread has stopped.
 const PAUSE: Duration = Duration::from_micros(200);
-/// The kernel's name for the general registers, as in a core.
+/// Kernel's identifier of the general registers, as in a core.
 const GENERAL: usize = 1;
-/// All that is started is followed too, and nothing of it outlives us.
+/// Options: trace all new threads and processes, and kill them when the tracer ends.
 const FOLLOW: libc::c_int = libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_EXITKILL;
 
-/// What a core file and a stack must know of the processor.
+/// Facts about a machine that core files and stack readers need.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Its number in ELF files.
+    /// Machine number in ELF files.
     pub elf: u16,
-    /// How many words the general registers are.
+    /// Number of words of the general registers.
     pub words: usize,
-    /// Which of them is the stack pointer.
+    /// Index of the stack pointer.
     stack_pointer: usize,
 }
 
-/// The machine that this program runs on, if it is one whose registers are known.
+/// The machine that this program runs on, if its registers are known.
 pub const MACHINE: Option<Machine> = if cfg!(target_arch = "x86_64") {
     Some(Machine {
         elf: 62,
@@ -51,61 +51,60 @@ pub const MACHINE: Option<Machine> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// A process that is held still. Dropping it lets it go.
+/// A stopped process. Dropping this value releases the process.
 pub struct Held {
-    /// Those of its threads that could be stopped, the first one first.
+    /// Stopped threads; the first thread of the process comes first.
     pub threads: Vec<HeldThread>,
 }
 
-/// A thread that is held still.
+/// A stopped thread.
 pub struct HeldThread {
-    /// Its number.
+    /// Thread id.
     pub tid: i32,
-    /// Its general registers, as they stand in a core.
+    /// General registers in the order of a core.
     pub registers: Vec<u64>,
-    /// Why it stands still; nothing for the thread with the fault, which is not let go.
+    /// Stop to resume later; `None` for the thread with the fault, which is not released.
     stop: Option<Stop>,
-    /// It was followed before, and will be afterwards.
+    /// The thread was traced before, and must remain traced.
     followed: bool,
 }
 
-/// A thread that has stopped.
+/// Stop of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
-    /// Its number.
+    /// Thread id.
     pub tid: i32,
-    /// A signal, and above it the event.
+    /// Signal in the low byte, event above it.
     status: i32,
 }
 
 impl Stop {
-    /// The signal that is about to be delivered to it, if it has stopped for one.
+    /// Returns the signal that is about to be delivered, if the thread stopped for one.
     pub fn signal(self) -> Option<i32> {
         (self.status >> 8 == 0).then_some(self.status)
     }
 
-    /// True when the whole process is stopped, as by `SIGSTOP` or Ctrl-Z, until it is told
-    /// to go on.
+    /// Returns whether the whole process is stopped, as by `SIGSTOP` or Ctrl-Z, until SIGCONT.
     pub fn is_of_process(self) -> bool {
         let (event, signal) = (self.status >> 8, self.status & 0xff);
         event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP
     }
 
-    /// Lets it go on as it would have without us.
+    /// Continues the thread as without tracing.
     pub fn resume(self) {
         let (what, signal) = match self.signal() {
             Some(signal) => (libc::PTRACE_CONT, signal),
             None if self.is_of_process() => (libc::PTRACE_LISTEN, 0),
             None => (libc::PTRACE_CONT, 0),
         };
-        // It may have been killed meanwhile.
+        // The thread may have been killed meanwhile.
         let _ = request(what, self.tid, 0, signal);
     }
 
-    /// Returns what the kernel says of the signal, as it stands in a core.
+    /// Returns the `siginfo_t` of the signal, as in a core.
     pub fn information(self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; size_of::<libc::siginfo_t>()];
-        // SAFETY: the kernel writes a siginfo, for which there is room, and any bytes are
+        // SAFETY: the kernel writes a siginfo, for which the buffer has room, and any bytes are
         // valid in it.
         let answer = unsafe {
             libc::ptrace(
@@ -119,12 +118,11 @@ impl Stop {
     }
 }
 
-/// Follows a child that has asked for a tracer (`PTRACE_TRACEME`) and executes a program.
-/// It has not run one instruction of it yet.
+/// Traces a child that has called `PTRACE_TRACEME` and executes a program, of which it has not run
+/// any instruction yet.
 ///
-/// Who has asked stops there, but cannot be followed in all that this file needs; so it is
-/// let go into an ordinary stop, seized, and told to go on. Where that is refused it runs
-/// on and is not followed.
+/// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
+/// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
 pub fn follow(child: i32) -> io::Result<()> {
     let Some(_) = next_stop_of(child)? else {
         return Ok(());
@@ -136,7 +134,8 @@ pub fn follow(child: i32) -> io::Result<()> {
         go_on()?;
         return Err(error);
     }
-    // The stop; that it ends; the signal that ends it, of which the program learns nothing.
+    // Three stops follow: the ordinary stop, its end, and the signal that ends it, which is not
+    // delivered to the program.
     let Some(stop) = next_stop_of(child)? else {
         return Ok(());
     };
@@ -153,7 +152,7 @@ pub fn follow(child: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until a child stops; nothing when it has ended instead. Its end is left to others.
+/// Waits until a child stops; returns `None` if it ends instead. The child is not reaped.
 fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
     let id = libc::id_t::try_from(child).map_err(io::Error::other)?;
     let either = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
@@ -169,18 +168,20 @@ fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
 }
 
 impl HeldThread {
-    /// Returns where its stack ends at present.
+    /// Returns the stack pointer.
     pub fn stack_pointer(&self) -> Option<u64> {
         self.registers.get(MACHINE?.stack_pointer).copied()
     }
 }
 
 impl Held {
-    /// Stops every thread of a process, or the first so many. One that does not stop
-    /// in time, because it is stuck in the kernel, is left out; it stays seized, which
-    /// only a process that is about to be killed can bear, or one that is followed.
+    /// Stops the threads of a process, up to `most`.
     ///
-    /// A thread that has stopped at a fault already comes first, and is not let go.
+    /// A thread that does not stop in time, because it is stuck in the kernel, is left out. It
+    /// stays seized, which is acceptable only for a process that is about to be killed or that is
+    /// traced anyway.
+    ///
+    /// A thread that has stopped at a fault comes first, and is not released.
     pub fn new(pid: i32, fault: Option<Stop>, most: usize, until: Instant) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -197,7 +198,7 @@ impl Held {
         let mut known: Vec<i32> = held.threads.iter().map(|thread| thread.tid).collect();
         let mut refusal = None;
         loop {
-            // A thread that still ran may have made another.
+            // A thread that still ran may have started another.
             let fresh = threads::of(pid).into_iter();
             let fresh: Vec<i32> = fresh
                 .filter(|tid| !known.contains(tid))
@@ -263,7 +264,7 @@ impl Drop for Held {
             if thread.followed {
                 stop.resume();
             } else {
-                // It may have been killed meanwhile.
+                // The thread may have been killed meanwhile.
                 let signal = stop.signal().unwrap_or(0);
                 let _ = request(libc::PTRACE_DETACH, thread.tid, 0, signal);
             }
@@ -271,7 +272,7 @@ impl Drop for Held {
     }
 }
 
-/// Becomes the tracer of a thread and asks it to stop. True when we were its tracer before.
+/// Seizes a thread and asks it to stop. Returns whether this process was its tracer before.
 fn seize(tid: i32) -> io::Result<bool> {
     let seized = request(libc::PTRACE_SEIZE, tid, 0, 0);
     let interrupted = request(libc::PTRACE_INTERRUPT, tid, 0, 0);
@@ -283,23 +284,23 @@ fn seize(tid: i32) -> io::Result<bool> {
 
 fn request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
     let data = usize::try_from(data).unwrap_or(0);
-    // SAFETY: none of the requests made here has the kernel write to our memory.
+    // SAFETY: with the requests of this module the kernel does not write to this process's memory.
     match unsafe { libc::ptrace(what, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Says whether a thread has stopped, and how it is let go.
+/// Returns the stop of a thread, if it has stopped.
 ///
-/// Ends are not asked for, so that none is taken from whoever waits for it.
+/// Ends of threads are not requested, so that they remain for other callers.
 pub fn stopped(tid: i32) -> io::Result<Option<Stop>> {
     let id = libc::id_t::try_from(tid).map_err(io::Error::other)?;
     let stop = wait(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
     Ok(stop.map(|(_, stop)| stop))
 }
 
-/// Waits for what is asked for; returns of what kind it is, and what it is in full.
+/// Waits for the requested events; returns the type and the stop.
 fn wait(which: libc::idtype_t, id: libc::id_t, how: i32) -> io::Result<Option<(i32, Stop)>> {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
@@ -327,8 +328,8 @@ fn registers(tid: i32, words: usize) -> Option<Vec<u64>> {
         iov_base: registers.as_mut_ptr().cast(),
         iov_len: size_of_val(&registers[..]),
     };
-    // SAFETY: the kernel writes no more than the piece holds, and that is ours.
+    // SAFETY: the kernel writes at most the length of `piece`, which is a live local buffer.
     let answer = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, GENERAL, &raw mut piece) };
-    // Of a process of the older, narrower kind there are fewer.
+    // A 32-bit process has fewer registers.
     (answer == 0 && piece.iov_len == size_of_val(&registers[..])).then_some(registers)
 }

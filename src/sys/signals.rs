@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
-/// Sends a signal; that the process is gone already is no error.
+/// Sends a signal; returns no error if the process is gone.
 pub fn send(pid: i32, signal: Signal) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(pid) else {
         return Ok(());
@@ -20,11 +20,11 @@ pub fn send(pid: i32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Returns a descriptor that is readable when a child, own or adopted, has ended.
+/// Returns a descriptor that is readable when a child, including adopted ones, has ended.
 ///
-/// One descriptor for all of them: unlike a pidfd it also tells of orphans.
+/// One descriptor serves all children; unlike a pidfd it also reports orphans.
 pub fn child_ends() -> io::Result<OwnedFd> {
-    // SAFETY: the set is ours; signalfd returns a new descriptor or -1.
+    // SAFETY: the set is a live local variable; signalfd returns a new descriptor or -1.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -39,9 +39,9 @@ pub fn child_ends() -> io::Result<OwnedFd> {
     }
 }
 
-/// True when this process has been told to ignore a signal, as `nohup` does.
+/// Returns whether this process ignores a signal, for example because of `nohup`.
 pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: only asks; the action is ours and filled by the kernel.
+    // SAFETY: the call only reads the action, into a live local variable.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
@@ -49,7 +49,7 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Makes a limit on the size of files an error of the write, like a full disk, and no death.
+/// Ignores SIGXFSZ, so that exceeding the file size limit is a write error like a full disk.
 pub fn survive_file_size_limit() {
     // SAFETY: no handler is installed; the signal is ignored.
     unsafe {
@@ -57,17 +57,16 @@ pub fn survive_file_size_limit() {
     }
 }
 
-/// Restores the default action of the two signals that the C library keeps for itself (32 and 33).
+/// Restores the default action of the two signals that the C library uses internally (32 and 33).
 ///
-/// It ignores them in a process that is started by `posix_spawn`, and the programs that such a
-/// process starts would inherit that. Only for a process with a single thread, as the library uses
-/// these signals between threads.
+/// A process started by `posix_spawn` ignores them, and its children would inherit that. Call this
+/// only in a process with a single thread, because the library uses these signals between threads.
 pub fn restore_internal() {
-    // The kernel's structure of an action: handler, flags, restorer and mask, all zero here.
+    // The kernel's structure of an action: handler, flags, restorer and mask, all zero.
     let default = [0_u64; 4];
     for signal in [32, 33] {
-        // SAFETY: the kernel reads the action, which is ours and large enough, and the size of a mask.
-        // The wrapper of the C library refuses these signals.
+        // SAFETY: the kernel reads the action, which is large enough, and the size of a mask. The
+        // wrapper of the C library refuses these signals.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,

@@ -13,19 +13,21 @@ use std::time::Instant;
 
 /// Threads whose stacks are kept.
 const MOST_THREADS: usize = 256;
-/// Bytes of a stack, from its end at present.
+/// Bytes of a stack that are kept, from its innermost end.
 const STACK: u64 = 256 * 1024;
-/// Below the end of the stack the calling convention lets a function keep this much.
+/// Bytes below the stack pointer that a function may use by the calling convention.
 const RED_ZONE: u64 = 128;
-/// Larger variables of a library are left out.
+/// Limit of a library's variables; larger ones are left out.
 const VARIABLES: u64 = 1 << 20;
-/// Bytes of memory in all.
+/// Limit of the total bytes of memory.
 const MOST_BYTES: u64 = 64 << 20;
-/// Bytes that are copied at one go.
+/// Bytes that are copied at once.
 const BUFFER: u64 = 64 * 1024;
 
-/// Writes the core of a living process, which is held still meanwhile and let go
-/// afterwards, but for the thread that has stopped at a fault. Returns the size of the file.
+/// Writes the core of a living process. Returns the size of the file.
+///
+/// The process is stopped meanwhile and released afterwards, except for a thread that has stopped
+/// at a fault.
 pub fn take(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -81,9 +83,9 @@ fn kin(pid: i32) -> Process {
     )
 }
 
-/// Returns which memory is worth keeping, in the order of addresses: stacks, the first
-/// page of each file (it holds what identifies the build), the kernel's own code,
-/// small variables of libraries, and what a debugger needs to find the libraries.
+/// Returns the memory to keep, ordered by address: stacks, the first page of each file (it contains
+/// the build id), the vDSO, small variables of libraries, and the data by which a debugger finds
+/// the libraries.
 fn wanted(
     mappings: &[Mapping],
     stacks: impl Iterator<Item = u64>,
@@ -91,8 +93,8 @@ fn wanted(
 ) -> Vec<Range<u64>> {
     let mut all = libraries;
     all.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
-    // A stack ends where its mapping does; the neighbour's memory is not of it. One that
-    // has overflowed begins with what lies below its mapping.
+    // A range must end with the mapping of its stack, because the next mapping belongs to something
+    // else. After a stack overflow, the range begins below the mapping.
     for range in &mut all {
         let mut above = mappings.iter().filter(|one| one.read);
         let of = above.find(|one| one.range.end > range.start);
@@ -120,12 +122,12 @@ fn wanted(
     all
 }
 
-/// Copies what is kept. What cannot be read stays a hole.
+/// Copies the kept pieces. Unreadable memory becomes a hole.
 fn copy(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
     for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
         let Range { start, end } = piece.range;
-        // A file that ends in a hole is as long as one that does not.
+        // Without this call the file would be too short if it ends in a hole.
         out.set_len(place + end - start)?;
         for from in (start..end).step_by(buffer.len()) {
             let length = usize::try_from(BUFFER.min(end - from)).map_err(io::Error::other)?;

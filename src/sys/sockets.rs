@@ -6,17 +6,17 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// The state of a socket that listens.
+/// State of a listening TCP socket.
 const LISTENS: &str = "0A";
-/// The same for a socket in the file system (`SO_ACCEPTCON`).
+/// Flag of a listening Unix socket (`SO_ACCEPTCON`).
 const ACCEPTS: u64 = 0x1_0000;
 
-/// Returns the sockets that would answer at an address, by their inodes.
+/// Returns the inodes of the sockets that accept connections to an address.
 pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let Ok(table) = fs::read_to_string(file) else {
-            continue; // without IPv6 there is no such file
+            continue; // this file does not exist without IPv6
         };
         for line in table.lines().skip(1) {
             let cells: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -27,10 +27,10 @@ pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
                 continue;
             };
             let answers = match (ip, at.ip().to_canonical()) {
-                // It may take IPv4, too, and nearly always does.
+                // The socket accepts IPv4, too, unless it was restricted, which is rare.
                 (IpAddr::V6(ip), _) if ip.is_unspecified() => true,
                 (IpAddr::V4(ip), IpAddr::V4(_)) if ip.is_unspecified() => true,
-                // Connecting to "any address" is connecting to this machine.
+                // Connecting to the unspecified address connects to this machine.
                 (ip, at) => ip.to_canonical() == at || at.is_unspecified(),
             };
             if port == at.port() && answers {
@@ -41,7 +41,7 @@ pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
     found
 }
 
-/// Returns the sockets that would answer at a path, by their inodes.
+/// Returns the inodes of the sockets that accept connections to a path.
 pub fn listeners_at_path(path: &Path) -> BTreeSet<u64> {
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let path = path.to_string_lossy();
@@ -50,14 +50,14 @@ pub fn listeners_at_path(path: &Path) -> BTreeSet<u64> {
         let mut cells = line.split_ascii_whitespace();
         let flags = u64::from_str_radix(cells.nth(3)?, 16).ok()?;
         let inode = cells.nth(2)?.parse().ok()?;
-        // The rest of the line, since a path may have blanks.
+        // Take the rest of the line, because a path may contain spaces.
         let name = line.split_once(&format!(" {inode} "))?.1;
         (flags & ACCEPTS != 0 && name == path).then_some(inode)
     });
     inodes.collect()
 }
 
-/// Reads an address as `/proc/net/tcp` writes it: words in the machine's order of bytes.
+/// Parses an address of `/proc/net/tcp`, which consists of words in native byte order.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -76,7 +76,7 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
     Some((ip, port))
 }
 
-/// Returns the processes that hold one of these sockets, as far as we may know it.
+/// Returns the processes that hold one of these sockets, as far as permissions allow.
 pub fn holders(sockets: &BTreeSet<u64>) -> Vec<i32> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -87,7 +87,7 @@ pub fn holders(sockets: &BTreeSet<u64>) -> Vec<i32> {
     pids.filter(|pid| holds(*pid, sockets)).collect()
 }
 
-/// Does a process hold one of these sockets?
+/// Returns whether a process holds one of these sockets.
 pub fn holds(pid: i32, sockets: &BTreeSet<u64>) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
@@ -103,8 +103,8 @@ pub fn holds(pid: i32, sockets: &BTreeSet<u64>) -> bool {
     })
 }
 
-/// Is a process one of these, or did it come from one of them? One that has left its parent is
-/// known by its session.
+/// Returns whether a process is one of `first` or a descendant. An orphan is recognized by its
+/// session.
 pub fn belongs(pid: i32, first: &[i32]) -> bool {
     let sessions: Vec<i32> = first
         .iter()
@@ -113,7 +113,7 @@ pub fn belongs(pid: i32, first: &[i32]) -> bool {
         .map(|detail| detail.session)
         .collect();
     let mut at = pid;
-    // A chain of parents is not endless; a tree that changes under our eyes might look so.
+    // Limit the chain of parents, which may contain a cycle if processes change during the scan.
     for _ in 0..100 {
         if first.contains(&at) {
             return true;
@@ -132,8 +132,8 @@ pub fn belongs(pid: i32, first: &[i32]) -> bool {
     false
 }
 
-/// Returns how many connections listeners on this machine have turned away since it started,
-/// because their queue was full.
+/// Returns the number of connections on this machine that were rejected since boot because the
+/// queue of a listener was full.
 pub fn listen_overflows() -> Option<u64> {
     let table = fs::read_to_string("/proc/net/netstat").ok()?;
     let mut lines = table.lines();
@@ -157,7 +157,7 @@ mod tests {
         let me = i32::try_from(std::process::id()).unwrap();
         for host in ["127.0.0.1:0", "[::]:0", "0.0.0.0:0"] {
             let Ok(listener) = TcpListener::bind(host) else {
-                continue; // no IPv6 here
+                continue; // the machine lacks IPv6
             };
             let port = listener.local_addr().unwrap().port();
             let found = listeners(SocketAddr::from(([127, 0, 0, 1], port)));

@@ -1,9 +1,9 @@
-//! Starts a process as cheaply as the kernel allows.
+//! Starts a process with the least overhead.
 //!
-//! `clone(CLONE_VM | CLONE_VFORK)` is what `posix_spawn` does inside: the child
-//! borrows our memory until it execs, so nothing is copied, and an error number
-//! can simply be written to where we read it. `posix_spawn` itself cannot set
-//! limits or a parent-death signal, and `fork` costs several times as much.
+//! Like `posix_spawn`, this module uses `clone(CLONE_VM | CLONE_VFORK)`: the child shares the
+//! parent's memory until `exec`, so no memory is copied, and the child can write an error number
+//! where the parent reads it. `posix_spawn` itself cannot set limits or a parent-death signal, and
+//! `fork` costs several times as much.
 
 #![expect(
     unsafe_code,
@@ -18,36 +18,36 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// Bytes of stack for the child until it execs.
+/// Bytes of stack for the child until `exec`.
 const STACK: usize = 64 * 1024;
 
-/// What is started.
+/// Program to start, with its parameters.
 pub struct Program<'a> {
     /// Paths to try, in order.
     pub paths: &'a [CString],
-    /// Arguments, the first being the name.
+    /// Arguments, beginning with the name.
     pub argv: &'a Strings,
-    /// The environment, as `NAME=value`.
+    /// Environment, as `NAME=value`.
     pub envp: &'a Strings,
     /// Working directory.
     pub cwd: &'a CStr,
-    /// Standard input, output and error.
+    /// Stdin, stdout and stderr.
     pub stdio: [BorrowedFd<'a>; 3],
-    /// Limits, as `setrlimit` takes them.
+    /// Limits in the form of `setrlimit`.
     pub limits: &'a [(u32, u64)],
-    /// Whom it becomes, if not who we are.
+    /// User and groups of the program, if they differ from the present ones.
     pub identity: Option<&'a Identity>,
 }
 
-/// An array of C strings with its closing null pointer, in one piece of memory.
+/// An array of C strings with its final null pointer, in one allocation.
 pub struct Strings {
     pointers: Vec<*const libc::c_char>,
-    // What the pointers point into; not changed after they are taken.
+    // Target of the pointers; not changed after they are taken.
     _bytes: Vec<u8>,
 }
 
 impl Strings {
-    /// Joins the parts of each string. One with a NUL byte in it is handed back.
+    /// Joins the parts of each string. Returns a string with a NUL byte as the error.
     pub fn join<'a, const N: usize>(
         strings: impl IntoIterator<Item = [&'a [u8]; N]>,
     ) -> Result<Self, Vec<u8>> {
@@ -74,22 +74,22 @@ impl Strings {
     }
 }
 
-/// Which step a child did not survive.
+/// Steps of the start at which a child may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The process could not be made.
+    /// Creation of the process.
     Clone,
-    /// A limit could not be set.
+    /// Setting a limit.
     Limit,
-    /// It could not become another user.
+    /// Changing the user.
     Identity,
-    /// The working directory could not be entered.
+    /// Entering the working directory.
     Chdir,
-    /// The program could not be executed.
+    /// Executing the program.
     Exec,
 }
 
-/// Why a program could not be started.
+/// Error of a start.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match step {
     Step::Clone => "cannot create a process",
@@ -99,16 +99,16 @@ pub enum Step {
     Step::Exec => "cannot execute",
 })]
 pub struct SpawnError {
-    /// At which step.
+    /// Failed step.
     pub step: Step,
-    /// Why.
+    /// Reason.
     pub source: io::Error,
 }
 
-/// Starts programs; holds the stack that their children borrow.
+/// Starts programs; owns the stack that their children borrow.
 pub struct Spawner {
-    stack: Vec<u128>, // 16-byte alignment, as the calling convention asks for
-    /// The OOM killer chooses the programs before this process.
+    stack: Vec<u128>, // 16-byte alignment, as required by the calling convention
+    /// The OOM killer prefers the programs to this process.
     pub oom_first: bool,
 }
 
@@ -117,7 +117,7 @@ struct Child<'a> {
     oom_first: bool,
     mask: libc::sigset_t,
     failed: Option<(Step, i32)>,
-    /// It is to be followed; what the kernel says to that.
+    /// Whether to trace the child; `refused` is the kernel's error for that.
     follow: bool,
     refused: Option<i32>,
 }
@@ -132,13 +132,13 @@ impl Default for Spawner {
 }
 
 impl Spawner {
-    /// Starts a program as the leader of a new session, to be killed if we die.
+    /// Starts a program as the leader of a new session. The kernel kills it when this process ends.
     pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
         self.start(program, false).map(|(pid, _)| pid)
     }
 
-    /// The same, and it is followed from its first instruction on. Where that is refused,
-    /// it runs nevertheless.
+    /// Starts a program like [`Self::spawn`], and traces it from its first instruction on. If
+    /// tracing is refused, the program runs nevertheless.
     pub fn spawn_followed(
         &mut self,
         program: &Program<'_>,
@@ -151,7 +151,7 @@ impl Spawner {
         Ok((pid, followed))
     }
 
-    /// Returns the child, and why it could not ask to be followed.
+    /// Returns the child, and why it could not request tracing.
     fn start(
         &mut self,
         program: &Program<'_>,
@@ -167,9 +167,9 @@ impl Spawner {
             refused: None,
         };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: while the child runs on its own stack we are suspended
-        // (CLONE_VFORK), so it may write to `child`, which outlives it. With every
-        // signal blocked no handler of ours runs in it.
+        // SAFETY: while the child runs on a separate stack, this thread is suspended (CLONE_VFORK),
+        // so the child may write to `child`, which outlives it. All signals are blocked, so no
+        // signal handler of this process runs in the child.
         let pid = unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
@@ -191,7 +191,7 @@ impl Spawner {
         match child.failed {
             None => Ok((pid, child.refused)),
             Some((step, errno)) => {
-                // It has exited or is about to; nobody else waits for it.
+                // The child has exited or is about to exit; this function must reap it.
                 let _ = super::child::wait(pid);
                 Err(SpawnError {
                     step,
@@ -202,9 +202,9 @@ impl Spawner {
     }
 }
 
-/// The child: runs in our memory, so it only makes system calls.
+/// Entry point of the child, which shares the parent's memory, so it only makes system calls.
 extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the pointer is the `Child` in `spawn`, whose owner is suspended.
+    // SAFETY: the pointer is the `Child` in `start`, which is suspended.
     let child: &mut Child<'_> = unsafe { &mut *child.cast() };
     let program = child.program;
     // SAFETY: plain system calls on values that the parent prepared.
@@ -233,14 +233,14 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
         {
             return fail(child, Step::Identity);
         }
-        // The kernel forgets it when a process becomes another user.
+        // The kernel clears this setting when a process changes its user.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::chdir(program.cwd.as_ptr()) != 0 {
             return fail(child, Step::Chdir);
         }
-        // Rust ignores SIGPIPE for itself; a trial gets what a shell would give it.
+        // Rust ignores SIGPIPE; a trial gets the default action, as from a shell.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        // Provoke ignores it, so that a limit on the size of files is an error to it.
+        // provoke ignores SIGXFSZ, so that it gets an error at the file size limit.
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
@@ -264,8 +264,10 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
     fail(child, Step::Exec)
 }
 
-/// Makes the child another user. The functions of the C library would change every thread that
-/// shares this memory, which the child has borrowed; the system calls change the child alone.
+/// Changes the user of the child.
+///
+/// The functions of the C library would change every thread that shares this memory, which includes
+/// the parent; the system calls change only the child.
 unsafe fn take_on(identity: &Identity) -> bool {
     let groups = identity.groups.as_slice();
     // SAFETY: plain system calls on values that the parent prepared.
@@ -283,7 +285,8 @@ unsafe fn take_on(identity: &Identity) -> bool {
                 identity.uid,
                 identity.uid,
             ) == 0
-            // What provoke inherited is not for the user. Kernels before 5.11 do not know the flag.
+            // The user must not inherit provoke's descriptors. Kernels before 5.11 do not know the
+            // flag.
             && (libc::syscall(
                 libc::SYS_close_range,
                 3,
@@ -300,8 +303,8 @@ fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {
     127
 }
 
-/// Returns the paths that a name stands for: itself with a slash in it, else one in
-/// each folder of `PATH`, as `execvp` would look.
+/// Returns the paths of a program name: the name itself if it contains a slash, otherwise one path
+/// per folder of `PATH`, like `execvp`.
 pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
     let name = name.as_bytes();
     if name.contains(&b'/') || name.is_empty() {
@@ -316,7 +319,7 @@ pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
     folders.filter_map(join).collect()
 }
 
-/// Finds the program that a name stands for, as a child in this folder would.
+/// Finds the program of a name, as a child in this folder would.
 pub fn find(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, &'static str> {
     let mut refused = false;
     for candidate in candidates(name, path) {

@@ -1,4 +1,4 @@
-//! Reads threads from `/proc`: what each does, and which thread it waits for.
+//! Reads threads from `/proc`: the activity of each thread, and the thread that it waits for.
 
 use super::memory::Memory;
 use super::{calls, process};
@@ -6,77 +6,77 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// The bits of a lock word that hold the number of a thread, where they do.
+/// Bits of a lock word that contain a thread id, if the lock stores its owner.
 const OWNER: u32 = 0x3fff_ffff;
-/// What the lock word of a plain mutex holds while somebody waits for it.
+/// Lock word of a plain mutex with waiters.
 const CONTENDED: u32 = 2;
-/// The kernel has no higher numbers.
+/// Limit of thread ids in the kernel.
 const MOST_TID: i32 = 1 << 22;
-/// More threads than this never use one mutex, waiters for a condition included.
+/// Limit of the threads that use one mutex, including waiters for a condition variable.
 const MOST_USERS: u32 = 1 << 16;
-/// Kinds of mutexes are sums of flags below this.
+/// Limit of the type of a mutex, which is a sum of flags.
 const MUTEX_KINDS: u32 = 1 << 10;
 
-/// What a thread was doing at one moment.
+/// Activity of a thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// R, S, D, T ...
+    /// State: R, S, D, T ...
     pub state: char,
-    /// The kernel's function in which it waits; needs rights that not everybody has.
+    /// Kernel function in which the thread waits; reading it may need privileges.
     pub channel: String,
-    /// The system call that it is in.
+    /// Present system call.
     pub call: Option<Call>,
-    /// CPU time that it has used.
+    /// CPU time of the thread.
     pub cpu: Duration,
-    /// Time in which it was ready to run and had no CPU; nothing where the kernel does not count it.
+    /// Time in which the thread was ready to run without a CPU; `None` if the kernel does not count
+    /// it.
     pub delay: Option<Duration>,
-    /// How often it gave up the CPU by itself: it slept, or waited.
+    /// Number of voluntary context switches: the thread slept or waited.
     pub sleeps: Option<u64>,
 }
 
-/// The thing a thread waits for.
+/// Target that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A mutex that a thread owns.
+    /// A mutex with an owner.
     Mutex {
-        /// The owner.
+        /// Thread id of the owner.
         owner: i32,
-        /// Processes share it, so that the owner may be of another one.
+        /// The mutex is shared between processes, so the owner may be in another process.
         shared: bool,
-        /// Its address.
+        /// Address of the mutex.
         at: u64,
     },
     /// A read-write lock.
     RwLock {
-        /// The thread that holds it for writing, where one does.
+        /// Thread that holds the lock for writing, if there is one.
         writer: Option<i32>,
-        /// How many readers hold it.
+        /// Number of readers that hold the lock.
         readers: u32,
-        /// Its address.
+        /// Address of the lock.
         at: u64,
     },
     /// The end of a thread.
     Join(i32),
-    /// The end of a child, which is known where there is only one.
+    /// The end of a child; its pid is known if there is only one.
     Child(Option<i32>),
-    /// A child that was made with `vfork` starts a program or ends.
+    /// A child created with `vfork`, which has not yet started a program or ended.
     Vfork(Option<i32>),
 }
 
-/// A system call under way.
+/// A system call in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number.
+    /// Number of the system call.
     pub number: i64,
-    /// Its arguments.
+    /// Arguments of the system call.
     pub arguments: [u64; 6],
 }
 
 impl Glance {
-    /// Says in one word what it waits for: the call that it is in, the kernel's function,
-    /// or else its state.
+    /// Returns one word for the wait: the system call, the kernel function, or the state.
     pub fn waiting(&self) -> String {
         match self.call {
             Some(call) => calls::name(call.number),
@@ -86,7 +86,7 @@ impl Glance {
     }
 }
 
-/// Returns the threads of a process, the first one first.
+/// Returns the threads of a process, beginning with the first.
 pub fn of(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -99,8 +99,8 @@ pub fn of(pid: i32) -> Vec<i32> {
     all
 }
 
-/// Reads a file about a thread. The kernel cuts its name after 15 bytes, which may be in
-/// the middle of a letter.
+/// Reads a file about a thread. The kernel truncates the thread's name after 15 bytes, which may be
+/// within a character.
 fn text(path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
@@ -110,14 +110,14 @@ pub fn process_of(tid: i32) -> Option<i32> {
     number_after(&text(&format!("/proc/{tid}/status")).ok()?, "Tgid:")
 }
 
-/// Returns what a thread is doing; nothing when it is gone.
+/// Returns the activity of a thread; `None` if the thread is gone.
 pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
     let read = |file: &str| text(&format!("/proc/{pid}/task/{tid}/{file}"));
     let stat = read("stat").ok()?;
     let (name, rest) = name_and_rest(&stat)?;
     let mut fields = rest.split(' ');
     let state = fields.next()?.chars().next()?;
-    // Finer than the ticks in `stat`, where the kernel keeps it.
+    // `schedstat` is more precise than the ticks in `stat`, but not every kernel has it.
     let schedule = read("schedstat").unwrap_or_default();
     let mut schedule = schedule.split(' ').map(|field| field.parse().ok());
     let mut next_time = || schedule.next().flatten().map(Duration::from_nanos);
@@ -141,13 +141,13 @@ pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
     })
 }
 
-/// Returns the last number in the line of `/proc/PID/status` that begins so.
+/// Returns the last number in the line of `/proc/PID/status` that begins with this name.
 fn number_after<T: std::str::FromStr>(status: &str, name: &str) -> Option<T> {
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// A name may hold anything, also what ends it elsewhere.
+/// Splits off the name, which may contain any character, including parentheses.
 fn name_and_rest(stat: &str) -> Option<(&str, &str)> {
     let (_, after) = stat.split_once('(')?;
     after.rsplit_once(") ")
@@ -162,7 +162,8 @@ fn ticks<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
     ))
 }
 
-/// Of a thread that runs, the kernel says so; of one that waits outside of any call, -1.
+/// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
+/// outside of system calls.
 fn call(text: &str) -> Option<Call> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
@@ -173,11 +174,10 @@ fn call(text: &str) -> Option<Call> {
     Some(Call { number, arguments })
 }
 
-/// Returns what a thread in this system call waits for, where the call or the lock tells.
+/// Returns the target of a thread's wait in this system call, if the call or the lock shows it.
 ///
-/// It knows locks that record their owner: mutexes and read-write locks of glibc,
-/// mutexes of musl, and the end of a thread that is to be joined. `threads` are the living
-/// ones of the process.
+/// Locks are recognized if they store their owner: mutexes and read-write locks of glibc, mutexes
+/// of musl, and the end of a thread for a join. `threads` are the living threads of the process.
 pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [first, second, ..] = call.arguments;
     let number = |word: u64| i32::try_from(word).ok().filter(|pid| *pid > 0);
@@ -186,7 +186,7 @@ pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
         _ => None,
     };
     let child = |named: Option<i32>| {
-        // In a container processes have other numbers.
+        // The argument is a pid in the process's namespace, which may differ here.
         let named = named.filter(|child| process::parent(*child) == Some(pid));
         Wait::Child(named.or_else(only_child))
     };
@@ -194,7 +194,7 @@ pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let is_vfork = |flags: u64| flags & VFORK == VFORK;
     match call.number {
         libc::SYS_futex => futex(pid, tid, call, threads),
-        // "Any child" is -1 there, and the argument is an int in a wider word.
+        // "Any child" is -1, and the argument is an `int` in a wider word.
         libc::SYS_wait4 => Some(child(number(first & 0xffff_ffff))),
         libc::SYS_waitid if first == u64::from(libc::P_PID) => Some(child(number(second))),
         libc::SYS_waitid if first == u64::from(libc::P_ALL) => Some(child(None)),
@@ -209,10 +209,10 @@ pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
 }
 
-/// The flags that `vfork` and `posix_spawn` pass to `clone`.
+/// Flag that `vfork` and `posix_spawn` pass to `clone`.
 const VFORK: u64 = libc::CLONE_VFORK as u64;
 
-/// Returns what a thread waits for in the call `futex`.
+/// Returns the target of a thread's wait in `futex`.
 fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [at, operation, expected, ..] = call.arguments;
     let flags = i32::try_from(operation).ok()?;
@@ -227,14 +227,14 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
     let memory = Memory::open(pid).ok()?;
     let mut known = threads.to_vec();
-    // Locks hold the numbers that threads have in their container.
+    // Locks contain the ids that threads have in their container.
     if inside(pid, pid).is_some_and(|number| number != pid) {
         known = threads
             .iter()
             .map(|tid| inside(pid, *tid).unwrap_or(0))
             .collect();
     }
-    // In another namespace, the thread has another number here, or it has ended.
+    // An id without a living thread here belongs to another namespace or to an ended thread.
     let outside = |owner: i32| match known.iter().position(|tid| *tid == owner) {
         Some(at) => threads[at],
         None => owner,
@@ -243,7 +243,8 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let shared = flags & libc::FUTEX_PRIVATE_FLAG == 0;
     if let Some(owner) = mutex_owner(head) {
         let is_of_another = known.contains(&owner) && outside(owner) != tid;
-        // Where it is of no other living thread of the process, all of it must look like a mutex.
+        // If the owner is not another living thread of the process, the whole structure must look
+        // like a mutex.
         let is_mutex = || memory.halves::<5>(at).is_ok_and(looks_like_mutex);
         if is_of_another || is_mutex() {
             let owner = outside(owner);
@@ -267,7 +268,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
     let owner = i32::try_from(head[0] & OWNER).ok()?;
     let living = outside(Some(owner).filter(|owner| known.contains(owner))?);
-    // A thread that is joined has its bare number there; locks have a mark for waiters.
+    // The futex of a join contains only the thread id; a lock also has a bit for waiters.
     if head[0] & !OWNER == 0 {
         (living != tid).then_some(Wait::Join(living))
     } else {
@@ -279,7 +280,7 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     }
 }
 
-/// Returns the number that a thread has in its container; its own where it is in none.
+/// Returns the id of a thread in its innermost pid namespace.
 fn inside(pid: i32, tid: i32) -> Option<i32> {
     number_after(
         &text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
@@ -287,42 +288,41 @@ fn inside(pid: i32, tid: i32) -> Option<i32> {
     )
 }
 
-/// Returns the living thread of a process that has this number in its container.
+/// Returns the living thread of a process that has this id in its container.
 pub fn living(pid: i32, number: i32) -> Option<i32> {
     let is_it = |tid: &i32| inside(pid, *tid).unwrap_or(*tid) == number;
     of(pid).into_iter().find(is_it)
 }
 
-/// Returns the owner that a plain mutex of glibc names while others wait for it: the lock, a
-/// count, the owner.
+/// Returns the owner of a plain glibc mutex with waiters: lock word, count, owner.
 fn mutex_owner([word, _, owner]: [u32; 3]) -> Option<i32> {
     let owner = i32::try_from(owner).ok().filter(|owner| *owner > 0)?;
     (word == CONTENDED && owner <= MOST_TID).then_some(owner)
 }
 
-/// True where all of it is as in a mutex of glibc: after the owner come how many threads use
-/// it, and its kind.
+/// Returns whether the structure looks like a glibc mutex: the number of users and the type follow
+/// the owner.
 fn looks_like_mutex([word, count, _, users, kind]: [u32; 5]) -> bool {
     let used = (1..MOST_USERS).contains(&users);
     word == CONTENDED && count <= 1 && used && kind < MUTEX_KINDS
 }
 
-/// Where in a read-write lock of glibc threads wait, in words: for the phase to change, and
-/// for another writer.
+/// Words of a glibc read-write lock in which threads wait: for a change of the phase, and for
+/// another writer.
 const RWLOCK_PHASE: usize = 2;
 const RWLOCK_WRITERS: usize = 3;
 
-/// Returns which thread holds a read-write lock for writing, and how many hold it for reading.
+/// Returns the thread that holds a read-write lock for writing, and the number of readers.
 ///
-/// Its words: readers and flags, writers, the phase, the futex of writers, two of no use, the
-/// writer, whether processes share it.
+/// The words are: readers and flags, writers, phase, futex of writers, two unused ones, the writer,
+/// and whether processes share the lock.
 fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>, u32)> {
     const WRITE_PHASE: u32 = 1;
     const WRITE_LOCKED: u32 = 2;
-    /// The words that a thread waits on in the reading phase, and in the writing phase.
+    /// Futex value on which a thread waits in the reading phase, and in the writing phase.
     const READING: u64 = 2;
     const WRITING: u64 = 3;
-    // Where processes share it, the writer may be a thread of any of them.
+    // If processes share the lock, the writer may be a thread of any of them.
     let [state, _, _, _, none, nor, writer, shared] = lock;
     let readers = state >> 3;
     let (write_phase, locked) = (state & WRITE_PHASE != 0, state & WRITE_LOCKED != 0);
@@ -333,11 +333,11 @@ fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>
         .ok()
         .filter(|writer| (1..=MOST_TID).contains(writer));
     match (waits_at, expected) {
-        // A writer that waits until the last reader is done.
+        // A writer waits for the last reader.
         (RWLOCK_PHASE, READING) => {
             (!write_phase && locked && readers > 0).then_some((None, readers))
         }
-        // A reader, or a writer, that waits until the writer is done.
+        // A reader or a writer waits for the writer.
         (RWLOCK_PHASE, WRITING) => (write_phase && writer.is_some()).then_some((writer, 0)),
         (RWLOCK_WRITERS, WRITING) if locked => {
             let readers = if writer.is_some() { 0 } else { readers };
@@ -347,8 +347,9 @@ fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>
     }
 }
 
-/// Returns whether a process runs what its parent ran when it was forked, and has not started
-/// a program since: both have the random bytes that the kernel hands to each program.
+/// Returns whether a process still runs the program from which its parent forked it.
+///
+/// Both then have the same random bytes, which the kernel generates for each executed program.
 pub fn shares_program(pid: i32, parent: i32) -> bool {
     let random = |pid: i32| -> Option<[u64; 2]> {
         let at = auxiliary(pid, AT_RANDOM)?;
@@ -357,7 +358,7 @@ pub fn shares_program(pid: i32, parent: i32) -> bool {
     random(parent).is_some_and(|bytes| random(pid) == Some(bytes))
 }
 
-/// Where the kernel put random bytes for a program.
+/// In the auxiliary vector: address of the program's random bytes.
 const AT_RANDOM: u64 = 25;
 
 fn auxiliary(pid: i32, wanted: u64) -> Option<u64> {
@@ -408,10 +409,10 @@ mod tests {
 
     #[test]
     fn a_read_write_lock_names_its_writer_and_counts_its_readers() {
-        // As a writer leaves it that waits for one reader.
+        // State while a writer waits for one reader.
         let read = [0xa, 0, 2, 1, 0, 0, 0, 0];
         assert_eq!(rwlock(read, RWLOCK_PHASE, 2), Some((None, 1)));
-        // As a reader leaves it that waits for the writer 4711.
+        // State while a reader waits for the writer 4711.
         let written = [0xb, 0, 3, 1, 0, 0, 4711, 0];
         assert_eq!(rwlock(written, RWLOCK_PHASE, 3), Some((Some(4711), 0)));
         let second_writer = [0x3, 1, 1, 3, 0, 0, 4711, 0];

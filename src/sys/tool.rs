@@ -12,15 +12,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether it has ended.
+/// Interval between checks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(2);
-/// A child that was stopped before its `exec` goes on after this time.
+/// Longest time that a child stays stopped before its `exec`.
 const STOPPED_AT_MOST: Duration = Duration::from_millis(500);
 
-/// Runs a program and returns what it wrote to its standard output, at most so many
-/// bytes of it. Nothing when it fails, or takes too long, and is killed.
+/// Runs a program and returns the beginning of its stdout, up to `most` bytes. Returns an error if
+/// the program fails, or takes too long and is killed.
 ///
-/// Only this child is waited for, so that the caller's others are left to it.
+/// Only this child is reaped; other children remain for the caller.
 pub fn run(
     program: &Path,
     arguments: &[&OsStr],
@@ -32,7 +32,8 @@ pub fn run(
     hear(command, until, most)
 }
 
-/// The same without any variable of the environment: what it says depends on its words alone.
+/// Runs a program like [`run`], but with an empty environment, so that its output depends only on
+/// its arguments.
 pub fn run_bare(
     program: &Path,
     arguments: &[&OsStr],
@@ -49,7 +50,7 @@ fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String>
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        // What it starts is of its group, and dies with it.
+        // Children of the program are in its process group, which is killed with it.
         .process_group(0);
     dies_with_us(&mut command);
     let mut child = command.spawn()?;
@@ -65,16 +66,16 @@ fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String>
     }
 }
 
-/// Has the kernel kill it when the thread that starts it, and waits for it, is gone.
+/// Makes the kernel kill the child when the thread that starts it ends.
 pub(super) fn dies_with_us(command: &mut Command) {
     signal_when_parent_ends(command, Signal::KILL);
 }
 
-/// Has the kernel send this signal to a child, from before its `exec` on, when the thread that
-/// starts the child ends.
+/// Makes the kernel send this signal to a child when the thread that starts it ends; this applies
+/// even before the child's `exec`.
 #[expect(unsafe_code, reason = "a call between fork and exec")]
 pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) {
-    // SAFETY: one system call, which allocates nothing and takes no lock.
+    // SAFETY: the closure makes one system call, and neither allocates nor takes a lock.
     unsafe {
         command.pre_exec(move || {
             Ok(rustix::process::set_parent_process_death_signal(Some(
@@ -84,8 +85,8 @@ pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) {
     }
 }
 
-/// Starts a child, and continues it if it is stopped before its `exec`: `spawn` waits for that, and the
-/// caller does not know the process id before.
+/// Starts a child, and continues it if it is stopped before its `exec`: `spawn` waits for the
+/// `exec`, and the caller does not know the pid before.
 pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
     let spawner = rustix::thread::gettid().as_raw_nonzero().get();
     let (started, is_started) = mpsc::channel::<()>();
@@ -101,7 +102,7 @@ pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
     })
 }
 
-/// Continues the stopped children of a thread of this process that still run its own program.
+/// Continues stopped children of a thread of this process that have not yet called `exec`.
 fn continue_before_exec(spawner: i32) {
     let own = fs::read("/proc/self/cmdline").ok();
     for pid in process::children_of_thread(std::process::id().cast_signed(), spawner) {
@@ -120,7 +121,7 @@ fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> 
     let mut said = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        // Before the last look, so that nothing said before the end is missed.
+        // Test for the end before the last read, so that no output is missed.
         let ended = child.try_wait()?.is_some();
         loop {
             match out.read(&mut buffer) {
@@ -143,7 +144,7 @@ fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> 
     }
 }
 
-/// Kills it and its group.
+/// Kills a child and its process group.
 pub(super) fn kill(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let group = Pid::from_raw(child.id().cast_signed());
@@ -172,7 +173,7 @@ mod tests {
     #[expect(unsafe_code, reason = "a call between fork and exec")]
     fn a_child_that_is_stopped_before_its_exec_goes_on() {
         let mut command = Command::new("true");
-        // SAFETY: two system calls, which allocate nothing and take no lock.
+        // SAFETY: the closure makes two system calls, and neither allocates nor takes a lock.
         unsafe {
             command.pre_exec(|| {
                 let own = rustix::process::getpid();

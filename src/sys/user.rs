@@ -8,35 +8,35 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt as _;
 use std::ptr;
 
-/// Room for the text of one entry, and for the groups of a user.
+/// Bytes for the text of one entry, and limit of the groups of a user.
 const ROOM: usize = 1 << 16;
 
-/// A user as the system lists it.
+/// An entry of the user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name.
+    /// User name.
     pub name: OsString,
-    /// The number.
+    /// User id.
     pub uid: u32,
-    /// The number of its primary group.
+    /// Id of the primary group.
     pub gid: u32,
-    /// The home directory.
+    /// Home directory.
     pub home: OsString,
 }
 
-/// The credentials of a process: the numbers of a user and of its groups.
+/// Credentials of a process: ids of the user and its groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The user.
+    /// User id.
     pub uid: u32,
-    /// The primary group.
+    /// Id of the primary group.
     pub gid: u32,
-    /// All groups.
+    /// Ids of all groups.
     pub groups: Vec<u32>,
 }
 
 impl User {
-    /// Returns whom a process becomes that runs as this user.
+    /// Returns the credentials of a process that runs as this user.
     pub fn identity(&self) -> Identity {
         Identity {
             uid: self.uid,
@@ -46,15 +46,15 @@ impl User {
     }
 }
 
-/// True for a process that may become any user.
+/// Returns whether this process may change to any user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Finds a user by name, or by number.
+/// Finds a user by name or id.
 pub fn find(name: &str) -> Option<User> {
     let named = CString::new(name).ok().and_then(|name| {
-        // SAFETY: the name ends with a NUL byte; `entry` passes valid places for the results.
+        // SAFETY: the name ends with a NUL byte; `entry` passes valid pointers for the results.
         entry(|entry, room, found| unsafe {
             libc::getpwnam_r(
                 name.as_ptr(),
@@ -68,9 +68,9 @@ pub fn find(name: &str) -> Option<User> {
     named.or_else(|| of_number(name.parse().ok()?))
 }
 
-/// Finds a user by number.
+/// Finds a user by id.
 pub fn of_number(uid: u32) -> Option<User> {
-    // SAFETY: `entry` passes valid places for the results.
+    // SAFETY: `entry` passes valid pointers for the results.
     entry(|entry, room, found| unsafe {
         libc::getpwuid_r(uid, entry, room.as_mut_ptr().cast(), room.len(), found)
     })
@@ -105,7 +105,7 @@ fn entry(
     }
     // SAFETY: the call succeeded, so `found` points to `entry`, which is filled in.
     let entry = unsafe { &*found };
-    // SAFETY: its strings end with NUL bytes; they lie in `room`, which lives.
+    // SAFETY: the strings end with NUL bytes; they are in `room`, which is live.
     let text = |text: *const libc::c_char| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
     Some(User {
         name: OsString::from_vec(text(entry.pw_name)),

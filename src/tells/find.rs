@@ -3,16 +3,16 @@
 use super::forms::{DATA_RACE, JAVA_CRASH};
 use super::{Tell, javascript, read, table, tests_that_failed};
 
-/// How much of the end of an output is looked at.
+/// Bytes at the end of an output that are searched.
 const TAIL: usize = 64 * 1024;
 
-/// How much of a line is kept.
+/// Bytes of a line that are kept.
 const LONGEST: usize = 400;
 
-/// Returns the line in the end of an output that tells best why a program gave up.
+/// Returns the line at the end of an output that explains best why a program failed.
 ///
-/// What belongs to it in the next lines is joined: the message of an exception, the
-/// function that a sanitizer blames. [`read`] understands what is returned.
+/// Related parts of the next lines are appended: the message of an exception, or the function that
+/// a sanitizer blames. [`read`] parses the returned line.
 pub fn find(tail: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&tail[tail.len().saturating_sub(TAIL)..]);
     let lines: Vec<&str> = text
@@ -35,8 +35,9 @@ pub fn find(tail: &[u8]) -> Option<String> {
     best.map(|(_, line)| shortened(&line).to_owned())
 }
 
-/// True for what causes others of its kind: the first panic makes those panic that wait for the
-/// thread, and the first error that a sanitizer found is the cause of the next ones.
+/// Returns whether the first of several such messages is the cause of the others: a panic makes the
+/// threads panic that wait for the panicked thread, and the first error of a sanitizer causes the
+/// next ones.
 fn first_counts(tell: &Tell) -> bool {
     [
         table::RUST_PANIC.kind,
@@ -52,7 +53,7 @@ fn shortened(line: &str) -> &str {
     &line[..end.map_or(0, |(at, c)| at + c.len_utf8())]
 }
 
-/// Returns the line with what belongs to it, and what it tells.
+/// Returns the message that begins at a line, with its related lines, and its meaning.
 fn told(lines: &[&str], at: usize) -> Option<(String, Tell)> {
     let whole = tests_that_failed::find(lines, at).or_else(|| javascript::find(&lines[at..]));
     if let Some(line) = whole {
@@ -62,14 +63,14 @@ fn told(lines: &[&str], at: usize) -> Option<(String, Tell)> {
     if lines[at].starts_with("Traceback (most recent call last)") {
         return traceback(&lines[at + 1..]);
     }
-    // An exception without its traceback is some line of a log.
+    // An exception without a traceback is an ordinary log line.
     let tell = read(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
     let line = joined(lines[at].trim(), &lines[at + 1..]);
     let tell = read(&line).unwrap_or(tell);
     Some((line, tell))
 }
 
-/// The last line of a traceback: the first one that is not indented.
+/// Returns the exception at the end of a traceback, which is the first line without indentation.
 fn traceback(lines: &[&str]) -> Option<(String, Tell)> {
     let last = lines
         .iter()
@@ -84,7 +85,7 @@ fn joined(line: &str, next: &[&str]) -> String {
         return format!("{line}, {following}");
     }
     if line.contains("' panicked at ") || line.contains(") panicked at ") {
-        // Since Rust 1.73 the message stands in a line of its own.
+        // Since Rust 1.73 the message is on a separate line.
         return if line.ends_with(':') {
             format!("{line} {following}")
         } else {
@@ -119,8 +120,8 @@ fn joined(line: &str, next: &[&str]) -> String {
     line.to_owned()
 }
 
-/// Joins the functions that a report of Go's race detector names: below each line that ends with a
-/// goroutine stands the innermost call.
+/// Joins the functions in a report of Go's race detector: the innermost call is below each line
+/// that ends with a goroutine.
 fn data_race(lines: &[&str]) -> String {
     let report = lines.iter().take_while(|line| !line.starts_with("====="));
     let report: Vec<&str> = report.map(|line| line.trim()).collect();
@@ -133,7 +134,7 @@ fn data_race(lines: &[&str]) -> String {
     let mut functions: Vec<&str> = accesses
         .map(|pair| pair[1].trim_end_matches("()"))
         .collect();
-    // Which of the two came first is chance.
+    // The order of the two accesses is random.
     functions.sort_unstable();
     match functions.as_slice() {
         [] => DATA_RACE.to_owned(),
@@ -141,8 +142,8 @@ fn data_race(lines: &[&str]) -> String {
     }
 }
 
-/// Returns the function that a sanitizer blames: of the first stack the innermost call that is
-/// not the sanitizer's own, or else what its summary names.
+/// Returns the function that a sanitizer blames: the innermost call of the first stack that does
+/// not belong to the sanitizer, or else the function in its summary.
 fn blamed<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let stack = lines.iter().map(|line| line.trim());
     let mut stack = stack
@@ -153,7 +154,7 @@ fn blamed<'a>(lines: &[&'a str]) -> Option<&'a str> {
     frame.and_then(in_frame).or_else(|| summary(lines))
 }
 
-/// `#1 0x55d0 in g(int) /src/a.c:12:3`, `#1 0x55d0 in g (/bin/a+0x12)`.
+/// Parses the function of `#1 0x55d0 in g(int) /src/a.c:12:3` or `#1 0x55d0 in g (/bin/a+0x12)`.
 fn in_frame(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once(" in ")?;
     let ends = [" /", " ../", " ("].iter().filter_map(|end| rest.find(end));
@@ -165,15 +166,15 @@ fn is_name(function: &str) -> bool {
     function.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Returns the function that the summary of a sanitizer names:
-/// `SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:12:3 in f`.
+/// Returns the function in the summary of a sanitizer: `SUMMARY: AddressSanitizer:
+/// heap-use-after-free /src/a.c:12:3 in f`.
 fn summary<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let line = lines.iter().find(|line| line.starts_with("SUMMARY: "))?;
     let (_, function) = line.rsplit_once(" in ")?;
     is_name(function).then_some(function)
 }
 
-/// Reads a line of `faulthandler`: `  File "/x/a.py", line 3 in f` is `in f (a.py:3)`.
+/// Parses a line of `faulthandler`: ` File "/x/a.py", line 3 in f` becomes `in f (a.py:3)`.
 fn python_frame(line: &str) -> Option<String> {
     let (path, rest) = line
         .trim()

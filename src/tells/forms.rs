@@ -6,7 +6,7 @@ use super::table::{
 };
 use super::{Tell, bare_name, javascript, normalise, tests_that_failed};
 
-/// What `faulthandler` calls the signals that it handles.
+/// Texts of `faulthandler` for the signals that it handles.
 pub(super) const PYTHON_SIGNALS: [&str; 5] = [
     "Segmentation fault",
     "Aborted",
@@ -15,13 +15,13 @@ pub(super) const PYTHON_SIGNALS: [&str; 5] = [
     "Illegal instruction",
 ];
 
-/// What the Java virtual machine begins its last words with.
+/// First words of the Java virtual machine's crash message.
 pub(super) const JAVA_CRASH: &str = "A fatal error has been detected by the Java Runtime";
 
-/// The first line of a report of Go's race detector.
+/// First line of a report of Go's race detector.
 pub(super) const DATA_RACE: &str = "WARNING: DATA RACE";
 
-/// Every form, the surer ones first.
+/// All parsers, the most specific first.
 const FORMS: [fn(&str) -> Option<Tell>; 13] = [
     tests_that_failed::read,
     javascript::read,
@@ -42,13 +42,13 @@ pub(super) fn read(line: &str) -> Option<Tell> {
     FORMS.iter().find_map(|form| form(line))
 }
 
-/// Returns what stands between two texts.
+/// Returns the text between two markers.
 fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(before)?;
     rest.split_once(after).map(|(inside, _)| inside)
 }
 
-/// `==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x… at pc …, in f`.
+/// Parses `==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x… at pc …, in f`.
 fn sanitizer(line: &str) -> Option<Tell> {
     let (head, rest) = line.split_once("Sanitizer: ")?;
     let name = head
@@ -65,7 +65,7 @@ fn sanitizer(line: &str) -> Option<Tell> {
     Some(SANITIZER.tell(format!("{name}Sanitizer {error}{place}")))
 }
 
-/// `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
+/// Parses `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
 fn undefined(line: &str) -> Option<Tell> {
     let (place, error) = line.split_once(": runtime error: ")?;
     let (file, _) = place.split_once(':')?;
@@ -77,7 +77,8 @@ fn undefined(line: &str) -> Option<Tell> {
     )))
 }
 
-/// `A fatal error has been detected by the Java Runtime Environment: C  [libx.so+0x10]  f+0x1`.
+/// Parses `A fatal error has been detected by the Java Runtime Environment: C [libx.so+0x10]
+/// f+0x1`.
 fn jvm(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once(JAVA_CRASH)?;
     let frame = rest.split_once(": ").map_or("", |(_, frame)| frame);
@@ -85,12 +86,12 @@ fn jvm(line: &str) -> Option<Tell> {
 }
 
 fn assertion(line: &str) -> Option<Tell> {
-    // glibc: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`; libstdc++ has straight quotes.
+    // glibc: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`; libstdc++ uses straight quotes.
     if let Some((place, rest)) = line.split_once(": Assertion ")
         && let Some(expression) = rest.rsplit_once(" failed").map(|(quoted, _)| quoted)
     {
         let expression = expression.trim_matches(['`', '\'']);
-        // The function is behind `file:line: `; its name may hold colons.
+        // The function follows `file:line: `; its name may contain colons.
         let function = place
             .match_indices(": ")
             .find(|(at, _)| place[..*at].ends_with(|c: char| c.is_ascii_digit()));
@@ -107,7 +108,7 @@ fn assertion(line: &str) -> Option<Tell> {
         let function = place.split(": ").nth(1).map(bare_name);
         return Some(assert(expression, function));
     }
-    // glibc's own: `Fatal glibc error: a.c:450 (f): assertion failed: e == 0`.
+    // glibc itself: `Fatal glibc error: a.c:450 (f): assertion failed: e == 0`.
     if let Some((_, rest)) = line.split_once("Fatal glibc error: ")
         && let Some((_, expression)) = rest.split_once("assertion failed: ")
     {
@@ -127,7 +128,7 @@ fn assert(expression: &str, function: Option<String>) -> Tell {
     })
 }
 
-/// libstdc++ and libc++ say it differently.
+/// Parses the messages of `std::terminate`, which differ between libstdc++ and libc++.
 fn cxx(line: &str) -> Option<Tell> {
     if let Some(kind) = between(
         line,
@@ -143,7 +144,8 @@ fn cxx(line: &str) -> Option<Tell> {
     Some(CXX_EXCEPTION.tell(rest.split(": ").next().unwrap_or(rest)))
 }
 
-/// `thread 'main' (7) panicked at src/a.rs:1:2: message`, and the older `panicked at 'message', src/a.rs:1:2`.
+/// Parses `thread 'main' (7) panicked at src/a.rs:1:2: message`, and the older `panicked at
+/// 'message', src/a.rs:1:2`.
 fn rust(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("thread '")?;
     let (_, rest) = rest.split_once("' ")?;
@@ -156,14 +158,14 @@ fn rust(line: &str) -> Option<Tell> {
     Some(RUST_PANIC.tell(normalise(message)))
 }
 
-/// `WARNING: DATA RACE in main.load and main.store`.
+/// Parses `WARNING: DATA RACE in main.load and main.store`.
 fn race(line: &str) -> Option<Tell> {
     let functions = line.strip_prefix(DATA_RACE)?;
-    // The numbers of functions without a name tell them apart.
+    // Keep numbers, which distinguish anonymous functions.
     Some(GO_RACE.tell(functions.trim_start_matches(" in ")))
 }
 
-/// `panic: runtime error: …`, `fatal error: all goroutines are asleep - deadlock!`.
+/// Parses `panic: runtime error: …` and `fatal error: all goroutines are asleep - deadlock!`.
 fn go(line: &str) -> Option<Tell> {
     const FATAL: [&str; 7] = [
         "all goroutines are asleep",
@@ -182,21 +184,21 @@ fn go(line: &str) -> Option<Tell> {
     known.then(|| GO.tell(normalise(message)))
 }
 
-/// `Fatal Python error: Segmentation fault, in f (a.py:3)`; the place is what `find` joined.
+/// Parses `Fatal Python error: Segmentation fault, in f (a.py:3)`; `find` has appended the place.
 fn python_fatal(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("Fatal Python error: ")?;
     let rest = rest.rsplit_once(" (").map_or(rest, |(head, _)| head);
     Some(PYTHON_FATAL.tell(normalise(rest)))
 }
 
-/// `Exception in thread "main" java.lang.IllegalStateException: message`.
+/// Parses `Exception in thread "main" java.lang.IllegalStateException: message`.
 fn java(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("Exception in thread \"")?;
     let (_, rest) = rest.split_once("\" ")?;
     Some(JAVA_EXCEPTION.tell(normalise(rest)))
 }
 
-/// `ValueError: message`, `some.module.SomeError`.
+/// Parses `ValueError: message` and `some.module.SomeError`.
 fn python(line: &str) -> Option<Tell> {
     const ENDS: [&str; 8] = [
         "Error",

@@ -3,11 +3,11 @@
 use super::table::JAVASCRIPT;
 use super::{Tell, normalise};
 
-/// What [`find`] puts before an exception, as browsers do; Node.js itself prints nothing there.
+/// Prefix that [`find`] adds to an exception, as browsers do; Node.js itself prints none.
 const UNCAUGHT: &str = "Uncaught ";
 
-/// Returns the exception that these lines begin with, if Node.js ended because of it: a stack
-/// follows, and the version of Node.js is the last word.
+/// Returns the exception at the start of these lines, if it ended Node.js: a stack follows, and the
+/// last line is the version of Node.js.
 pub(super) fn find(lines: &[&str]) -> Option<String> {
     let (exception, rest) = lines.split_first()?;
     let is_call = |line: &&&str| line.starts_with("    at ");
@@ -21,13 +21,13 @@ pub(super) fn find(lines: &[&str]) -> Option<String> {
     })
 }
 
-/// `    at load (/srv/app.js:3:7)`; code outside of any function has no name.
+/// Returns the function of ` at load (/srv/app.js:3:7)`; code outside of a function has no name.
 fn function(call: &str) -> Option<&str> {
     let (name, _) = call.trim().strip_prefix("at ")?.split_once(" (")?;
     (!name.contains('<')).then_some(name)
 }
 
-/// `Uncaught TypeError: x is not a function, in load`.
+/// Parses `Uncaught TypeError: x is not a function, in load`.
 pub(super) fn read(line: &str) -> Option<Tell> {
     let exception = line.strip_prefix(UNCAUGHT)?;
     Some(JAVASCRIPT.tell(normalise(exception)))

@@ -1,7 +1,7 @@
 //! Recognizes the messages that C libraries and runtimes print before a crash.
 //!
-//! Only the end of the output of failed trials is searched, so many messages can be recognized at no
-//! cost for a passing trial.
+//! Only the end of a failed trial's output is searched, so recognizing many messages costs nothing
+//! for passing trials.
 
 mod find;
 mod forms;
@@ -19,28 +19,28 @@ pub use normal::normalise;
 pub use site::site;
 pub use trailer::is_trailer;
 
-/// What a line tells of why a program gave up.
+/// Meaning of a message that explains a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tell {
-    /// What happened, in two or three words that never change: `double free`.
+    /// Event in two or three words that never change: `double free`.
     pub kind: &'static str,
-    /// The same for people.
+    /// Event in words for titles.
     pub words: &'static str,
-    /// The wider kind that this belongs to: `heap` of all that found the heap damaged.
+    /// Wider kind, for example `heap` for all messages about a damaged heap.
     pub family: Option<&'static str>,
-    /// What distinguishes this from others of its kind, without what differs from trial to
-    /// trial: the type of an exception, the name a sanitizer has for an error, the
-    /// expression of an assertion and its function. Empty where the kind says all.
+    /// Distinguishes this message from others of its kind, without parts that differ between
+    /// trials: the type of an exception, a sanitizer's name of an error, the expression of an
+    /// assertion and its function. Empty if the kind is sufficient.
     pub detail: String,
-    /// Details of which each alone identifies the failure, too: of several tests that failed, each.
+    /// Details each of which identifies the failure: the names of several failed tests.
     pub parts: Vec<String>,
-    /// Which of several lines tells most: the lower, the more.
+    /// Rank among several messages: the lowest explains the most.
     rank: u8,
 }
 
 impl Tell {
-    /// True where the line only says which signal the program got: a handler's echo of what
-    /// is known anyway. It must not make the failure another one.
+    /// Returns whether the message only repeats the signal of the program, for example from a
+    /// signal handler. Such a message must not change the name of the failure.
     pub fn is_echo(&self) -> bool {
         self.kind == table::PYTHON_FATAL.kind
             && forms::PYTHON_SIGNALS
@@ -48,8 +48,8 @@ impl Tell {
                 .any(|name| self.detail.starts_with(name))
     }
 
-    /// True where the detail is free text rather than a name: good enough to tell failures
-    /// apart where nothing else is known, too fickle where a stack is.
+    /// Returns whether the detail is free text and not a name: sufficient to distinguish failures
+    /// without other evidence, but too variable if there is a stack.
     pub fn is_prose(&self) -> bool {
         [
             table::RUST_PANIC.kind,
@@ -63,9 +63,9 @@ impl Tell {
     }
 }
 
-/// Returns what a line tells of why a program gave up; most lines tell nothing.
+/// Returns the meaning of a line that explains a failure; `None` for most lines.
 ///
-/// The line may be one that [`find`] returned, where two or three are joined.
+/// The line may be a result of [`find`], which joins two or three lines.
 pub fn read(line: &str) -> Option<Tell> {
     let line = line.trim();
     forms::read(line).or_else(|| {

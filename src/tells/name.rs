@@ -1,10 +1,10 @@
 //! Removes from the name of a function the parts that change from build to build.
 
-/// Returns the name of a function without template arguments, parameters, the suffixes of
-/// optimised clones, the marks of the C library's aliases and hashes:
-/// `std::vector<int>::at(unsigned long) const [clone .isra.0]` is `std::vector::at`.
+/// Returns the name of a function without template arguments, parameters, suffixes of optimized
+/// clones, prefixes of the C library's aliases, and hashes: `std::vector<int>::at(unsigned long)
+/// const [clone .isra.0]` becomes `std::vector::at`.
 pub fn bare_name(function: &str) -> String {
-    // What GCC appends: clones in its symbols, template arguments in its assertions.
+    // GCC appends the names of clones in symbols, and template arguments in assertions.
     let name = function.split(" [").next().unwrap_or(function);
     let name = name.split('@').next().unwrap_or(name);
     let name = without_suffix(name).replace("(anonymous namespace)", "{anonymous}");
@@ -13,12 +13,12 @@ pub fn bare_name(function: &str) -> String {
     let name = last_word(&without_brackets(&name));
     let name = without_hash(&name);
     let name = name.strip_prefix("__GI_").unwrap_or(name);
-    // Where newer compilers put the runtime's own symbols.
+    // Newer compilers put symbols of the runtime into this module.
     let name = name.strip_prefix("__rustc::").unwrap_or(name);
     variant_of_libc(name).unwrap_or(name).to_owned()
 }
 
-/// Cuts what compilers append to clones and parts of a function: `.isra.0`, `.cold`.
+/// Removes suffixes of clones and parts of a function: `.isra.0`, `.cold`.
 fn without_suffix(name: &str) -> &str {
     const SUFFIXES: [&str; 9] = [
         ".isra.",
@@ -36,7 +36,7 @@ fn without_suffix(name: &str) -> &str {
     &name[..end.unwrap_or(name.len())]
 }
 
-/// Writes Rust's `<Type as Trait>::method` and `<impl Trait for Type>::method` as `Type::method`.
+/// Rewrites Rust's `<Type as Trait>::method` and `<impl Trait for Type>::method` to `Type::method`.
 fn without_impl(name: &str) -> String {
     let (path, rest) = match name.strip_prefix('<') {
         Some(rest) => (String::new(), rest),
@@ -57,7 +57,7 @@ fn without_impl(name: &str) -> String {
     format!("{path}{subject}{}", &rest[end + 1..])
 }
 
-/// Returns where the bracket is closed that was opened just before this text.
+/// Returns the offset of the bracket that closes the one just before this text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     let mut before = ' ';
@@ -75,7 +75,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Leaves out everything in angle and round brackets, but not the operators that look like them.
+/// Removes everything in angle brackets and parentheses, except for operators that contain them.
 fn without_brackets(name: &str) -> String {
     const OPERATORS: [&str; 10] = [
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()",
@@ -92,7 +92,7 @@ fn without_brackets(name: &str) -> String {
             continue;
         }
         match c {
-            // Go puts the type of a method's receiver in brackets: `main.(*T).Run`.
+            // Go puts the type of a method's receiver in parentheses: `main.(*T).Run`.
             '(' if depth == 0 && bare.ends_with('.') => {
                 let end = rest.find(')').map_or(rest.len(), |at| at + 1);
                 bare.push_str(&rest[..end]);
@@ -106,11 +106,11 @@ fn without_brackets(name: &str) -> String {
         }
         rest = &rest[c.len_utf8()..];
     }
-    // Rust's turbofish leaves a hole behind.
+    // Removing Rust's turbofish leaves `::::`.
     bare.replace("::::", "::").trim_end_matches(':').to_owned()
 }
 
-/// Leaves out the type before the name and the qualifiers behind it.
+/// Removes the type before the name and the qualifiers behind it.
 fn last_word(name: &str) -> String {
     let mut name = name.trim();
     for qualifier in ["const", "volatile", "&", "&&"] {
@@ -126,7 +126,7 @@ fn last_word(name: &str) -> String {
     name[start..].to_owned()
 }
 
-/// Cuts the hash that old Rust compilers append: `::h0123456789abcdef`.
+/// Removes the hash that old Rust compilers append: `::h0123456789abcdef`.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((rest, hash))
@@ -138,8 +138,9 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// The C library has one `memcpy` for each sort of processor, which must not make a bug
-/// another one on the next machine: `__memmove_avx_unaligned_erms` is `memmove`.
+/// Returns the generic name of a function that the C library selects by CPU:
+/// `__memmove_avx_unaligned_erms` becomes `memmove`. Otherwise, the same bug would have another
+/// name on another machine.
 fn variant_of_libc(name: &str) -> Option<&str> {
     let inside = name.strip_prefix("__")?;
     if !["mem", "str", "wcs", "wmem", "stp"]

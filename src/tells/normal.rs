@@ -1,7 +1,7 @@
 //! Removes from a line the parts that differ from trial to trial.
 
-/// Returns a line without what differs from trial to trial: numbers are `N`, hexadecimal ones
-/// `H`, paths their last part, and times are gone.
+/// Returns a line without parts that differ between trials: numbers become `N`, hexadecimal numbers
+/// `H`, paths their last part, and times are removed.
 pub fn normalise(line: &str) -> String {
     let words = line.split_whitespace();
     let words = words.filter(|word| !is_time(word));
@@ -10,7 +10,7 @@ pub fn normalise(line: &str) -> String {
     words.join(" ")
 }
 
-/// `2024-01-02T03:04:05.678Z`, `[12:34:56]`, `12:34:56,789`.
+/// Returns whether a word is a time: `2024-01-02T03:04:05.678Z`, `[12:34:56]`, `12:34:56,789`.
 fn is_time(word: &str) -> bool {
     let marks = word.matches([':', '-', '/']).count();
     let mut digits = 0;
@@ -21,7 +21,8 @@ fn is_time(word: &str) -> bool {
     fits && marks >= 2 && digits >= 5
 }
 
-/// `==1234==`, `[1234]`, `(1234)`: what loggers begin lines with.
+/// Returns whether a word is a process id at the start of a log line: `==1234==`, `[1234]`,
+/// `(1234)`.
 fn is_process(word: &str) -> bool {
     let inside = word.trim_matches(['=', '[', ']', '(', ')', ':']);
     inside.len() < word.len()
@@ -51,7 +52,7 @@ fn in_path(c: char) -> bool {
     c.is_alphanumeric() || "_./+-~@%".contains(c)
 }
 
-/// Returns the last part of a path; what has a random name of its own goes by one name.
+/// Returns the last part of a path; a random name is replaced with a fixed one.
 fn last_part(path: &str) -> &str {
     let (folder, name) = path
         .trim_end_matches('/')
@@ -63,7 +64,7 @@ fn last_part(path: &str) -> &str {
     }
 }
 
-/// Replaces numbers by `N`, hexadecimal ones and UUIDs by `H`.
+/// Replaces numbers with `N`, and hexadecimal numbers and UUIDs with `H`.
 fn numbers(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut rest = word;
@@ -106,7 +107,7 @@ fn number(word: &str) -> String {
     out
 }
 
-/// Returns the length of the UUID at the beginning of a text.
+/// Returns the length of the UUID at the start of a text.
 fn uuid(text: &str) -> Option<usize> {
     const LENGTH: usize = 36;
     let bytes = text.as_bytes().get(..LENGTH)?;

@@ -3,8 +3,8 @@
 use crate::model::Site;
 use std::ops::Range;
 
-/// Returns the line of source code that the last failure in some output names: the innermost call of a Python traceback
-/// or of a JavaScript stack, or the place of a panic or an assertion.
+/// Returns the source line of the last failure in an output: the innermost call of a Python
+/// traceback or of a JavaScript stack, or the place of a panic or an assertion.
 pub fn site(text: &str) -> Option<Site> {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len())
@@ -12,7 +12,8 @@ pub fn site(text: &str) -> Option<Site> {
         .find_map(|at| traceback(&lines[at..]).or_else(|| of_line(lines[at])))
 }
 
-/// `Traceback (most recent call last):`, calls, then the exception. The innermost call is the last.
+/// Parses `Traceback (most recent call last):`, calls, then the exception. The innermost call is
+/// the last.
 fn traceback(lines: &[&str]) -> Option<Site> {
     if !lines[0]
         .trim()
@@ -30,7 +31,7 @@ fn traceback(lines: &[&str]) -> Option<Site> {
     })
 }
 
-/// `File "job.py", line 4, in loss`.
+/// Parses `File "job.py", line 4, in loss`.
 fn python_call(line: &str) -> Option<Site> {
     let rest = line.trim().strip_prefix("File \"")?;
     let (file, rest) = rest.split_once("\", line ")?;
@@ -42,7 +43,8 @@ fn python_call(line: &str) -> Option<Site> {
 }
 
 fn of_line(line: &str) -> Option<Site> {
-    // Rust: `thread 'main' panicked at src/main.rs:4:5:`, with the message before the place until 1.73.
+    // Rust: `thread 'main' panicked at src/main.rs:4:5:`; until 1.73 the message precedes the
+    // place.
     if let Some((_, rest)) = line.split_once(" panicked at ") {
         let place = rest.rsplit(", ").find_map(first_place);
         return place.or_else(|| first_place(rest));
@@ -66,13 +68,13 @@ fn of_line(line: &str) -> Option<Site> {
     first_place(place)
 }
 
-/// Reads `file:line` or `file:line:column` at the start of a text.
+/// Parses `file:line` or `file:line:column` at the start of a text.
 fn first_place(text: &str) -> Option<Site> {
     let mut parts = text.trim().split(':');
     named(parts.next()?, parts.next()?)
 }
 
-/// The lines that a file may have.
+/// Plausible line numbers.
 const LINES: Range<u32> = 1..10_000_000;
 
 fn named(file: &str, line: &str) -> Option<Site> {

@@ -2,7 +2,7 @@
 
 use super::Tell;
 
-/// A sort of tell.
+/// A type of message.
 pub(super) struct Sort {
     pub(super) kind: &'static str,
     words: &'static str,
@@ -29,7 +29,7 @@ impl Sort {
         }
     }
 
-    /// Makes a tell of this sort.
+    /// Makes a tell of this type.
     pub(super) fn tell(&self, detail: impl Into<String>) -> Tell {
         Tell {
             kind: self.kind,
@@ -96,7 +96,7 @@ pub(super) const PYTHON_FATAL: Sort = Sort::new(
 pub(super) const PYTHON_EXCEPTION: Sort =
     Sort::new(6, "python exception", "a Python exception was not caught");
 
-/// Words that stand somewhere in a line, and what they mean.
+/// A text in a line, and its type.
 pub(super) struct Row {
     pub(super) text: &'static str,
     pub(super) sort: &'static Sort,
@@ -106,7 +106,7 @@ const fn row(text: &'static str, sort: &'static Sort) -> Row {
     Row { text, sort }
 }
 
-/// The first row that fits counts, so the longer texts come before the shorter ones.
+/// The first matching row counts, so longer texts must precede shorter ones.
 pub(super) const FIXED: &[Row] = &[
     // glibc's malloc.
     row("double free or corruption", &DOUBLE_FREE),

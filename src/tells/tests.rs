@@ -1,6 +1,6 @@
 use super::*;
 
-/// A line, the kind of what it tells, and the detail.
+/// Lines, each with the kind and the detail of its meaning.
 const LINES: &[(&str, &str, &str)] = &[
     ("double free or corruption (!prev)", "double free", ""),
     ("double free or corruption (out)", "double free", ""),
@@ -498,7 +498,7 @@ fn a_line_without_end_is_cut_between_characters() {
     assert!(find(output.as_bytes()).unwrap().len() <= 400);
 }
 
-/// Returns what is found in an output, and the detail that it is named by.
+/// Returns the line that is found in an output, and the detail of its meaning.
 fn named_in(output: &str) -> (String, String) {
     let line = find(output.as_bytes()).unwrap_or_default();
     let tell = read(&line).unwrap_or_else(|| panic!("{line}"));
@@ -577,7 +577,7 @@ fn an_uncaught_exception_of_node_is_named() {
         "Object.<anonymous> (/x/e.js:1:21)",
     );
     assert_eq!(named_in(&range_error), name("RangeError: N is too much"));
-    // One that was only logged is not why it ended.
+    // An exception that was only logged is not the cause of the end.
     let logged = "TypeError: x\n    at a (/x/e.js:1:1)\ndone\n";
     assert_eq!(find(logged.as_bytes()), None);
 }

@@ -4,14 +4,14 @@ use super::Tell;
 use super::table::FAILED_TEST;
 use std::fmt::Write as _;
 
-/// What [`find`] puts before the names.
+/// Prefix that [`find`] puts before the names.
 const FAILED: &str = "failed tests: ";
-/// What stands between them.
+/// Separator of the names.
 const BETWEEN: &str = ", ";
-/// So many bytes of names are kept, so that the line is never cut within one.
+/// Limit of the names in bytes, so that the line is never truncated within a name.
 const ROOM: usize = 360;
 
-/// Returns the tests that failed, if this line is where a test runner begins or ends to list them.
+/// Returns the failed tests, if a test runner's list of them begins or ends at this line.
 pub(super) fn find(lines: &[&str], at: usize) -> Option<String> {
     let line = lines[at];
     let mut names: Vec<&str> = if line.contains(" short test summary info ") {
@@ -42,7 +42,8 @@ pub(super) fn find(lines: &[&str], at: usize) -> Option<String> {
     (!list.is_empty()).then(|| format!("{FAILED}{list}"))
 }
 
-/// `FAILED test_a.py::test_b[1] - KeyError: 'x'`; the message is cut to the width of a terminal.
+/// Parses `FAILED test_a.py::test_b[1] - KeyError: 'x'`; pytest truncates the message to the width
+/// of the terminal.
 fn of_pytest(line: &str) -> Option<&str> {
     let name = line
         .strip_prefix("FAILED ")
@@ -51,7 +52,7 @@ fn of_pytest(line: &str) -> Option<&str> {
     name.contains(".py").then_some(name)
 }
 
-/// `FAIL: test_b (test_a.T.test_b)` below a line of equals signs.
+/// Parses `FAIL: test_b (test_a.T.test_b)` below a line of equals signs.
 fn of_unittest<'a>(pair: &[&'a str]) -> Option<&'a str> {
     let [rule, title] = pair else { return None };
     let title = title
@@ -60,13 +61,13 @@ fn of_unittest<'a>(pair: &[&'a str]) -> Option<&'a str> {
     (rule.starts_with("=====")).then_some(title)
 }
 
-/// `--- FAIL: TestB (0.00s)`; those within another are indented.
+/// Parses `--- FAIL: TestB (0.00s)`; subtests are indented.
 fn of_go(line: &str) -> Option<&str> {
     let name = line.strip_prefix("--- FAIL: ")?;
     name.split(" (").next()
 }
 
-/// `failed tests: test_a.py::test_b, test_a.py::test_c`.
+/// Parses `failed tests: test_a.py::test_b, test_a.py::test_c`.
 pub(super) fn read(line: &str) -> Option<Tell> {
     let names = line.strip_prefix(FAILED)?;
     let mut parts: Vec<String> = names.split(BETWEEN).map(str::to_owned).collect();

@@ -1,6 +1,6 @@
 //! Recognizes lines at the end of an output that do not explain the failure.
 
-/// True for a line that runtimes print after the one that matters.
+/// Returns whether runtimes print such a line after the message that explains the failure.
 pub fn is_trailer(line: &str) -> bool {
     const STARTS: [&str; 4] = ["Node.js v", "note: ", "exit status ", "stack backtrace:"];
     let line = line.trim();

@@ -6,17 +6,18 @@ use super::{Cause, said};
 use crate::model::{Fault, class};
 use iced_x86::{FlowControl, Instruction};
 
-/// Below this nothing is mapped, so an address is an offset from nothing.
+/// End of the range where nothing is mapped: an address below it is an offset from a null pointer.
 const NEAR_ZERO: u64 = 64 * 1024;
 
-/// How far from the stack pointer a touch still is one of the stack: large frames are probed
-/// page by page, and nothing says how large they are.
+/// Largest distance from the stack pointer at which an access is attributed to the stack.
+///
+/// The compiler probes large frames page by page, and their size is unknown.
 const NEAR_STACK: u64 = 128 * 1024;
 
-/// Calls beyond which a stack is called deep.
+/// Number of calls beyond which a stack counts as deep.
 const DEEP: u64 = 200;
 
-/// A page that was not there, or not to be used like this.
+/// Explains an access to a page that is not mapped or does not allow the access.
 pub(super) fn page(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     let touched = touched(scene, decoded);
     let lost = |touch: &&Touch| {
@@ -109,7 +110,7 @@ fn class_of_page(scene: &Scene<'_>, address: u64, touched: &[Touch]) -> (&'stati
     }
 }
 
-/// Returns how far from zero an address is, where that is near.
+/// Returns the offset from zero if the address is near zero.
 fn near_zero(address: u64) -> Option<i64> {
     let signed = address.cast_signed();
     (signed.unsigned_abs() < NEAR_ZERO).then_some(signed)
@@ -152,7 +153,7 @@ fn mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
         .find(|it| (it.start..it.end).contains(&address))
 }
 
-/// Says so where a pointer is made of text, which somebody wrote over it.
+/// Describes a pointer whose bytes are text, because a string was probably written over it.
 fn as_text(address: u64) -> String {
     let bytes = address.to_le_bytes();
     let length = bytes
@@ -172,15 +173,15 @@ fn as_text(address: u64) -> String {
     }
 }
 
-/// True for what can be an address: 47 bits, or the kernel's half.
+/// Returns whether a value can be an address: it has 47 bits, or is in the kernel's half.
 ///
-/// Machines with 57 bits give no program an address beyond 47 that did not ask for one.
+/// CPUs with 57-bit addresses give a program an address beyond 47 bits only on request.
 fn is_canonical(address: u64) -> bool {
     let top = address.cast_signed() >> 47;
     top == 0 || top == -1
 }
 
-/// The processor's general objection: it does not say which address it was.
+/// Explains a general protection fault, for which the CPU reports no address.
 pub(super) fn general(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     if !is_canonical(scene.registers.rip) {
         return garbage(class::GARBAGE_CALL, scene.registers.rip);
@@ -229,7 +230,7 @@ pub(super) fn misaligned(address: Option<u64>) -> Fault {
     }
 }
 
-/// Returns where a jump, a call or a return goes that takes its target from elsewhere.
+/// Returns the target of an indirect jump or call, or of a return.
 fn target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
     match found.flow_control() {
         FlowControl::IndirectBranch | FlowControl::IndirectCall => {
@@ -244,7 +245,7 @@ fn target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
     }
 }
 
-/// Returns what must have been objected to where only the registers are known.
+/// Returns the probable cause of a fault of which only the registers are known.
 pub(super) fn objection(scene: &Scene<'_>) -> Cause {
     let decoded = instruction::decode(scene.memory, scene.registers.rip);
     let Some(found) = decoded.and_then(|it| it.instruction) else {

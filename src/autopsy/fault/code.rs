@@ -7,7 +7,7 @@ use super::said;
 use crate::model::{Fault, class};
 use iced_x86::{Code, Instruction, Mnemonic};
 
-/// An instruction that the processor refused.
+/// Explains an instruction that the CPU rejected.
 pub(super) fn illegal(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     let Some(decoded) = decoded else {
         return said(class::ILLEGAL, "the code could not be read");
@@ -37,7 +37,7 @@ fn no_code(bytes: &[u8]) -> Fault {
     said(class::NO_CODE, &detail)
 }
 
-/// A real instruction, which some processors have and others have not.
+/// Explains a valid instruction that not every CPU has.
 fn lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
     let needs = processor::needs(found.cpuid_features(), scene.processor);
     let text = instruction::text(found);
@@ -71,7 +71,7 @@ fn lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
     )
 }
 
-/// A quotient that does not exist.
+/// Explains a division without a representable quotient.
 pub(super) fn division(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     let found = decoded.and_then(|it| it.instruction.as_ref());
     let divisor = found
@@ -87,7 +87,7 @@ pub(super) fn division(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     }
 }
 
-/// The instruction of debuggers: the processor stands behind it.
+/// Explains a breakpoint instruction; the instruction pointer is behind it.
 pub(super) fn breakpoint(scene: &Scene<'_>) -> Fault {
     let before = scene.registers.rip.wrapping_sub(1);
     let decoded = instruction::decode(scene.memory, before);

@@ -1,9 +1,8 @@
 //! Explains the fault of the faulting instruction.
 //!
-//! The class of a fault must not depend on how it became known: from the signal's
-//! information in a core, from the frame of a handler that passed the signal on, or, where
-//! an emulator wrote the core, from nothing but the registers. So a fault is
-//! first brought into one cause, and then explained.
+//! The class of a fault must not depend on the source: the signal information in a core, the frame
+//! of a handler that raised the signal again, or only the registers if an emulator wrote the core.
+//! So each source is first converted to a `Cause`, and then the cause is explained.
 
 mod address;
 mod code;
@@ -14,49 +13,48 @@ use super::instruction;
 use super::scene::Scene;
 use crate::model::{Fault, class};
 
-/// What the processor or the kernel objected to.
+/// Cause that the CPU or the kernel reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// A page was not there, or not to be used like this.
+    /// A page is not mapped or does not allow the access.
     Page,
-    /// The processor's general objection: most often an address that cannot be one.
+    /// A general protection fault, most often of a non-canonical address.
     General,
-    /// An instruction that it does not know.
+    /// An invalid instruction.
     Opcode,
-    /// A quotient that does not exist.
+    /// A division without a representable quotient.
     Division,
     /// A floating point exception.
     Float,
-    /// The instruction of debuggers.
+    /// A breakpoint instruction.
     Breakpoint,
-    /// Another trap of debugging.
+    /// Another debug trap.
     Debug,
-    /// An address that is not a multiple of what it should be.
+    /// A misaligned address.
     Alignment,
-    /// Behind the end of a mapped file.
+    /// An access behind the end of a mapped file.
     File,
-    /// The memory is broken.
+    /// A memory error of the hardware.
     Hardware,
-    /// An objection of the bus that is not known better.
+    /// A bus error of unknown cause.
     Bus,
-    /// A system call that is not allowed.
+    /// A forbidden system call.
     SystemCall,
-    /// The program gave up.
+    /// The program called `abort`.
     Abort,
-    /// Some process sent the signal.
+    /// Another process sent the signal.
     Sent,
-    /// The process itself did.
+    /// The process sent the signal to itself.
     Raised,
-    /// None of these.
+    /// None of these causes.
     Unknown,
 }
 
-/// `si_code`: the kernel sent the signal, without saying why.
+/// `si_code`: the kernel sent the signal and gave no reason.
 const SI_KERNEL: i32 = 128;
 /// `si_code`: sent by `tgkill`, which is what `raise` and `abort` use.
 const SI_TKILL: i32 = -6;
 
-/// Explains a fault.
 pub fn explain(scene: &Scene<'_>) -> Fault {
     let cause = cause(scene);
     let rip = scene.registers.rip;
@@ -113,7 +111,7 @@ pub fn explain(scene: &Scene<'_>) -> Fault {
     fault
 }
 
-/// True for signals that some program sent: no instruction is to blame.
+/// Returns whether a program sent the signal, so that no instruction caused it.
 fn is_sent(cause: Cause) -> bool {
     matches!(cause, Cause::Sent | Cause::Raised | Cause::Abort)
 }
@@ -127,13 +125,14 @@ fn said(class: &str, detail: &str) -> Fault {
 }
 
 fn cause(scene: &Scene<'_>) -> Cause {
-    // A signal frame knows it best: what the processor said, before any handler.
+    // The trap number in a signal frame is the best source: the CPU's report before any handler
+    // ran.
     match scene.trap.map(|(number, _)| number) {
         Some(14) if scene.signal == 7 => return Cause::File,
         Some(14) => return Cause::Page,
         Some(10..=13) => return Cause::General,
         Some(6) => return Cause::Opcode,
-        // Division has a number that is also that of a frame that was never filled in.
+        // Division has the trap number 0, which a frame without trap information also contains.
         Some(0) if scene.signal == 8 => return Cause::Division,
         Some(1) => return Cause::Debug,
         Some(3) => return Cause::Breakpoint,
@@ -159,12 +158,12 @@ fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
         (7, Some(1)) => Cause::Alignment,
         (7, Some(2)) => Cause::File,
         (7, Some(4 | 5)) => Cause::Hardware,
-        // A bus error where the stack pointer is what cannot be an address.
+        // The kernel reports a non-canonical stack pointer as a bus error.
         (7 | 11, Some(SI_KERNEL)) => Cause::General,
         (7, _) => Cause::Bus,
         (8, Some(3..)) => Cause::Float,
         (8, _) => Cause::Division,
-        // Nobody wrote down the address: the registers tell which it was.
+        // The core does not contain the address, so derive it from the registers.
         (11, None) if scene.address.is_none() => address::objection(scene),
         (11, _) => Cause::Page,
         (31, _) => Cause::SystemCall,
@@ -172,7 +171,7 @@ fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
     }
 }
 
-/// What `si_code` says of a floating point exception.
+/// Describes the `si_code` of a floating point exception.
 fn float(code: Option<i32>) -> &'static str {
     match code {
         Some(3) => "division by zero",

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const CODE: u64 = 0x40_1000;
 const STACK: u64 = 0x7ffd_0000_0000;
 
-/// Pieces of memory by address.
+/// Known memory, in ranges by address.
 struct Pieces(Vec<(u64, Vec<u8>)>);
 
 impl Memory for Pieces {
@@ -24,7 +24,7 @@ impl Memory for Pieces {
     }
 }
 
-/// A fault to be explained.
+/// A fault to explain.
 struct Case {
     signal: i32,
     code: Option<i32>,
@@ -37,7 +37,7 @@ struct Case {
     mapped: bool,
 }
 
-/// A signal at an instruction.
+/// Returns the case of a signal at an instruction.
 fn case(signal: i32, code: i32, instruction: &[u8]) -> Case {
     let mut page = instruction.to_vec();
     page.resize(64, 0x90);
@@ -99,14 +99,14 @@ impl Case {
         })
     }
 
-    /// Explains, and writes what a person sees.
+    /// Explains the fault, and formats it as in the output.
     fn words(&self) -> String {
         let fault = self.explain();
         let instruction = fault.instruction.unwrap_or_default();
         format!("{} | {} | {instruction}", fault.class, fault.detail)
     }
 
-    /// The same fault from the frame of a handler: no `si_code`, but what the processor said.
+    /// Returns the same fault as recorded in the frame of a handler: the trap, but no `si_code`.
     fn in_frame(mut self, trap: u64, error: u64) -> Self {
         self.code = Some(-6);
         self.trap = Some((trap, error));
@@ -276,7 +276,7 @@ fn a_division_fails_in_two_ways() {
     insta::assert_snapshot!(case(8, 1, IDIV).words(), @"division by zero | the divisor is 0 | idiv ecx");
     let minus = case(8, 1, IDIV).with(|r| r.rcx = 0xffff_ffff);
     insta::assert_snapshot!(minus.words(), @"division overflow | the divisor is not 0, but the quotient does not fit: the smallest number divided by -1 | idiv ecx");
-    // Only half of the register divides.
+    // The divisor is only the lower half of the register.
     let half = case(8, 1, IDIV).with(|r| r.rcx = 0x1_0000_0000);
     assert_eq!(half.explain().class, "division by zero");
     let mut memory = case(8, 1, &[0xf7, 0x3f]).with(|r| r.rdi = 0x40_3000); // idiv dword ptr [rdi]

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, watch};
 
 impl Shared {
-    /// Makes the folder of a variant, and sets it up.
+    /// Creates the folder of a variant, and runs its `setup`.
     pub(super) async fn make(
         self: Arc<Self>,
         steward: &Mutex<Option<Slot>>,
@@ -81,7 +81,8 @@ impl Shared {
         }
     }
 
-    /// Runs the `setup` of a variant; what it leaves running lives until the end.
+    /// Runs the `setup` of a variant. Processes that it leaves running continue until the end of
+    /// the run.
     async fn set_up(
         &self,
         steward: &Mutex<Option<Slot>>,
@@ -155,7 +156,7 @@ impl Shared {
             _ if late => Err(format!("it took more than {} s", self.patience.as_secs())),
             Ok(None) => Ok(()),
             Ok(Some(seen)) => {
-                // For whoever wants to read all of it; the last line is said in any case.
+                // The error contains the last line, even if the log cannot be written.
                 let _ = fs::write(reserved.log(), &seen.output);
                 Err(format!(
                     "{} (full log: {})",
@@ -167,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// Returns a slot for making that is free, or the first.
+    /// Returns a free slot for preparing variants, or waits for the first one.
     async fn free_maker(&self) -> tokio::sync::MutexGuard<'_, Option<Slot>> {
         let free = self.makers.iter().find_map(|slot| slot.try_lock().ok());
         match free {
@@ -177,7 +178,7 @@ impl Shared {
     }
 }
 
-/// Returns how a command failed, with the last line that it wrote.
+/// Describes how a command failed, with the last line of its output.
 fn in_a_line(seen: &HookSeen) -> String {
     let last = seen.output.trim().lines().last();
     let last = last.map_or(String::new(), |last| format!(": {last}"));

@@ -3,13 +3,13 @@
 use super::{Content, Requests};
 use crate::model::Pick;
 
-/// One request, as drawn.
+/// A drawn request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Choice {
     pub(in super::super) kind: usize,
     pub(in super::super) file: usize,
     pub(in super::super) row: usize,
-    /// Its number among those of its client, and among all.
+    /// Number of the request among the requests of its client, and among all requests.
     pub(in super::super) n: u64,
     pub(in super::super) seq: u64,
     pub(in super::super) rand: u64,
@@ -19,10 +19,10 @@ pub(in super::super) struct Choice {
 pub(in super::super) struct Draws {
     key: u64,
     client: u64,
-    /// How many there are.
+    /// Number of clients.
     clients: u64,
     next: u64,
-    /// How many of each kind were drawn.
+    /// Number of drawn requests of each kind.
     drawn: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Draws {
         }
     }
 
-    /// Draws the next request; none when files that are sent once were all sent.
+    /// Draws the next request; returns `None` when all files that are sent once have been sent.
     pub(in super::super) fn next(&mut self, requests: &Requests) -> Option<Choice> {
         let n = self.next;
         self.next += 1;
@@ -45,7 +45,7 @@ impl Draws {
         let total = requests.weights.last().copied().unwrap_or(1);
         let place = below(hash(draw ^ 1), total);
         let kind = requests.weights.partition_point(|until| *until <= place);
-        // The clients share the files of a kind out among themselves, and need not ask each other.
+        // The clients divide the files of a kind among themselves without communication.
         let turn = self.client + self.drawn[kind] * self.clients;
         self.drawn[kind] += 1;
         let file = match &requests.kinds[kind].body {
@@ -77,10 +77,10 @@ pub(super) fn index(index: u64) -> usize {
     usize::try_from(index).unwrap_or(0)
 }
 
-/// The golden ratio, which `SplitMix64` steps by.
+/// The golden ratio, which is the increment of `SplitMix64`.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// `SplitMix64`'s step and finaliser.
+/// Returns the increment and finalizer of `SplitMix64` applied to a number.
 pub(in super::super) fn hash(x: u64) -> u64 {
     let mut x = x.wrapping_add(STEP);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -13,16 +13,16 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A longer file is not held in memory, but read when it is sent.
+/// Size up to which a file is held in memory; a longer file is read during sending.
 const LONGEST_HELD: u64 = 16 << 20;
 
-/// The head of a request that is given as bytes is not longer.
+/// Limit of the head of a request file.
 const LONGEST_HEAD: u64 = 1 << 20;
 
-/// Headers of a request that is given as bytes.
+/// Limit of headers in a request file.
 const MOST_HEADERS: usize = 256;
 
-/// Files of one kind.
+/// Limit of files of one kind.
 const MOST_FILES: usize = 1 << 24;
 
 impl Kind {
@@ -116,7 +116,7 @@ impl Kind {
         Ok(kind)
     }
 
-    /// Makes one of its bytes: they are looked into only for what must be known of them.
+    /// Creates a kind from a request file, of which only the necessary parts are parsed.
     fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill, two: bool) -> Result<Self, Error> {
         let (bytes, rest) = read_head(path)?;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -141,14 +141,14 @@ impl Kind {
                 (Content::Files(vec![Source::Long(body)], Pick::Cycle), true)
             }
             (body, _) if own.is_empty() => (Content::new(body, &Rows::default(), fill)?, true),
-            // Two bodies are none.
+            // A plan cannot replace the body of a request file.
             _ => return Err(Error::Raw(path.to_owned())),
         };
         if two && let Some(why) = only_in_one(head.headers, &body) {
             return Err(Error::Framed(path.to_owned(), why));
         }
         let method = head.method.unwrap_or("GET").to_owned();
-        // Another HTTP says these in its own way.
+        // HTTP/2 has its own form for these headers.
         let own = ["host", "connection", "transfer-encoding"];
         let meant = |name: &str| !own.iter().any(|own| name.eq_ignore_ascii_case(own));
         let headers = head.headers.iter().filter(|header| meant(header.name));
@@ -178,7 +178,7 @@ impl Kind {
         let bare =
             matches!(self.body, Content::None) && !matches!(&self.method[..], "POST" | "PUT");
         if !self.framed && !bare {
-            let _ = write!(to, "Content-Length: {length}\r\n"); // memory takes anything
+            let _ = write!(to, "Content-Length: {length}\r\n"); // writing to memory cannot fail
         }
         to.extend_from_slice(b"\r\n");
     }
@@ -201,7 +201,7 @@ impl Content {
     }
 }
 
-/// Says why a request with these headers and so long a body has no form in HTTP/2.
+/// Returns why a request with these headers and this body cannot be sent as HTTP/2.
 fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'static str> {
     let named = |name: &str| {
         let mut all = headers.iter();
@@ -226,7 +226,7 @@ fn unread(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Reads a body, unless it is too long for that.
+/// Reads a body into memory, unless it is too long.
 fn source(path: &Path) -> Result<Source, Error> {
     let read = || {
         if fs::metadata(path)?.len() > LONGEST_HELD {
@@ -237,8 +237,7 @@ fn source(path: &Path) -> Result<Source, Error> {
     read().map_err(|error| unread(path, error))
 }
 
-/// Reads a request that is given as bytes: all of it, or of a long one its beginning. Says whether
-/// there is more.
+/// Reads a request file completely, or the beginning of a long one. Returns whether there is more.
 fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
     let read = || {
         if fs::metadata(path)?.len() <= LONGEST_HELD {
@@ -252,7 +251,7 @@ fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
     read().map_err(|error| unread(path, error))
 }
 
-/// What may stand in a method or the name of a header.
+/// Returns whether a byte may occur in a method or the name of a header.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,7 +1,7 @@
 //! Prepares the requests of a plan, once for each trial.
 //!
-//! `kind` makes the kinds of requests, `template` what is filled in anew each time from `rows`,
-//! and `draw` says which is the next of a client. Any of them can be made again to the byte.
+//! `kind` prepares the kinds of requests, `template` fills in values from `rows` for each request,
+//! and `draw` selects the next request of a client. Every request can be reproduced byte by byte.
 
 mod draw;
 mod kind;
@@ -22,38 +22,38 @@ use rows::Rows;
 use std::sync::OnceLock;
 use template::Template;
 
-/// A body up to this size is put behind its head, and both are written as one.
+/// Size up to which a body is appended to its head, so that both are one write.
 const SHORT_BODY: usize = 16 * 1024;
-/// Kinds of requests.
+/// Limit of kinds of requests.
 const MOST_KINDS: usize = 1 << 8;
 
-/// Everything that may be sent.
+/// All requests that may be sent.
 pub(super) struct Requests {
     pub(super) kinds: Vec<Kind>,
-    /// Of weights, up to and with each kind.
+    /// Cumulative weights, up to and including each kind.
     weights: Vec<u64>,
     rows: Rows,
 }
 
 /// A kind of request.
 pub(super) struct Kind {
-    /// Its answer has no body.
+    /// The response has no body.
     pub(super) head: bool,
     pub(super) expected: Expected,
-    /// What comes before the length of the body.
+    /// Part of the head before the length of the body.
     begin: Template,
-    /// The plan itself says how long the body is, or how it is coded.
+    /// The plan contains the length or encoding of the body.
     framed: bool,
     body: Content,
-    /// The whole request, where each is the same.
+    /// Complete request, if all requests of this kind are equal.
     fixed: Option<Vec<u8>>,
-    /// The same in HTTP/2's form, once it was needed.
+    /// The same request for HTTP/2, created on demand.
     fixed_two: OnceLock<hyper::Request<Sent>>,
-    /// It was given as bytes, to which nothing is added.
+    /// The kind is a request file, to which nothing is added.
     raw: bool,
-    /// And its body stands behind them, by itself.
+    /// The body of the request file is separate and follows the bytes of the head.
     behind: bool,
-    // For HTTP/2, which has its own way to put it.
+    // Parts for HTTP/2.
     pub(super) method: String,
     path: Template,
     headers: Vec<(String, Template)>,
@@ -94,7 +94,7 @@ impl Requests {
         })
     }
 
-    /// Puts a request into bytes: those that are written first, and a body that is large.
+    /// Returns the bytes of a request that are written first, and a large body separately.
     pub(super) fn wire<'a>(
         &'a self,
         choice: &Choice,
@@ -123,7 +123,7 @@ impl Requests {
                 let at = buffer.len();
                 template.put(choice, &self.rows, buffer);
                 let length = buffer.len() - at;
-                // The length stands before it, and is known after it.
+                // The length precedes the body but is known only after it is filled in.
                 let mut middle = Vec::new();
                 kind.end_head(length, &mut middle);
                 buffer.splice(at..at, middle);
@@ -140,7 +140,7 @@ impl Requests {
         }
     }
 
-    /// Returns how many bytes of a request are held.
+    /// Returns the number of bytes of a request that are held in memory.
     pub(super) fn held(&self, choice: &Choice) -> usize {
         let mut buffer = Vec::new();
         let (head, body) = self.wire(choice, false, &mut buffer);
@@ -164,7 +164,7 @@ impl Requests {
         })
     }
 
-    /// Puts a request into HTTP/2's own form.
+    /// Converts a request to HTTP/2.
     pub(super) fn two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
         let kind = &self.kinds[choice.kind];
         match kind.fixed {
@@ -205,12 +205,12 @@ impl Requests {
         let rows = self.rows.count() as u64;
         Choice {
             row: index(below(hash(draw ^ 3), rows.max(1))),
-            rand: hash(draw ^ 4) >> 11, // a whole number in any language's JSON
+            rand: hash(draw ^ 4) >> 11, // 53 bits, so that every JSON parser reads the exact number
             ..Choice::default()
         }
     }
 
-    /// Draws again what was sent once, of which kind and file are known.
+    /// Reproduces the choice of an earlier request, whose kind and file are known.
     pub(super) fn again(&self, seed: u64, clients: u32, client: u32, choice: Choice) -> Choice {
         Choice {
             seq: choice.n * u64::from(clients.max(1)) + u64::from(client),
@@ -221,7 +221,7 @@ impl Requests {
         }
     }
 
-    /// Returns a request of the first kind that is sent at all.
+    /// Returns a request of the first kind with a weight above 0.
     pub(super) fn first(&self) -> Choice {
         Choice {
             kind: self.weights.partition_point(|until| *until == 0),
@@ -229,7 +229,7 @@ impl Requests {
         }
     }
 
-    /// Are there rows at all?
+    /// Returns whether there are rows.
     pub(super) fn has_rows(&self) -> bool {
         self.rows.count() > 0
     }

@@ -21,7 +21,7 @@ impl Rows {
         let columns: Vec<String> = columns
             .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
             .collect();
-        // Which of them would be meant? Columns without a name are never meant.
+        // Equal names are ambiguous. Columns without a name cannot be used.
         let mut names: Vec<&String> = columns.iter().filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -54,20 +54,20 @@ impl Rows {
         })
     }
 
-    /// Returns a cell; behind the columns are the same again for paths.
+    /// Returns a cell. Behind the columns are copies of them that are escaped for paths.
     pub(super) fn cell(&self, row: usize, column: usize) -> &[u8] {
         &self.cells[row * 2 * self.columns.len() + column]
     }
 }
 
-/// Escapes what may not stand in the path of a request.
+/// Escapes bytes that are invalid in the path of a request.
 pub(super) fn escaped(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut out = Vec::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
             b'!'..=b'~' if !b"\"<>\\^`{|}#".contains(byte) => out.push(*byte),
-            byte => drop(write!(out, "%{byte:02X}")), // memory takes anything
+            byte => drop(write!(out, "%{byte:02X}")), // writing to memory cannot fail
         }
     }
     out

@@ -5,7 +5,7 @@ use super::draw::Choice;
 use super::rows::{Rows, escaped};
 use std::ops::Range;
 
-/// Text with places that are filled in.
+/// Text with placeholders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Template(pub(super) Vec<Piece>);
 
@@ -17,7 +17,7 @@ pub(super) enum Piece {
     Rand,
 }
 
-/// Where a text stands.
+/// Part of a request that contains a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
     Path,
@@ -49,7 +49,7 @@ impl Template {
                     let value = value.as_encoded_bytes();
                     (Piece::Plain(escape(value)), name.end + 1)
                 }
-                // Other braces are nothing special: there are many of them in JSON.
+                // Other braces are plain text, because JSON contains many.
                 None => (Piece::Plain(escape(b"{")), 1),
             };
             made.0.push(mark);
@@ -57,7 +57,7 @@ impl Template {
         }
         made.plain(&escape(rest.as_bytes()));
         if place == Where::Path {
-            // What a column holds is escaped once, too, in a column of its own.
+            // In a path, use the escaped copy of a column.
             for piece in &mut made.0 {
                 if let Piece::Column(column) = piece {
                     *column += rows.columns.len();
@@ -74,7 +74,7 @@ impl Template {
         }
     }
 
-    /// Makes one of plain pieces next to each other.
+    /// Merges adjacent plain pieces.
     pub(super) fn join(&mut self) {
         let pieces = std::mem::take(&mut self.0);
         for piece in pieces {
@@ -96,7 +96,7 @@ impl Template {
     pub(super) fn put(&self, choice: &Choice, rows: &Rows, to: &mut Vec<u8>) {
         use std::io::Write as _;
         for piece in &self.0 {
-            // Memory takes anything.
+            // Writing to memory cannot fail.
             match piece {
                 Piece::Plain(bytes) => to.extend_from_slice(bytes),
                 Piece::Column(column) => to.extend_from_slice(rows.cell(choice.row, *column)),
@@ -108,7 +108,8 @@ impl Template {
 }
 
 impl Piece {
-    /// May it hold what would end the line of a header?
+    /// Returns whether the text may contain a line break or NUL, which would end the line of a
+    /// header.
     pub(super) fn breaks_lines(&self, rows: &Rows) -> bool {
         let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         match self {
@@ -119,7 +120,7 @@ impl Piece {
     }
 }
 
-/// What stands in braces, and where its name is.
+/// Content of braces, with the position of the name.
 enum Mark {
     Seq,
     Rand,

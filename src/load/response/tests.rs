@@ -1,4 +1,4 @@
-//! Against examples, against hyper, and against noise.
+//! Tests with examples, with hyper as the reference, and with random bytes.
 
 use super::*;
 use http_body_util::{BodyExt as _, Empty};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Keeps what it is shown.
+/// Stores the observed response.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Kept {
     status: u16,
@@ -27,7 +27,8 @@ impl Observer for Kept {
     }
 }
 
-/// Reads an answer in pieces of this size; what it was, how much is left, and whether it is kept.
+/// Reads a response in pieces of this size. Returns the response, the number of remaining bytes,
+/// whether the response is complete, and whether the connection can be reused.
 fn read(answer: &[u8], piece: usize, head: bool) -> Result<(Kept, usize, bool, bool), Fault> {
     let mut reader = Reader::new();
     reader.begin(head);
@@ -233,7 +234,8 @@ fn nothing_grows_without_end() {
     );
 }
 
-/// Reads an answer in these pieces, and then its end. Returns it if it is whole.
+/// Reads a response in these pieces, and then the end of the connection. Returns the response if it
+/// is complete.
 fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
     let mut reader = Reader::new();
     reader.begin(false);
@@ -249,7 +251,7 @@ fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
     (reader.is_done() || reader.end()).then_some((kept.status, kept.body))
 }
 
-/// Lets hyper read an answer, and then its end.
+/// Reads a response and the end of the connection with hyper.
 fn by_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -266,7 +268,7 @@ fn by_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
             Some((status, body.to_bytes().to_vec()))
         };
         let answered = async {
-            // It reads an answer only after it has asked.
+            // hyper reads a response only after it has sent a request.
             let _ = there.read(&mut [0; 1024]).await;
             let _ = there.write_all(answer).await;
             drop(there);
@@ -276,7 +278,7 @@ fn by_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     })
 }
 
-/// An answer that is right, or nearly so.
+/// Returns valid and nearly valid responses.
 fn answers() -> impl Strategy<Value = Vec<u8>> {
     let before = select(vec![
         "",
@@ -345,7 +347,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Cuts at these places.
+/// Cuts a response at these positions.
 fn cut<'a>(answer: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(answer.len() + 1)).collect();
     cuts.extend([0, answer.len()]);

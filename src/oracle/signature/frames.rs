@@ -1,24 +1,24 @@
 //! Selects the calls of a stack that name a failure.
 //!
-//! The same bug must have the same name with and without debug information, in the next
-//! build, and on a machine where other symbols are installed. So only real calls count, not
-//! those that were compiled into others; names lose what compilers add; and what is on
-//! every stack, or named differently from machine to machine, is passed over.
+//! The same bug must have the same name with and without debug information, in the next build, and
+//! on a machine with other symbols. So inlined calls do not count, and names lose the suffixes that
+//! compilers add. Calls that are on every stack, or whose names differ between machines, are
+//! skipped.
 
 use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
 use crate::model::Frame;
 use crate::tells::bare_name;
 use std::path::Path;
 
-/// How many calls name a failure.
+/// Number of calls that name a failure.
 const COUNT: usize = 3;
 
-/// A call that counts.
+/// A counted call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
-    /// The file, without versions; nothing outside of any file.
+    /// File name without versions; `None` outside of any file.
     pub(super) module: Option<String>,
-    /// The function, or the place in the file.
+    /// Function, or offset in the file.
     pub(super) name: String,
     named: bool,
 }
@@ -38,7 +38,7 @@ impl Step {
         }
     }
 
-    /// `module!function`, `module+0x1179`, `?unmapped`.
+    /// Formats the call as `module!function`, `module+0x1179` or `?unmapped`.
     pub(super) fn text(&self) -> String {
         match &self.module {
             Some(module) if self.named => format!("{module}!{}", self.name),
@@ -58,17 +58,18 @@ impl Step {
         ANYWHERE.iter().any(|glue| fits(&self.name, glue))
     }
 
-    /// True for glue that is compiled anew into every program, with what it calls.
+    /// Returns whether the call is glue code that is compiled into every program together with the
+    /// function that it calls.
     fn is_shared_glue(&self) -> bool {
         self.named && COMPILED_IN.iter().any(|glue| fits(&self.name, glue))
     }
 
-    /// True where it has a name, and not only a place.
+    /// Returns whether the call has a function name, not only an offset.
     pub(super) fn is_named(&self) -> bool {
         self.named
     }
 
-    /// True for a function of a library that an interpreter has loaded.
+    /// Returns whether the function is in a library that an interpreter has loaded.
     pub(super) fn is_of_extension(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
         self.named && is_library(module) && !PYTHON.contains(&module)
@@ -79,7 +80,7 @@ impl Step {
     }
 }
 
-/// True where a name is what the pattern says; its one `*` stands for anything.
+/// Returns whether a name matches the pattern, which may contain one `*`.
 pub(super) fn fits(name: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => {
@@ -89,7 +90,8 @@ pub(super) fn fits(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Returns the calls that name a failure, innermost first; any calls where none of them counts.
+/// Returns the calls that name a failure, innermost first. If none counts, returns calls that do
+/// not.
 pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
     let mut steps = counted(frames);
     if steps.is_empty() {
@@ -100,18 +102,18 @@ pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
     steps
 }
 
-/// Returns the innermost calls that name a failure.
+/// Returns the innermost counted calls, up to the number that names a failure.
 pub(super) fn counted(frames: &[Frame]) -> Vec<Step> {
     let mut steps = all_counted(frames);
     steps.truncate(COUNT);
     steps
 }
 
-/// Returns the calls that count, innermost first.
+/// Returns all counted calls, innermost first.
 pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
     let mut real = real(frames);
-    // What was compiled into glue, such as the closure of a thread, has no name of its own:
-    // where that crashed, the place says which it was.
+    // A function that is inlined into glue code, such as the closure of a thread, has no symbol. If
+    // it crashed, the offset distinguishes it.
     if let (Some(first), Some(frame)) = (real.first_mut(), frames.iter().find(|it| !it.inlined))
         && first.is_shared_glue()
     {
@@ -126,10 +128,10 @@ pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
     steps
 }
 
-/// Returns the functions that call each other until the stack is used up.
+/// Returns the functions of an endless recursion.
 ///
-/// Where in the circle it ends is chance, and so is what one of them had just called: only
-/// what is there more than once counts, in the order of the names.
+/// The call at which the stack ends is random, and so are the last calls outside of the cycle. So
+/// only repeated functions count, in the order of their names.
 pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
     let collapsed = frames.iter().any(|frame| frame.repeated > 0);
     let counted = frames.iter().filter(|frame| !frame.inlined);
@@ -137,7 +139,7 @@ pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
     let mut again: Vec<Step> = Vec::new();
     for frame in counted {
         let step = Step::new(frame);
-        // What is only called twice beside a circle is not part of it.
+        // A function that is called twice outside of the cycle is not part of it.
         if frame.repeated > 0 || (!collapsed && all.contains(&step)) {
             again.push(step.clone());
         }
@@ -153,7 +155,7 @@ pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
     again
 }
 
-/// Returns the two outermost calls that count, innermost first.
+/// Returns the two outermost counted calls, innermost first.
 pub(super) fn outermost(frames: &[Frame]) -> Vec<Step> {
     let mut steps = real(frames);
     steps.retain(|step| !step.is_glue());
@@ -161,7 +163,7 @@ pub(super) fn outermost(frames: &[Frame]) -> Vec<Step> {
     steps.split_off(steps.len().saturating_sub(2))
 }
 
-/// Returns the calls without those that were compiled into others.
+/// Returns the calls that are not inlined.
 fn real(frames: &[Frame]) -> Vec<Step> {
     let real = frames.iter().filter(|frame| !frame.inlined);
     let mut real: Vec<Step> = real.map(Step::new).collect();
@@ -171,13 +173,13 @@ fn real(frames: &[Frame]) -> Vec<Step> {
     real
 }
 
-/// True where a call has no name but its place.
+/// Returns whether any call has only an offset.
 pub(super) fn any_placed(steps: &[Step]) -> bool {
     steps.iter().any(|step| !step.named)
 }
 
-/// Joins calls as they stand in what an id is made of. What the program itself is called does
-/// not count: the next build of it may have another name.
+/// Joins calls for the text of an id. The name of the program itself is left out, because it may
+/// change in the next build.
 pub(super) fn texts(steps: &[Step], program: &str) -> String {
     let text = |step: &Step| match &step.module {
         Some(module) if is_named(module, program) => step.name.clone(),
@@ -187,12 +189,12 @@ pub(super) fn texts(steps: &[Step], program: &str) -> String {
     texts.join(" < ")
 }
 
-/// Joins calls for people: a file is named where it is not the one before.
+/// Joins calls for a title: a file is named if it differs from the previous one.
 pub(super) fn words(steps: &[Step], program: &str) -> String {
     word_list(steps, program).join(" < ")
 }
 
-/// Returns calls for people, each in a word.
+/// Formats each call for a title.
 pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
     let mut before = None;
     let mut words = Vec::new();
@@ -210,22 +212,22 @@ pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
     words
 }
 
-/// True for the bare name of a library.
+/// Returns whether the name without version belongs to a library.
 pub(super) fn is_library(module: &str) -> bool {
     Path::new(module).extension().is_some_and(|end| end == "so")
 }
 
-/// True where a file is the program of this name, of which the kernel keeps 15 bytes.
+/// Returns whether a file is the program with this name, which the kernel truncates to 15 bytes.
 pub(super) fn is_named(module: &str, program: &str) -> bool {
     let program_module = bare_module(program);
     module == program_module || program.len() == KERNEL_NAME && module.starts_with(&program_module)
 }
 
-/// Bytes of the name of a process that the kernel keeps.
+/// Bytes of a process name that the kernel keeps.
 const KERNEL_NAME: usize = 15;
 
-/// Returns the name of a file without versions, platforms and hashes: `libfoo-1a2b3c4d.so.1.2` is
-/// `libfoo.so`, `ext.cpython-311-x86_64-linux-gnu.so` is `ext.so`.
+/// Returns the name of a file without versions, platforms and hashes: `libfoo-1a2b3c4d.so.1.2`
+/// becomes `libfoo.so`, `ext.cpython-311-x86_64-linux-gnu.so` becomes `ext.so`.
 pub fn bare_module(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name);
     if let Some(at) = name.find(".so").filter(|at| {
@@ -241,14 +243,14 @@ pub fn bare_module(name: &str) -> String {
 }
 
 fn bare_stem(stem: &str) -> &str {
-    // The hash of a wheel's library, or of a Rust test: `x-0123abcd`.
+    // Libraries of a wheel and Rust tests have a hash: `x-0123abcd`.
     if let Some((rest, hash)) = stem.rsplit_once('-')
         && hash.len() >= 8
         && hash.bytes().all(|digit| digit.is_ascii_hexdigit())
     {
         return rest;
     }
-    // A version has a dot: `python3.11`, `libc-2.31`, and not `x86-64`.
+    // A version contains a dot: `python3.11`, `libc-2.31`, but not `x86-64`.
     let start = stem.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let version = &stem[start.len()..];
     if version.contains('.') && !start.is_empty() {

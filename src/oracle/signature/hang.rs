@@ -6,18 +6,18 @@ use crate::model::{Activity, Frame, Hang, HungThread};
 use crate::oracle::hang::diagnose;
 use crate::tells::bare_name;
 
-/// A hang in words that stay the same from trial to trial, and in words for people.
+/// Stable texts for the id of a hang, and its title.
 pub(super) struct Named {
-    /// The text that the id is made of; further texts are names from less of the same evidence.
+    /// Text of the id, followed by texts from less evidence.
     pub(super) texts: Vec<String>,
     pub(super) title: String,
 }
 
-/// Calls that name a hang.
+/// Number of calls that name a hang.
 const COUNT: usize = 3;
 
-/// Functions that wait: the call that counts is the one that went into them. Those of the
-/// C library are listed for programs that it is linked into.
+/// Functions that wait: the caller of such a function counts. Functions of the C library are
+/// included for statically linked programs.
 const WAITS: &[&str] = &[
     "__futex*",
     "futex*",
@@ -72,16 +72,16 @@ const WAITS: &[&str] = &[
     "acquire_timed*",
 ];
 
-/// Where a thread is.
+/// Code that a thread executes.
 struct Place {
-    /// As it stands in what an id is made of, from more and from less evidence.
+    /// Texts for ids, from more to less evidence.
     texts: Vec<String>,
-    /// Its calls for people, innermost first.
+    /// Calls for the title, innermost first.
     words: Vec<String>,
 }
 
-/// Names what the processes of a trial were doing, by the main process of which this is the number.
-/// Of a program that is not the only one of the trial, the name counts too.
+/// Names the hang of a trial with this main process. The name of a program counts only if the trial
+/// has other programs.
 pub(super) fn name(
     hang: &Hang,
     main: Option<i32>,
@@ -145,7 +145,7 @@ fn or_unknown(channel: &str) -> &str {
     }
 }
 
-/// Makes a title of as many calls as there is room for, with what else is known of the thread.
+/// Makes a title with as many calls as fit, and with further facts about the thread.
 fn titled(
     hang: &Hang,
     thread: &HungThread,
@@ -173,7 +173,7 @@ fn titled(
     fitting.unwrap_or_else(|| title(place.words.len().min(1)))
 }
 
-/// Returns where a thread waits or works.
+/// Returns the calls in which a thread waits or works.
 fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> Place {
     let program = program(hang, thread);
     let steps = native(thread);
@@ -192,7 +192,7 @@ fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> P
     }
     let mut calls = python::blocked(&thread.python);
     if !calls.is_empty() {
-        // The call of an extension comes before the calls of Python, if its name is known.
+        // The call of an extension, if it has a name, comes before the Python calls.
         let native = without_waits(thread);
         let extension = native.first().filter(|step| step.is_of_extension());
         calls.truncate(COUNT - usize::from(extension.is_some()));
@@ -205,8 +205,8 @@ fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> P
     place
 }
 
-/// Returns what the id of a busy loop is made of. A sample finds the loop anywhere in what it
-/// calls: only the outermost calls are always the same.
+/// Returns the texts for the id of a busy loop. A sample finds the loop in any of the functions
+/// that it calls; only the outermost calls are constant.
 fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
     let text = |place: &str| format!("busy loop | {place}");
     let outermost = frames::outermost(&thread.frames);
@@ -220,15 +220,15 @@ fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
     texts
 }
 
-/// Returns the name of the program that a thread runs; the thread may have another name.
+/// Returns the name of a thread's program, which may differ from the name of the thread.
 fn program<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
     let leader = || hang.thread(thread.pid).map(|leader| leader.name.as_str());
     let known = hang.program(thread.pid).or_else(leader);
     known.unwrap_or(&thread.name)
 }
 
-/// The functions that wait for each other, in the order of their names: which thread the
-/// circle was found from is chance.
+/// Names a deadlock by the functions of its threads, sorted by name: the thread at which the cycle
+/// was found is random.
 fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
     let threads: Option<Vec<&HungThread>> =
         hang.cycle.iter().map(|tid| hang.thread(*tid)).collect();
@@ -266,8 +266,8 @@ fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
     }
 }
 
-/// Returns the calls that count, without calls that only wait; where nothing else is left, the
-/// outermost of those.
+/// Returns the counted calls without calls that only wait; if all calls wait, returns the outermost
+/// of them.
 fn native(thread: &HungThread) -> Vec<Step> {
     let mut counted = without_waits(thread);
     if counted.is_empty() {
@@ -280,7 +280,7 @@ fn native(thread: &HungThread) -> Vec<Step> {
     counted
 }
 
-/// Returns the calls that count, without those that only wait.
+/// Returns the counted calls without calls that only wait.
 fn without_waits(thread: &HungThread) -> Vec<Step> {
     let waits = |frame: &&Frame| {
         let name = frame.function.as_deref().map(bare_name).unwrap_or_default();

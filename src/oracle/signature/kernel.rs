@@ -1,50 +1,51 @@
-//! Names a crash by the kernel's log.
+//! Names a crash by the kernel log.
 //!
-//! A line names the file, the place in it, and the processor's objection; no more. The name from a line
-//! and the name from a core of the same crash agree.
+//! A line contains only the file, the offset in it, and the CPU's report. The name from a line and
+//! the name from a core of the same crash agree.
 
 use super::frames::{bare_module, is_library};
 use crate::model::{Crash, Signal, class};
 use crate::tells::bare_name;
 
-/// A crash as a line of the kernel's log tells it.
+/// A crash in a line of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Logged {
     pub(super) signal: Signal,
     pub(super) class: &'static str,
     pub(super) place: Place,
-    /// The function there, where that is known.
+    /// Function at the offset, if it is known.
     pub(super) function: Option<String>,
 }
 
-/// Where it crashed.
+/// Place of a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In no file.
+    /// Outside of any file.
     Nowhere,
-    /// In a file, at this offset.
+    /// File and offset.
     File(String, u64),
-    /// In a file; older kernels say no offset, so only the place within a page is known.
+    /// File and offset within a page: older kernels do not report the offset in the file.
     Page(String, u64),
 }
 
 const NULL: &str = "null";
-/// Every other page that was not there or not to be used so: whether the processor finds the
-/// page missing or protected depends on whether it was touched before, so a core cannot
-/// tell, and both go by one name.
+/// Any other page that is missing or does not allow the access.
+///
+/// The CPU reports a page as missing or as protected depending on whether it was accessed before. A
+/// core does not contain that, so both cases have one name.
 const WILD: &str = "wild";
 const GENERAL: &str = "general protection";
 const OPCODE: &str = "invalid opcode";
 const DIVIDE: &str = "divide error";
 const INT3: &str = "int3";
 
-/// The bits of an address that are the same in the file and in memory.
+/// Bits of an address that are the same in the file and in memory.
 const IN_PAGE: u64 = 0xfff;
 
-/// How near to zero an address is an offset from nothing.
+/// Limit below which an address is an offset from a null pointer.
 const NEAR_ZERO: u64 = 64 * 1024;
 
-/// Objections that the log names itself: the text, the signal, the class.
+/// Traps that the log names: text, signal, class.
 const TRAPS: [(&str, i32, &str); 5] = [
     ("] general protection fault ip:", 11, GENERAL),
     ("] trap invalid opcode ip:", 4, OPCODE),
@@ -53,7 +54,7 @@ const TRAPS: [(&str, i32, &str); 5] = [
     ("] trap stack segment ip:", 7, GENERAL),
 ];
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str) -> Option<Logged> {
     if let Some((_, rest)) = line.split_once("]: segfault at ") {
         let address = hex(rest)?;
@@ -61,7 +62,7 @@ pub(super) fn read(line: &str) -> Option<Logged> {
         let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
         let place = match place(rest, ip) {
             _ if address == ip => Place::Nowhere,
-            // The kernel leaves the file out where it cannot take a lock at once.
+            // The kernel omits the file if it cannot take a lock immediately.
             Place::Nowhere => return None,
             place => place,
         };
@@ -76,7 +77,7 @@ pub(super) fn read(line: &str) -> Option<Logged> {
         let (_, rest) = line.split_once(text)?;
         Some((rest, *signal, *class))
     })?;
-    // `general protection fault` has the word `trap` before it in some kernels.
+    // Some kernels write `trap` before `general protection fault`.
     Some(Logged {
         signal: Signal(signal),
         class,
@@ -85,7 +86,7 @@ pub(super) fn read(line: &str) -> Option<Logged> {
     })
 }
 
-/// Returns the file that a line names, and the place of the crash in it.
+/// Returns the file in a line, and the offset of the crash in it.
 pub fn place_in_file(line: &str) -> Option<(String, u64)> {
     match read(line)?.place {
         Place::File(module, offset) => Some((module, offset)),
@@ -93,16 +94,16 @@ pub fn place_in_file(line: &str) -> Option<(String, u64)> {
     }
 }
 
-/// Reads the hexadecimal number that a text begins with.
+/// Parses the hexadecimal number at the start of a text.
 fn hex(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_hexdigit());
     u64::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
 }
 
-/// `… in boom[1179,55d0c6a00000+1000]`, and in older kernels `… in boom[55d0c6a00000+1000]`.
+/// Parses `… in boom[1179,55d0c6a00000+1000]`, or `… in boom[55d0c6a00000+1000]` of older kernels.
 ///
-/// The name of a file may hold blanks and brackets: it begins after the first ` in `, since
-/// there are only numbers before, and ends before the last range of addresses.
+/// A file name may contain spaces and brackets. It begins after the first ` in `, because only
+/// numbers precede it, and ends before the last range of addresses.
 fn place(rest: &str, ip: u64) -> Place {
     let found = rest.split_once(" in ").and_then(|(_, place)| {
         place.rmatch_indices('[').find_map(|(at, _)| {
@@ -124,13 +125,13 @@ fn place(rest: &str, ip: u64) -> Place {
     }
 }
 
-/// Reads a text that is a hexadecimal number and nothing else.
+/// Parses a text that is completely a hexadecimal number.
 fn whole_hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// Returns what the kernel would have said of a crash that a core tells of; nothing of those
-/// that it says nothing of.
+/// Returns the kernel's report of a crash that is known from a core; `None` for crashes that the
+/// kernel does not report.
 pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
     let outside = [class::NULL_CALL, class::DATA_CALL, class::WILD_CALL];
     let frame = crash.frames.first();
@@ -172,7 +173,7 @@ fn coarse(class: &str) -> Option<&'static str> {
 }
 
 impl Logged {
-    /// What ids are made of: first with all that is known, then with what older kernels know.
+    /// Returns the texts for ids: first with all facts, then with the facts of older kernels.
     pub(super) fn texts(&self) -> Vec<String> {
         let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
         let page =
@@ -189,7 +190,7 @@ impl Logged {
         }
     }
 
-    /// Wider names, as in `stack`: of a library.
+    /// Returns the wider names, as in `stack`: one for a library.
     pub(super) fn families(&self) -> Vec<String> {
         match &self.place {
             Place::File(module, _) | Place::Page(module, _) if is_library(module) => {
@@ -199,7 +200,7 @@ impl Logged {
         }
     }
 
-    /// The same for people.
+    /// Returns the title.
     pub(super) fn words(&self) -> String {
         let class = match self.class {
             NULL => ", null pointer,",

@@ -1,10 +1,9 @@
 //! Names failures: the same bug has the same name in every trial.
 //!
-//! A name is a hash of a few words, and it can be made from evidence of four depths: from a
-//! stack, from a line of the kernel's log, from what the program said, from its exit status.
-//! A failure is named by the deepest evidence there is. It also carries the names that it
-//! would have had from each weaker one, so that the same bug is found again in trials
-//! of which less is known.
+//! A name is a hash of a short text. The text comes from evidence of one of four depths: a stack, a
+//! line of the kernel log, a message of the program, or the exit status. A failure is named by its
+//! deepest evidence. It also has the names from weaker evidence, so that the bug is recognized in
+//! trials with less evidence.
 
 mod frames;
 mod hang;
@@ -29,23 +28,23 @@ use crate::model::{
     SignatureId, VariantPlan,
 };
 
-/// Titles are shown in tables, so they end somewhere.
+/// Limit of characters of a title, because titles are shown in tables.
 const LONGEST_TITLE: usize = 100;
 
 /// A name from evidence of one depth.
 struct Level {
     depth: Depth,
-    /// What the id is made of; further ones are names from less of the same evidence.
+    /// Text for the id, followed by texts from less of the same evidence.
     texts: Vec<String>,
     title: String,
-    /// It holds a place in a file.
+    /// The text contains an offset in a file.
     placed: bool,
     family: Option<&'static str>,
-    /// Wider names: the words of which the id is made are those for people.
+    /// Wider names, whose texts are also their titles.
     families: Vec<String>,
 }
 
-/// Returns the name of a failure of this kind, from the best evidence that there is.
+/// Returns the signature of a failure of this kind, from the best evidence.
 pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Signature {
     let main = culprit(kind, variant, seen);
     let mut levels = vec![status::level(kind, seen)];
@@ -60,7 +59,7 @@ pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Sign
     named(levels)
 }
 
-/// Makes the name: of the last level, and weaker names of the others.
+/// Makes the signature from the last level; the other levels become weaker names.
 fn named(mut levels: Vec<Level>) -> Signature {
     let best = levels
         .pop()
@@ -107,7 +106,7 @@ impl Level {
     }
 }
 
-/// FNV-1a with 64 bits, folded: the same on every machine and in every version.
+/// Computes FNV-1a with 64 bits, folded to 32: the same on every machine and in every version.
 fn id(text: &str) -> SignatureId {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -126,7 +125,7 @@ fn shortened(title: String) -> String {
     }
 }
 
-/// Returns the main process that failed like this.
+/// Returns the main process with this failure.
 fn culprit<'a>(
     kind: &Kind,
     variant: &'a VariantPlan,
@@ -167,19 +166,19 @@ fn of_crash(
     levels
 }
 
-/// True where a program is the one that the command of every main process names, behind `env` or an
-/// emulator too. In a line for a shell, or beside another main process, there are others.
+/// Returns whether every main command names this program, possibly behind `env` or an emulator.
+/// Otherwise, for example in a shell command line, there may be other programs.
 fn is_only_program(variant: &VariantPlan, program: &str) -> bool {
     let mut mains = variant.actors.iter().filter(|actor| actor.role.decides());
     mains.all(|actor| {
         let mut words = actor.command.iter().map(ToString::to_string);
-        // A container may have its command from its image.
+        // A container may take its command from its image.
         actor.command.is_empty()
             || words.any(|word| frames::is_named(&frames::bare_module(&word), program))
     })
 }
 
-/// Says so where the main process ended otherwise than the one that crashed.
+/// Adds to the title how the main process ended, if it ended differently from the crashed process.
 fn after(kind: &Kind, signal: Signal, title: String) -> String {
     match kind {
         Kind::Signal { signal: main, .. } if *main == signal => title,
@@ -200,7 +199,8 @@ fn logged(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<k
     fits(kind, logged.signal).then_some(logged)
 }
 
-/// True where the death of a process may be what a failure of this kind comes from.
+/// Returns whether a failure of this kind may be the consequence of a process that died of this
+/// signal.
 fn fits(kind: &Kind, signal: Signal) -> bool {
     match kind {
         Kind::Signal { signal: main, .. } => *main == signal || !main.is_crash(),
@@ -208,9 +208,10 @@ fn fits(kind: &Kind, signal: Signal) -> bool {
     }
 }
 
-/// Returns what the cores say: that of the main process, or of another that died, or any.
+/// Returns the crash in a core: of the main process, else of another process that died, else of any
+/// process.
 fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Option<&'a Crash> {
-    // Whose handler turned its fault into another end has that end from its fault.
+    // If a handler converted a fault to another ending, the fault is the cause of the ending.
     let died = |pid: i32| {
         let mut dead = seen.casualties.iter().filter(|one| one.pid == pid);
         main.is_some_and(|main| main.pid == pid)

@@ -2,7 +2,7 @@
 
 use crate::model::Frame;
 
-/// A Python call that counts.
+/// A counted Python call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) function: String,
@@ -10,14 +10,15 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// `job.py!run`: the line is left out, since the next version has it elsewhere.
+    /// Formats the call as `job.py!run`. The line is left out, because it may change in the next
+    /// version.
     pub(super) fn text(&self) -> String {
         format!("{}!{}", self.file, self.function)
     }
 }
 
-/// Returns the calls of a thread that waits, innermost first: what it called in Python's own
-/// library, and from where. How the library does it is left out.
+/// Returns the calls of a waiting thread, innermost first: the function of Python's library that it
+/// called, and its callers. Calls within the library are left out.
 pub(super) fn blocked(frames: &[Frame]) -> Vec<Call> {
     let inner = frames.iter().take_while(|frame| is_library(frame)).count();
     let api = inner.checked_sub(1).map(|at| &frames[at]);
@@ -48,7 +49,7 @@ fn call(frame: &Frame) -> Call {
     }
 }
 
-/// True for what comes with Python itself: `…/lib/python3.11/queue.py`.
+/// Returns whether the call is in Python's library: `…/lib/python3.11/queue.py`.
 pub(super) fn is_library(frame: &Frame) -> bool {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
     if file.starts_with("<frozen ") {

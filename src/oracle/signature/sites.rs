@@ -6,7 +6,7 @@ use super::{crash, culprit, python};
 use crate::model::{Crash, Frame, HungThread, Kind, Observation, Site, VariantPlan};
 use crate::tells::bare_name;
 
-/// Directories of code that a user did not write.
+/// Folders with code that the user did not write.
 const NOT_OURS: [&str; 6] = [
     "/rustc/",
     "/usr/include/",
@@ -16,7 +16,7 @@ const NOT_OURS: [&str; 6] = [
     "../",
 ];
 
-/// Returns the lines of source code that a failure of this kind points at.
+/// Returns the source lines that a failure of this kind points at.
 pub(in crate::oracle) fn sites(
     kind: &Kind,
     variant: &VariantPlan,
@@ -34,7 +34,7 @@ pub(in crate::oracle) fn sites(
     of_core
 }
 
-/// Returns the line of source code that a crash points at, and the Python line that called it.
+/// Returns the source line that a crash points at, and the Python line that called it.
 pub fn of_crash(crash: &Crash) -> Vec<Site> {
     let native = of_frames(&crash.frames);
     let own = crash.python.iter().filter(|call| !python::is_library(call));
@@ -43,7 +43,8 @@ pub fn of_crash(crash: &Crash) -> Vec<Site> {
     native.into_iter().chain(python).collect()
 }
 
-/// Returns the lines of the threads that wait for each other, or of the thread that the others wait for.
+/// Returns the lines of threads that wait for each other, or of the thread that the others wait
+/// for.
 fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
     let Some(hang) = &seen.hang else {
         return Vec::new();
@@ -64,12 +65,12 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
         let culprit = diagnose(hang, main).map(|found| found.culprit);
         sites.extend(culprit.and_then(of_thread));
     }
-    // Which thread the cycle was found from is chance.
+    // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
     sites
 }
 
-/// Returns the innermost call in code of the user, with the line that called it.
+/// Returns the innermost call in the user's code, with its caller.
 fn of_frames(frames: &[Frame]) -> Option<Site> {
     let mut calls = frames.iter().filter_map(own_call);
     let innermost = calls.next()?;

@@ -1,7 +1,8 @@
-//! List of functions that do not help to name a failure; `*` stands for the rest of a name, once at most.
+//! List of functions that do not help to name a failure; a `*`, at most one per name, stands for
+//! any text.
 
-/// The libraries of the languages are on every stack, and what their inner functions are
-/// called depends on the symbols that are installed.
+/// Runtime libraries of languages, which are on every stack, and whose inner functions have names
+/// only with symbols.
 pub(super) const RUNTIME: [&str; 10] = [
     "libstdc++.so",
     "libc++.so",
@@ -15,12 +16,12 @@ pub(super) const RUNTIME: [&str; 10] = [
     "linux-vdso",
 ];
 
-/// Interpreters whose inner functions have names only where symbols are installed.
+/// Interpreters whose inner functions have names only with symbols.
 pub(super) const PYTHON: [&str; 2] = ["python", "libpython.so"];
 
-/// What passes a failure on, above the call that failed; `*` stands for the rest of a name.
+/// Functions that report a failure, above the call that failed.
 pub(super) const AT_THE_TOP: &[&str] = &[
-    // The C library's ways to give up, where it is linked into the program.
+    // Functions with which the C library aborts, for statically linked programs.
     "raise",
     "gsignal",
     "tgkill",
@@ -37,7 +38,7 @@ pub(super) const AT_THE_TOP: &[&str] = &[
     "__chk_fail",
     "__*_chk",
     "___*_chk",
-    // Its allocator.
+    // The C library's allocator.
     "malloc_printerr*",
     "_int_free*",
     "_int_malloc",
@@ -121,7 +122,7 @@ pub(super) const AT_THE_TOP: &[&str] = &[
     "__ubsan*",
 ];
 
-/// Glue that is compiled anew for each function that it calls, and may hold all of it.
+/// Glue code that is compiled separately for each function that it calls, which may be inlined.
 pub(super) const COMPILED_IN: &[&str] = &[
     "std::thread::*",
     "std::__invoke*",
@@ -135,9 +136,9 @@ pub(super) const COMPILED_IN: &[&str] = &[
     "alloc::boxed::Box::call_once",
 ];
 
-/// What is on stacks without saying anything of the failure.
+/// Functions that are on stacks without relation to the failure.
 pub(super) const ANYWHERE: &[&str] = &[
-    // Beginnings and ends.
+    // Entry and exit points.
     "start_thread",
     "clone",
     "clone3",
@@ -159,7 +160,7 @@ pub(super) const ANYWHERE: &[&str] = &[
     "execute_native_thread_routine",
     "std::thread::_*",
     "std::__invoke*",
-    // CPython between one function and the next.
+    // CPython functions between two Python functions.
     "_PyEval_*",
     "PyEval_Eval*",
     "_PyFunction_Vectorcall",

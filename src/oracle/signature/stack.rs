@@ -6,8 +6,10 @@ use super::{LONGEST_TITLE, Level, frames};
 use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
 use crate::tells::{self, Tell};
 
-/// Names a crash by its stack. Where other programs run besides the one that the command names,
-/// what the program is called counts too; otherwise the next build may have another name.
+/// Names a crash by its stack.
+///
+/// The name of the program counts only if other programs run besides the one in the command,
+/// because it may change in the next build.
 pub(super) fn level(
     kind: &Kind,
     crash: &Crash,
@@ -40,7 +42,7 @@ pub(super) fn level(
         texts.insert(0, text(own));
         texts.dedup();
     }
-    // The outer calls say least, so they go first where there is no room.
+    // The outer calls are the least informative, so omit them first if the title is too long.
     let titles = (1..=steps.len()).rev();
     let mut titles = titles.map(|count| title(kind, crash, tell.as_ref(), &steps[..count], own));
     let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
@@ -49,7 +51,7 @@ pub(super) fn level(
         let steps = &steps[..steps.len().min(1)];
         self::title(kind, crash, tell.as_ref(), steps, own)
     });
-    // Of one function, and of one library: narrower first.
+    // Wider names of one function, and of one library; the narrower comes first.
     let mut families = Vec::new();
     if let Some(step) = steps.first().filter(|step| step.is_named()) {
         let place = frames::words(&steps[..1], own);
@@ -69,7 +71,8 @@ pub(super) fn level(
     }
 }
 
-/// What happened, where, and in which circumstances; files are named but for the program itself.
+/// Returns a title with event, place and circumstances; files are named except for the program
+/// itself.
 fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &str) -> String {
     let place = frames::words(steps, own);
     let mut title = match tell {
@@ -80,7 +83,7 @@ fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &
         }
     };
     if !place.is_empty() && !title.ends_with(&format!(" in {place}")) {
-        // The function that an assertion names is the innermost call anyway.
+        // The function in an assertion is the innermost call anyway.
         let named = steps
             .first()
             .map_or(String::new(), |step| format!(" in {}", step.name));
@@ -100,8 +103,9 @@ fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &
     format!("{masked}{title}{}", circumstances(crash))
 }
 
-/// What the program said, where it gave up by itself. Of a fault it can say nothing that the
-/// fault itself does not, and must not make another failure of it.
+/// Returns the message of a program that ended by itself.
+///
+/// For a fault the message adds no information, and must not make another failure of it.
 fn tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
     const BY_ITSELF: [&str; 5] = [
         class::ABORTED,

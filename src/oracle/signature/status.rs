@@ -11,7 +11,7 @@ pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
         let title = format!("leak: {left}");
         return Level::new(Depth::Status, format!("{name} | {left}"), title);
     }
-    // What died in the tree is part of how it ended, where the end itself does not say it.
+    // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut died: Vec<String> = match kind {
         Kind::Exit { .. } => casualties(seen).collect(),
         _ => Vec::new(),
@@ -39,14 +39,15 @@ fn casualties(seen: &Observation) -> impl Iterator<Item = String> {
     })
 }
 
-/// The commands of the processes that were left, without those that others of them started, and
-/// what was left in an engine.
+/// Returns the commands of leaked processes, without those that other leaked processes started, and
+/// the leaked objects of an engine.
 fn left(residue: &Residue) -> String {
     let processes = &residue.leaked;
     let root = |process: &&ProcessSeen| processes.iter().all(|other| other.pid != process.ppid);
     let mut all: Vec<String> = processes.iter().filter(root).map(command).collect();
     all.extend(residue.objects.iter().map(|object| match object.sort {
-        // Which version it was is what people know it by; names are often made up.
+        // Containers are known by their image with its version, because their names are often
+        // random.
         ObjectSort::Container => object.to_string(),
         ObjectSort::Volume | ObjectSort::Network => normalise(&object.to_string()),
     }));

@@ -21,8 +21,8 @@ fn variant() -> VariantPlan {
     }
 }
 
-/// `libfoo.so!conv` is a call in a file, `boom+0x1179` one without a name, `+conv` one that was
-/// compiled into the next; `conv^7` comes eight times.
+/// Parses a stack. `libfoo.so!conv` is a call in a file, `boom+0x1179` a call without a name,
+/// `+conv` one that is inlined into the next, and `conv^7` one that occurs eight times.
 fn frames(stack: &str) -> Vec<Frame> {
     let frame = |text: &str| {
         let (text, repeated) = text.split_once('^').unwrap_or((text, "0"));
@@ -51,7 +51,7 @@ fn crash(signal: i32, class: &str, stack: &str) -> Crash {
     let frames = frames(stack);
     Crash {
         pid: 77,
-        // Nearly all programs are linked so that both are the same.
+        // Most programs are linked so that both offsets are the same.
         place: frames.first().map(|frame| frame.offset),
         program: "boom".to_owned(),
         signal: Some(Signal(signal)),
@@ -78,7 +78,7 @@ fn abort(stack: &str, words: &str) -> Crash {
     }
 }
 
-/// A main process that ended so.
+/// Returns the observation of a main process that ended like this.
 fn saw(ending: Ending) -> Observation {
     Observation {
         actors: vec![ActorSeen {
@@ -139,7 +139,7 @@ fn different(stacks: &[&str]) {
 
 #[test]
 fn a_name_never_changes() {
-    // Runs of different versions are compared by these.
+    // Runs of different versions are compared by these ids.
     assert_eq!(id("").to_string(), "4fd0bfc1");
     let mut known = of(null("inner < outer < main"));
     known.also.clear();
@@ -187,7 +187,7 @@ fn the_c_library_is_passed_over_whatever_its_symbols() {
         "libc.so.6+0x15b0c < f < g < main",
         "f < g < main",
     ]);
-    // The same in a program that it is linked into.
+    // The same crash in a statically linked program.
     same(&[
         "__pthread_kill_implementation < raise < abort < f < main < __libc_start_call_main < _start",
         "__GI_raise < __GI_abort < f < main < __libc_start_main_impl < _start",
@@ -253,7 +253,7 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
             &with_core(crash),
         )
     };
-    // The program may have another name in the next build.
+    // The next build of the program may have another name.
     let named = |command: &str| {
         let mut variant = variant();
         variant.actors[0].command = vec![command.into()];
@@ -263,14 +263,14 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
     let new = of_program(&named("/elsewhere/app-new"), "app-new");
     assert_eq!(old.id, new.id);
     assert_eq!(old.title, "SIGSEGV, null pointer + 0x10, in main");
-    // Behind a shell any program may have been run.
+    // A shell may run any program.
     let [reader, writer] = ["reader", "writer"].map(|name| of_program(&named("sh"), name));
     assert_ne!(reader.id, writer.id);
     assert_eq!(reader.title, "SIGSEGV, null pointer + 0x10, in reader!main");
-    // There, too, the next build is known again.
+    // The next build is recognized in this case, too.
     let also = |one: &Signature| one.also.contains(&(Depth::Stack, old.id));
     assert!(also(&reader) && also(&writer));
-    // So it is where the plan names two programs.
+    // The same applies if the plan names two programs.
     let mut both = named("reader");
     let mut second = both.actors[0].clone();
     second.command = vec!["writer".into()];
@@ -558,7 +558,7 @@ fn an_exit_code_is_told_apart_by_the_reason() {
     );
     insta::assert_snapshot!(panic.title, @"exit 101: rust panic: index N");
     insta::assert_snapshot!(exit(3, None, "cannot open /tmp/x1/data.csv: 7").title, @"exit 3: cannot open data.csv: N");
-    // How far it came is no reason.
+    // The last progress line is not a reason.
     assert_eq!(exit(3, None, "step 7 of 12 done").id, exit(3, None, "").id);
     insta::assert_snapshot!(exit(1, Some("Boom: 12"), "").title, @"exit 1: Boom: N");
 }
@@ -729,7 +729,7 @@ fn a_crash_in_native_code_also_points_at_the_python_line() {
         panic!("a crash has one line in short");
     };
     assert_eq!(only.place(), "_ctypes.c:5564");
-    // Older journals hold the innermost call as text.
+    // Older journals contain the innermost call as text.
     let old = r#"{"python":"close (a.py:3)"}"#;
     let old: Crash = serde_json::from_str(old).unwrap();
     assert_eq!(sites_of_crash(&old)[0].to_string(), "a.py:3 in close");

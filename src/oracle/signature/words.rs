@@ -5,7 +5,7 @@ use crate::model::{ActorSeen, Crash, Depth, Kind, Observation};
 use crate::tells::{self, Tell, normalise};
 
 pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
-    // Rules that make failures come first.
+    // Rules that make failures come before rules that excuse them.
     let (rule, line) = seen.matched.iter().min_by_key(|(rule, _)| *rule)?;
     Some(Level::new(
         Depth::Output,
@@ -14,8 +14,8 @@ pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
     ))
 }
 
-/// Names a failure by what the main process wrote. Where that went elsewhere, what the C
-/// library kept of it in memory is the same words.
+/// Names a failure by the output of the main process. If the output was not captured, the C library
+/// may have kept the same message in memory.
 pub(super) fn of_words(
     kind: &Kind,
     main: Option<&ActorSeen>,
@@ -26,7 +26,7 @@ pub(super) fn of_words(
     let kept = crash.and_then(|crash| crash.abort.as_deref());
     let kept = kept.and_then(|text| text.lines().find(|line| tells::read(line).is_some()));
     let telling = main.telling.as_deref().or(kept);
-    // The last line of a program that crashed is only how far it had come.
+    // The last line of a crashed program usually shows only its progress.
     let words =
         matches!(kind, Kind::Exit { .. } | Kind::Output).then_some(main.last_words.as_str());
     let line = telling.or(words.filter(|line| complains(line)))?;
@@ -41,7 +41,7 @@ pub(super) fn of_words(
     if tell.is_echo() && !tell.detail.contains(", in ") {
         return None;
     }
-    // Each of several tests that failed is a name of the failure as well.
+    // Each of several failed tests is an additional name of the failure.
     let named = |detail: &str| format!("{name} | {} | {detail}", tell.kind);
     let parts = tell.parts.iter().map(|part| named(part));
     Some(Level {
@@ -51,7 +51,7 @@ pub(super) fn of_words(
     })
 }
 
-/// True for a line that says why: others are progress, and would make every trial another failure.
+/// Returns whether a line contains a reason; a progress line would give every trial another name.
 fn complains(line: &str) -> bool {
     const WORDS: [&str; 20] = [
         "error",
@@ -79,7 +79,7 @@ fn complains(line: &str) -> bool {
     WORDS.iter().any(|word| line.contains(word))
 }
 
-/// What a tell is called in a title.
+/// Returns the text of a recognized message in a title.
 pub(super) fn said(tell: &Tell) -> String {
     match (tell.kind, tell.detail.as_str()) {
         (kind, "") => kind.to_owned(),

@@ -1,4 +1,4 @@
-//! Client of the daemon of an engine, over its socket.
+//! Client of a container engine's daemon, over its socket.
 
 use super::{State, is_gone};
 use serde_json::{Value, json};
@@ -10,51 +10,48 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where it listens, unless told.
+/// Default path of the socket.
 const SOCKET: &str = "/var/run/docker.sock";
-/// One that is busy still answers within this time.
+/// Time limit of an answer: a busy daemon takes longer than usual.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of an answer.
+/// Limit of an answer in bytes.
 const MOST: u64 = 64 << 20;
-/// A label: its name and its value.
+/// A label: name and value.
 pub type Label = (&'static str, String);
 
-/// A daemon that speaks the protocol of Docker.
+/// A daemon with the API of Docker.
 #[derive(Clone, Debug)]
 pub struct Daemon {
     socket: PathBuf,
 }
 
-/// What a daemon keeps for its clients.
+/// Types of objects that a daemon stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// A container.
     Container,
-    /// A volume.
     Volume,
-    /// A network.
     Network,
 }
 
-/// One thing that a daemon keeps.
+/// An object of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// What it is.
+    /// Type of the object.
     pub sort: Sort,
-    /// By which the daemon knows it.
+    /// Id of the object.
     pub id: String,
-    /// As people call it.
+    /// Name of the object.
     pub name: String,
-    /// The image of a container.
+    /// Image, if the object is a container.
     pub image: String,
-    /// Of a container: `running`, `exited` ...
+    /// Status, if the object is a container: `running`, `exited` ...
     pub status: String,
-    /// Whose it is, see [`super::mark`].
+    /// Owner of the object; see [`super::mark`].
     mark: String,
 }
 
 impl Daemon {
-    /// Returns the one that clients without words ask.
+    /// Returns the daemon that clients use by default.
     pub fn usual() -> Option<Self> {
         let socket = match std::env::var_os("DOCKER_HOST") {
             None => PathBuf::from(SOCKET),
@@ -63,28 +60,28 @@ impl Daemon {
         Some(Self::at(&socket))
     }
 
-    /// Returns the one that listens at a socket.
+    /// Returns the daemon at a socket.
     pub fn at(socket: &Path) -> Self {
         Self {
             socket: socket.to_owned(),
         }
     }
 
-    /// Returns where it listens.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// True where it answers.
+    /// Returns whether the daemon responds.
     pub fn answers(&self) -> io::Result<bool> {
         Ok(self.ask("GET", "/_ping")?.0 == 200)
     }
 
-    /// Asks it. Returns the status and the answer.
+    /// Sends a request. Returns the status and the body of the response.
     pub fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
         let mut line = UnixStream::connect(&self.socket)?;
         line.set_read_timeout(Some(PATIENCE))?;
-        // By this version an answer is not cut into pieces, and ends with the connection.
+        // In HTTP/1.0 a response is not chunked, and ends with the connection.
         let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
         line.write_all(wanted.as_bytes())?;
         let mut said = Vec::new();
@@ -102,12 +99,13 @@ impl Daemon {
         (status == 200).then(|| serde_json::from_slice(&body).ok())?
     }
 
-    /// Returns the state of a container; nothing where there is none of this name, or no answer.
+    /// Returns the state of a container; `None` if the container does not exist or the daemon does
+    /// not respond.
     pub fn state(&self, name: &str) -> Option<State> {
         state(&self.told(&format!("/containers/{name}/json"))?)
     }
 
-    /// Kills a container if need be, and removes it with the volumes that have no name.
+    /// Kills a container if necessary, and removes it with its anonymous volumes.
     pub fn remove_container(&self, name: &str) -> bool {
         let asked = self.ask("DELETE", &format!("/containers/{name}?force=1&v=1"));
         asked.is_ok_and(|(status, _)| status == 204)
@@ -129,7 +127,8 @@ impl Daemon {
         volumes.filter_map(|mount| text(&mount["Name"])).collect()
     }
 
-    /// Returns what carries all of these labels, containers first: what is in use cannot go.
+    /// Returns the objects with all of these labels, containers first, because objects in use
+    /// cannot be removed.
     pub fn labelled(&self, labels: &[Label]) -> Vec<Object> {
         let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
         let labels: Vec<String> = labels.collect();
@@ -154,14 +153,14 @@ impl Daemon {
         .collect()
     }
 
-    /// Returns those volumes that a file names and that are still there, each once.
+    /// Returns the existing volumes that a file lists, each once.
     pub fn volumes_in(&self, file: &Path) -> Vec<Object> {
         let names = fs::read_to_string(file).unwrap_or_default();
         let names: BTreeSet<&str> = names.lines().collect();
         names.iter().filter_map(|name| self.volume(name)).collect()
     }
 
-    /// Returns a volume by its name.
+    /// Returns the volume with this name.
     fn volume(&self, name: &str) -> Option<Object> {
         object(
             Sort::Volume,
@@ -169,7 +168,7 @@ impl Daemon {
         )
     }
 
-    /// Kills it if need be, and removes it; true where it is gone.
+    /// Kills an object if necessary, and removes it. Returns whether it is gone.
     pub fn remove(&self, object: &Object) -> bool {
         let id = encoded(&object.id);
         let path = match object.sort {
@@ -181,7 +180,7 @@ impl Daemon {
         asked.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
     }
 
-    /// Removes what trials of provokes made that are gone. Returns how much.
+    /// Removes the objects that trials of ended provoke processes created. Returns their number.
     pub fn sweep(&self) -> usize {
         let all = self.labelled(&[ours()]);
         let orphans = all.iter().filter(|object| is_gone(&object.mark));
@@ -189,24 +188,24 @@ impl Daemon {
     }
 }
 
-/// Returns the labels by which what a trial made is known, or what all trials of a provoke did.
+/// Returns the labels of the objects of one trial, or of all trials of a provoke process.
 pub fn labels(mark: &str, trial: Option<u64>) -> Vec<Label> {
     let trial = trial.map(|trial| ("provoke.trial", trial.to_string()));
     let all = [ours(), ("provoke.pid", mark.to_owned())];
     all.into_iter().chain(trial).collect()
 }
 
-/// The label of everything that a provoke had made, or a trial that it watched.
+/// Returns the label of every object that provoke created, or a trial through its proxy.
 fn ours() -> Label {
     ("provoke", "1".to_owned())
 }
 
-/// Returns the socket of a lane below a folder of them.
+/// Returns the socket of a slot in a folder of sockets.
 pub fn door(folder: &OsStr, lane: u32) -> PathBuf {
     Path::new(folder).join(format!("{lane}.sock"))
 }
 
-/// Returns the file beside the socket of a lane that names the volumes which no label tells.
+/// Returns the file beside the socket of a slot that lists volumes without labels.
 pub fn unlabelled(folder: &OsStr, lane: u32) -> PathBuf {
     door(folder, lane).with_extension("volumes")
 }
@@ -215,7 +214,7 @@ fn text(value: &Value) -> Option<String> {
     Some(value.as_str()?.to_owned())
 }
 
-/// Reads what the daemon says of a container.
+/// Parses the daemon's description of a container.
 pub(super) fn state(all: &Value) -> Option<State> {
     let state = &all["State"];
     let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
@@ -244,7 +243,7 @@ fn object(sort: Sort, one: &Value) -> Option<Object> {
     })
 }
 
-/// Writes a text as it may stand in the path of a request.
+/// Percent-encodes a text for the path of a request.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let word = |byte: u8| match byte {

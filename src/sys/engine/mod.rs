@@ -1,5 +1,7 @@
-//! Container engines by their command line, as far as Docker and podman agree. [`daemon`] is Docker's
-//! daemon; [`service`] replaces it for podman.
+//! Container engines by their command line, as far as Docker and podman agree.
+//!
+//! [`daemon`] is the client of Docker's daemon; [`service`] starts the corresponding service of
+//! podman.
 
 pub mod daemon;
 pub mod service;
@@ -13,43 +15,44 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An engine that is busy still answers within this time.
+/// Time limit of an answer: a busy engine takes longer than usual.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Processes between one in a container and who watches over it from outside.
+/// Limit of processes between a process in a container and its monitor.
 const DEPTH: usize = 64;
-/// The path of a folder for sockets; with a short name behind it, it may have 107 bytes.
+/// Limit of the path of a folder for sockets: with a short name it must fit into 107 bytes.
 const LONGEST: usize = 95;
-/// Bytes of an answer.
+/// Limit of an answer in bytes.
 const WORDS: usize = 1 << 20;
 
-/// An engine, as a program that is asked.
+/// A container engine, queried through its command line client.
 #[derive(Clone, Debug)]
 pub struct Engine {
     program: PathBuf,
     podman: bool,
-    /// To start a client for a question takes a tenth as long as a short trial.
+    /// Daemon, which is queried first: starting a client takes a tenth of the time of a short
+    /// trial.
     daemon: Option<Daemon>,
 }
 
-/// What an engine says of a container.
+/// State of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Its number.
+    /// Id of the container.
     pub id: String,
     /// `created`, `running`, `exited` ...
     pub status: String,
-    /// The code of its first process, once that has ended.
+    /// Exit code of the container's first process, after it has ended.
     pub code: i32,
-    /// A process of it was OOM-killed.
+    /// A process of the container was OOM-killed.
     pub oom: bool,
-    /// Its first process on this machine, while it runs.
+    /// Pid of the container's first process on this machine, while it runs.
     pub pid: Option<i32>,
-    /// Why it could not be started.
+    /// Reason why the container could not be started.
     pub error: String,
 }
 
 impl Engine {
-    /// Finds an engine of this name in our PATH.
+    /// Finds the engine with this name in `PATH`.
     pub fn find(name: &str) -> Option<Self> {
         let path = std::env::var_os("PATH");
         let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
@@ -61,7 +64,7 @@ impl Engine {
         })
     }
 
-    /// Has its service asked, where it listens at this socket.
+    /// Makes queries use the service at this socket.
     #[must_use]
     pub fn at(self, socket: Option<&Path>) -> Self {
         let daemon = socket.map(Daemon::at).or(self.daemon);
@@ -73,9 +76,10 @@ impl Engine {
         tool::run(&self.program, &words, Instant::now() + PATIENCE, WORDS)
     }
 
-    /// Returns the state of a container; nothing where there is none of this name, or no answer.
+    /// Returns the state of a container; `None` if the container does not exist or the engine does
+    /// not respond.
     pub fn state(&self, name: &str) -> Option<State> {
-        // One that a context of the client names may know what this one does not.
+        // The client's context may select another daemon that knows the container.
         let daemon = self.daemon.as_ref();
         let said = daemon.and_then(|daemon| daemon.state(name));
         said.or_else(|| self.state_by_client(name))
@@ -87,45 +91,45 @@ impl Engine {
         parse(&said.ok()?)
     }
 
-    /// Kills a container if need be, and removes it with the volumes that have no name.
+    /// Kills a container if necessary, and removes it with its anonymous volumes.
     pub fn remove_one(&self, name: &str) -> bool {
         let daemon = self.daemon.as_ref();
         if let Some(daemon) = daemon.filter(|_| self.podman) {
-            // Its service would ask politely first, and wait.
+            // podman's service would send SIGTERM first, and wait.
             let _ = daemon.ask("POST", &format!("/containers/{name}/kill"));
         }
         daemon.is_some_and(|daemon| daemon.remove_container(name)) || self.remove(&[name])
     }
 
-    /// Kills containers if need be, and removes them with the volumes that have no name.
+    /// Kills containers if necessary, and removes them with their anonymous volumes.
     pub fn remove(&self, names: &[&str]) -> bool {
         let mut words = vec!["rm", "--force", "--volumes"];
         if self.podman {
-            // It would ask politely first.
+            // podman would send SIGTERM first.
             words.extend(["--time", "0"]);
         }
         words.extend(names);
         self.ask(&words).is_ok()
     }
 
-    /// Makes a container of an image that is never started, for the sake of its files.
+    /// Creates a container of an image to read its files; the container is never started.
     pub fn create(&self, name: &str, mark: &str, image: &str) -> bool {
         let mark = format!("provoke.pid={mark}");
         let named = ["create", "--pull=never", "--name", name];
         let labels = ["--label", "provoke=1", "--label", &mark];
-        // An image need not say what runs in it.
+        // The image may lack a default command.
         let words = [&named[..], &labels, &["--network=none", image, "none"]];
         self.ask(&words.concat()).is_ok()
     }
 
-    /// Returns the files that a container added to what its image holds.
+    /// Returns the files that a container added to its image.
     pub fn added(&self, name: &str) -> Vec<String> {
         let said = self.ask(&["diff", name]).unwrap_or_default();
         let files = said.lines().filter_map(|line| line.strip_prefix("A "));
         files.map(str::to_owned).collect()
     }
 
-    /// Copies a file out of a container; of a link, what it leads to.
+    /// Copies a file out of a container; follows symlinks.
     pub fn copy(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
         let (from, to) = (format!("{name}:{file}"), to.to_string_lossy());
         let follows = if self.podman { &[][..] } else { &["-L"] };
@@ -133,8 +137,8 @@ impl Engine {
             .map(drop)
     }
 
-    /// Returns the containers that provokes of this machine started, with whose they are: by the
-    /// label that [`mark`] makes, and the slot.
+    /// Returns the containers that provoke processes of this machine started, with their owners:
+    /// the label of [`mark`], and the slot.
     pub fn marked(&self) -> Vec<(String, String, String)> {
         let format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
         let podman =
@@ -156,7 +160,7 @@ impl Engine {
         lines.collect()
     }
 
-    /// Removes what provokes left that are gone, and what a slot did. Returns how many.
+    /// Removes the containers of ended provoke processes and of this slot. Returns their number.
     pub fn sweep(&self, slot: Option<i32>) -> usize {
         let all = self.marked();
         let orphans = all.iter().filter(|(_, mark, of)| match slot {
@@ -171,23 +175,23 @@ impl Engine {
     }
 }
 
-/// Makes a folder of this name for sockets by which an engine is asked, below this one if their
-/// paths can be so long; else where temporary files are.
+/// Creates a folder for sockets, below this folder if the path is short enough, otherwise in the
+/// folder for temporary files.
 pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
     let own = Some(below.join(name)).filter(|folder| folder.as_os_str().len() <= LONGEST);
     let folder = own.unwrap_or_else(|| {
         let name = format!("provoke{name}-{}", std::process::id());
         std::env::temp_dir().join(name)
     });
-    // One that was killed may have left it.
+    // A killed process may have left the folder.
     let _ = fs::remove_dir_all(&folder);
-    // Whoever had made it before us would be asked in the engine's place.
+    // Creation must fail if the folder exists: its owner could impersonate the engine.
     DirBuilder::new().mode(0o700).create(&folder)?;
     Ok(folder)
 }
 
-/// Returns what tells a process from every other, also from those of another machine or of another
-/// numbering that use the same engine.
+/// Returns a text that identifies a process, also among processes of other machines or pid
+/// namespaces that use the same engine.
 pub fn mark(pid: i32) -> String {
     let start = process::state(pid).map_or(0, |(_, who)| who.start);
     format!("{}/{pid}/{start}", here())
@@ -204,7 +208,7 @@ fn here() -> String {
     format!("{}/{}", boot.trim(), digits(&numbering.to_string_lossy()))
 }
 
-/// True where the process of a mark was one of ours to see, and lives no more.
+/// Returns whether the process of a mark was in this pid namespace and has ended.
 fn is_gone(mark: &str) -> bool {
     let of = mark.strip_prefix(&here()).and_then(|rest| {
         let (pid, start) = rest.strip_prefix('/')?.split_once('/')?;
@@ -227,14 +231,14 @@ fn parse(said: &str) -> Option<State> {
     })
 }
 
-/// Returns the number of the container that a process is in.
+/// Returns the id of the container that a process is in.
 pub fn container_of(pid: i32) -> Option<String> {
     let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     number_in(&group).or_else(|| guarded_by(pid))
 }
 
-/// Returns the number of the container of a process by who watches over it, somewhere above: without
-/// root a container has no group of its own where nobody delegates any.
+/// Returns the id of the container from the monitor above a process: without root and delegation, a
+/// container does not have a separate cgroup.
 fn guarded_by(pid: i32) -> Option<String> {
     let mut above = process::parent(pid);
     for _ in 0..DEPTH {
@@ -248,12 +252,12 @@ fn guarded_by(pid: i32) -> Option<String> {
     None
 }
 
-/// Returns the number of the container that a process watches over from outside.
+/// Returns the id of the container that a process monitors.
 pub fn watched_by(pid: i32) -> Option<String> {
     number_in(&fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?)
 }
 
-/// Returns the number of a process in the innermost numbering that it has one in.
+/// Returns the pid of a process in its innermost pid namespace.
 pub fn number_inside(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status
@@ -262,8 +266,8 @@ pub fn number_inside(pid: i32) -> Option<i32> {
     line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// True for a process in a container, or one of its engine: who watches over it, or passes
-/// connections on to it.
+/// Returns whether a process is in a container, or belongs to an engine: a monitor, or a proxy of
+/// connections.
 pub fn is_of_container(pid: i32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let of_engine = [
@@ -276,9 +280,9 @@ pub fn is_of_container(pid: i32) -> bool {
     of_engine.contains(&name.trim_end()) || container_of(pid).is_some()
 }
 
-/// Finds a number as engines give them: 64 hexadecimal digits.
+/// Finds a container id: 64 hexadecimal digits.
 fn number_in(text: &str) -> Option<String> {
-    // Of a container within a container it is the last.
+    // For a container within a container, the last id is the innermost.
     let mut words = text.rsplit(|c: char| !c.is_ascii_hexdigit());
     words.find(|word| word.len() == 64).map(str::to_owned)
 }
@@ -324,7 +328,7 @@ mod tests {
     fn without_a_group_a_container_is_known_by_who_watches_over_it() {
         let folder = std::env::temp_dir().join(format!("provoke-conmon-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        // A process is called by the name of what was executed.
+        // The name of a process is that of the executed file.
         let watcher = folder.join("conmon");
         std::os::unix::fs::symlink("/bin/sh", &watcher).unwrap();
         let id = "b2".repeat(32);

@@ -1,5 +1,7 @@
-//! Starts podman's service, which responds like Docker's daemon, for the length of a run. A separate
-//! client for each question would take half as long as a short trial.
+//! Starts podman's API service for the duration of a run.
+//!
+//! The service responds like Docker's daemon. A separate client for each query would take half as
+//! long as a short trial.
 
 use super::Engine;
 use crate::sys::tool;
@@ -13,23 +15,25 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Seconds that it lives on when nobody talks to it.
+/// Idle time in seconds after which the service exits.
 const ALONE: &str = "3";
-/// One that does not listen by then will not.
+/// Time limit for the start of the service.
 const START: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// One of our own.
+/// A service that provoke started.
 pub struct Service {
     child: Child,
-    /// Made for the socket.
+    /// Folder that was created for the socket.
     folder: PathBuf,
     socket: PathBuf,
 }
 
 impl Service {
-    /// Starts that of an engine, if it has one. It listens soon, below this folder if it can; who
-    /// asks before that, or where it could not start, asks by a client.
+    /// Starts the API service of an engine, if it has one.
+    ///
+    /// The service listens after a short time, below this folder if possible. Before that, or if it
+    /// could not be started, queries use the command line client.
     pub fn start(engine: &Engine, below: &Path) -> io::Result<Self> {
         if !engine.podman || std::env::var_os("CONTAINER_HOST").is_some() {
             return Err(io::ErrorKind::Unsupported.into());
@@ -45,7 +49,7 @@ impl Service {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C is not for it; and without root it may be two processes.
+            // Ctrl-C must not reach the service; and without root it may consist of two processes.
             .process_group(0);
         tool::dies_with_us(&mut command);
         let child = command.spawn()?;
@@ -58,12 +62,12 @@ impl Service {
         })
     }
 
-    /// Returns where it listens.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Returns its process.
+    /// Returns the pid of the service.
     pub fn pid(&self) -> i32 {
         self.child.id().cast_signed()
     }
@@ -77,8 +81,11 @@ impl Drop for Service {
     }
 }
 
-/// Holds it with a question whose answer does not end as long as we live. Without root it loses the
-/// kernel's promise that it is killed when we are.
+/// Keeps the service alive with a request whose response does not end as long as this process
+/// lives.
+///
+/// Without root, the service loses the kernel setting that kills it when this process ends. After
+/// the request has ended, the service exits because it is idle.
 fn hold(socket: &Path) {
     let until = Instant::now() + START;
     let mut line = loop {
@@ -88,7 +95,7 @@ fn hold(socket: &Path) {
             Err(_) => thread::sleep(PAUSE),
         }
     };
-    // Of volumes there is little to tell.
+    // There are few events of volumes.
     let wanted = "GET /events?filters=%7B%22type%22%3A%5B%22volume%22%5D%7D HTTP/1.0\r\nHost: podman\r\n\r\n";
     if line.write_all(wanted.as_bytes()).is_ok() {
         let _ = io::copy(&mut line, &mut io::sink());
