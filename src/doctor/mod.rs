@@ -1,8 +1,7 @@
 //! Reports which evidence of crashes, hangs and kills a machine can capture, and what to change.
 //!
-//! [`Machine::look`] sees, each of the checks judges what was seen, and one crash is made
-//! for real: a core that appeared says more than any setting. Nothing of the machine is
-//! changed; where a change would help, the command for it is shown.
+//! [`Machine::look`] collects facts, each check judges them, and a test program really crashes, because a captured core
+//! proves more than any setting. The machine is not changed; if a change would help, the command for it is shown.
 
 mod checks;
 mod machine;
