@@ -136,7 +136,7 @@ fn without_stop_rules(flag: clap::Arg) -> clap::Arg {
     flag.hide(hide)
 }
 
-/// Describes `-n` where it limits a question that ends by itself.
+/// Describes `-n` as a limit, for a question that ends by itself.
 fn at_most(flag: clap::Arg) -> clap::Arg {
     flag.help("Run at most this many trials")
         .long_help("Run at most this many trials in all [default: until there is an answer]")
@@ -446,7 +446,7 @@ impl BisectFlags {
         let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.git];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
-            // The command line overrides the file.
+            // The command line takes precedence over the file.
             scenario.over = self.over;
             scenario.range = self.range;
             scenario.git = self.git;
@@ -522,7 +522,7 @@ impl Reduce {
 }
 
 impl Rest {
-    /// Asks a question about the command line, or about a scenario file.
+    /// Runs a question with the command line, or with a scenario file.
     pub(super) fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;

@@ -194,8 +194,8 @@ impl Folder {
             .into_owned()
     }
 
-    /// Returns where the run that follows from this one is created, if not below the root: beside a directory that the
-    /// user chose.
+    /// Returns the directory of the run that follows from this one, if this run is not directly below the root: it is
+    /// inside the directory of this run, which the user chose.
     pub fn next(&self, root: &Path) -> Option<PathBuf> {
         let root = fs::canonicalize(root).ok();
         let below = root.is_some_and(|root| self.path.parent() == Some(&root));
