@@ -1,6 +1,6 @@
 //! A custom question: how long is the longest series of passes before the tenth failure?
 //!
-//! A policy reads the state and returns the next step; it has no state of its own. Here it runs trials in simulated
+//! A policy reads the state and returns the next step; it keeps no other data. Here it runs trials in simulated
 //! time, of which every seventh fails on average.
 //!
 //!     cargo run --example policy

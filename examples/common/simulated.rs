@@ -1,4 +1,4 @@
-//! Simulates runs without processes: plan, policy and state are those of the program, with one trial after another.
+//! Simulates runs without processes: they use plan, policy and state of the program, with one trial after another.
 
 use std::time::Duration;
 

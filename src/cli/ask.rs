@@ -151,7 +151,7 @@ fn at_most_each(flag: clap::Arg) -> clap::Arg {
         )
 }
 
-/// What is reduced.
+/// Flags that select the items of `reduce`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ReduceFlags {
     /// Reduce the import statements of these files
@@ -234,7 +234,7 @@ const SEARCH: &str = "Search";
 const CANDIDATES: &str = "Candidates";
 const ITEMS: &str = "Items";
 
-/// What is searched.
+/// Flags that select the candidates of `bisect`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct BisectFlags {
     /// Search this list, good end first; or a file with one candidate per line
@@ -312,7 +312,7 @@ pub(super) struct BisectFlags {
     search: SearchFlags,
 }
 
-/// What is run, and how.
+/// The scenario file, the command and the flags of its trials.
 #[derive(Args)]
 pub(super) struct Rest {
     /// Read the rest from a scenario file
@@ -359,7 +359,7 @@ pub(super) struct ConfirmFlags {
     independent: bool,
 }
 
-/// What is compared.
+/// Flags of `compare`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct CompareFlags {
     /// Find the variants that fail, or find out whether the rates differ

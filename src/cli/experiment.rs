@@ -156,7 +156,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Runs trials until the question is answered or the run is interrupted, and then those of the next question, if
+    /// Runs trials until the question is answered or the run is interrupted, and then the trials of the next question, if
     /// there is one.
     pub(super) fn run(self) -> Result<Exit, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread()

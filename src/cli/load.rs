@@ -72,7 +72,7 @@ fn trials(flag: clap::Arg) -> clap::Arg {
         )
 }
 
-/// What is put under load, and how.
+/// Flags that describe the load.
 #[derive(Args, Clone, Debug, Default)]
 struct LoadFlags {
     /// The command that starts the service; or give it after --

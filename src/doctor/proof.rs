@@ -30,7 +30,7 @@ pub enum Proof {
 }
 
 /// Runs a victim that crashes in a temporary directory, with the limit for cores raised as far as possible, and looks
-/// for the core. All files are removed again, except those that a helper keeps. `provoke` is the program that contains
+/// for the core. All files are removed again, except files that a helper keeps. `provoke` is the program that contains
 /// the victim.
 pub fn crash(provoke: &Path) -> Proof {
     let proof = PrivateFolder::new("doctor").and_then(|folder| crash_in(folder.path(), provoke));

@@ -72,7 +72,7 @@ impl Conditions {
         self.facts.get(name).map(String::as_str)
     }
 
-    /// Returns the differences from the conditions of a baseline; those that can change the rate come first. A fact
+    /// Returns the differences from the conditions of a baseline; differences that can change the rate come first. A fact
     /// that only one side records is not a difference, except for a variable, which is unset on the other side.
     pub fn differences(&self, baseline: &Self) -> Vec<ConditionDifference> {
         if self.facts.is_empty() || baseline.facts.is_empty() {

@@ -67,7 +67,7 @@ pub struct HungThread {
     /// Whether it was running or ready to run at both observations, and did not sleep in between.
     #[serde(skip_serializing_if = "is_default")]
     pub never_slept: bool,
-    /// What it waits for, if the system call or the lock shows it.
+    /// The object for which it waits, if the system call or the lock shows it.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_on: Option<WaitsOn>,
     /// The thread or process that must act first: the owner of the lock, the joined thread, the child. A thread that

@@ -90,7 +90,7 @@ pub struct Target {
     /// Whether the name is resolved for each connection, not once for each trial.
     #[serde(skip_serializing_if = "is_default")]
     pub resolve_each: bool,
-    /// A file with certificates that are trusted in addition to those of the machine.
+    /// A file with certificates that are trusted in addition to the certificates of the machine.
     #[serde(skip_serializing_if = "is_default")]
     pub ca: Option<Text>,
     /// Whether any certificate is accepted.

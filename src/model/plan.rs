@@ -149,7 +149,7 @@ pub struct VariantPlan {
     /// Level of each factor of the plan, in their order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub levels: Vec<u32>,
-    /// Hooks of its own trials: `setup` and `cleanup` run in addition to those of the plan, `prepare` and `conclude`
+    /// Hooks of the trials of this variant: `setup` and `cleanup` run in addition to the hooks of the plan, `prepare` and `conclude`
     /// replace them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: Hooks,

@@ -251,7 +251,7 @@ pub struct Bug {
 /// The question which variants fail, and whether they differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compare {
-    /// What the comparison searches for.
+    /// The goal of the comparison.
     pub find: Find,
     /// The reference, if rates are compared.
     pub reference: VariantId,
@@ -269,7 +269,7 @@ pub struct Compare {
     pub floor: Option<u32>,
 }
 
-/// What a comparison searches for.
+/// The goal of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Find {
@@ -295,7 +295,7 @@ impl Measured {
             .map(|time| Duration::from_micros(time).as_secs_f64())
     }
 
-    /// Returns the failures and trials with which a fix is compared: those of the half with fewer failures, if the rate
+    /// Returns the failures and trials with which a fix is compared: the counts of the half with fewer failures, if the rate
     /// changed.
     pub fn counts(&self) -> (u64, u64) {
         match self.drift {

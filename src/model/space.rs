@@ -241,7 +241,7 @@ impl Space {
         }
     }
 
-    /// Returns whether there are no candidates or items.
+    /// Returns whether the space is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

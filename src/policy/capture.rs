@@ -2,7 +2,7 @@
 //!
 //! Writing cores disturbs the trials that run at the same time and later, so the measured trials write none. The extra
 //! trials run until a few crashes of every variant are captured, or as many as were measured; or until three times as
-//! many trials have run as in the measurement: a crash that did not occur in so many trials is too rare to wait for.
+//! many trials have run as in the measurement: a crash that did not occur in that many trials is too rare to wait for.
 //! With only as many trials, a crash that was measured three times would be missed in one of twenty cases, and more
 //! often if the measurement ended with its last crash.
 
@@ -58,7 +58,7 @@ impl Collect {
     }
 
     /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
-    /// a tenth of its duration; but at least [`A_MOMENT`].
+    /// a tenth of its duration; but at least 10 seconds.
     pub fn time(state: &State) -> Duration {
         let measured = match state.plan.stop.duration() {
             Some(_) => state.worked / 10,

@@ -227,7 +227,7 @@ pub fn doubtful<'a>(state: &'a State, asked: &'a Asked) -> impl Iterator<Item = 
     })
 }
 
-/// Returns whether so many trials showed other failures that enough clean trials are out of reach.
+/// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
 fn given_up(state: &State, progress: &Progress) -> bool {
     let others = state.tally(FIXED_SIDE).other;
     let needed = progress.needed.unwrap_or(u64::MAX);

@@ -1,6 +1,6 @@
 //! `compare`, if all variants may fail: tests whether their rates differ.
 //!
-//! Each contrast compares the variants of one kind with those of another and updates its evidence trial by trial. The
+//! Each contrast compares the variants of one kind with variants of another and updates its evidence trial by trial. The
 //! test may be evaluated after every trial, and the contrast stops when its evidence is enough.
 
 use super::blocks::next_in_block;

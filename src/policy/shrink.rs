@@ -4,7 +4,7 @@
 //! requests per trial, connections. Each answer is a number that people can use, and the search takes far fewer trials.
 //!
 //! First it measures the crash rate, because a single passing trial shows nothing. One crash is enough to continue with
-//! the smaller load. To keep a part, the load without it must pass so many trials that the whole load would have
+//! the smaller load. To keep a part, the load without it must pass enough trials that the whole load would have
 //! crashed in one of them.
 
 use super::search::{self, is_spent};
@@ -25,10 +25,10 @@ pub const RATE_ALPHA: f64 = 0.05;
 pub const KEPT_ALPHA: f64 = 0.01;
 /// With more kinds than this, several are left out at a time first.
 const FEW: usize = 8;
-/// A shorter trial crashes less often. A trial that crashes much less often is no improvement, so this part of the
+/// A shorter trial crashes less often. A trial that crashes much less often is not an improvement, so this part of the
 /// trials must be enough to see it crash.
 const SHORTER: u64 = 4;
-/// Trials of the remaining load at the end, as a multiple of those of a question.
+/// Trials of the remaining load at the end, as a multiple of the trials of a question.
 const AGAIN: u64 = 3;
 const LEAST_AGAIN: u64 = 20;
 

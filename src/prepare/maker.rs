@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 /// Interval at which provoke checks whether another process has prepared a directory.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Prepares the directories of variants, and removes those that exceed the disk budget.
+/// Prepares the directories of variants, and removes directories beyond the disk budget.
 #[derive(Debug, Default)]
 pub struct Maker {
     sources: Vec<Source>,
@@ -244,7 +244,7 @@ impl Maker {
         (gone, old)
     }
 
-    /// Removes the directories of a run except those of some variants, including those of an earlier process.
+    /// Removes the directories of a run except the directories of some variants, also if an earlier process created them.
     pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
         let folders = self.folders.lock().expect("no panic");
         let kept: Vec<&Path> = kept

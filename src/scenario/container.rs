@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Engines whose command line is supported.
 const ENGINES: [&str; 2] = ["docker", "podman"];
-/// Options that conflict with those of provoke, or that have a separate field.
+/// Options that conflict with the options of provoke, or that have a separate field.
 const OURS: [(&str, &str); 11] = [
     ("name", "provoke finds the container by its name"),
     (

@@ -307,7 +307,7 @@ impl Scenario {
     }
 }
 
-/// Sets the variables of a process; those of the matrix take precedence.
+/// Sets the variables of a process; variables of the matrix take precedence.
 pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
     for (name, value) in variables {
         env.retain(|(known, _)| known != name);

@@ -322,7 +322,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the hooks for all variants, without those that differ between variants.
+    /// Returns the hooks for all variants, except hooks that differ between variants.
     fn hooks(&self) -> Hooks {
         let alike = |hook: &&String| !self.mentions(hook);
         let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
@@ -527,7 +527,7 @@ impl Scenario {
         planned.collect()
     }
 
-    /// Returns whether the trials are those of a service under load.
+    /// Returns whether the trials put a service under load.
     pub(super) fn is_loaded(&self) -> bool {
         self.load.is_some() || self.loaded.is_some()
     }

@@ -393,7 +393,7 @@ impl Scenario {
         self.any_failure.unwrap_or(false)
     }
 
-    /// Returns the failures that are the bug: the given ones, or those of the baseline.
+    /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug(&self, question: &Question) -> Vec<Only> {
         let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
         match question {

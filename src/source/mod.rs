@@ -33,7 +33,7 @@ pub enum Grain {
 /// Why a file has no pieces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Nobody knows what language it is in.
+    /// The language of the file is not known.
     #[error(
         "cannot tell the language from the name of the file; known extensions: {}",
         language::known()

@@ -1,4 +1,4 @@
-//! Converts the features of failures into those of the statistics of a search.
+//! Converts the features of failures into features for the statistics of a search.
 
 use crate::model::{Failure, Kind, SignatureId};
 use provoke_stats::search::Features;

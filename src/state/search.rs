@@ -23,7 +23,7 @@ const ALIKE: f64 = 0.05;
 /// Whether earlier runs of the failing variant count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EarlierUse {
-    /// There are no earlier runs.
+    /// Earlier runs do not exist.
     Nothing,
     /// Undecided, because the failing variant has not failed yet.
     Open,

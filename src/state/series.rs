@@ -41,7 +41,7 @@ impl Series {
                 });
                 self.every *= 2;
             }
-            // `MOST` is even: the point after a full series is one of those that remain.
+            // `MOST` is even: the point after a full series is one that remains.
             self.points.push((trial, around));
         }
         self.seen += 1;

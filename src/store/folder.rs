@@ -180,7 +180,7 @@ impl Folder {
         all.iter().zip(&names).map(reference).collect()
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

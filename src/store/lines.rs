@@ -129,7 +129,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(&self.line))
     }
 
-    /// Reads a line without its newline; returns false if there is no complete line.
+    /// Reads a line without its newline; returns false without a complete line.
     fn read_line(&mut self) -> Result<bool, LineError> {
         self.line.clear();
         loop {

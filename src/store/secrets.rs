@@ -145,7 +145,7 @@ impl Secrets {
         masked.or_else(|_| serde_json::from_value(self.masked_value(value, false)))
     }
 
-    /// Masks secrets in the strings of JSON; in all of them, or in those that are not a single plain word.
+    /// Masks secrets in the strings of JSON; in all of them, or only in strings that are not a single plain word.
     fn masked_value(&self, value: Value, words_too: bool) -> Value {
         let is_word = |text: &str| {
             let mut letters = text.chars();

@@ -1,4 +1,4 @@
-//! Tests the error rates of whole questions. The fold and the policy are those of the program, stop as early as they
+//! Tests the error rates of whole questions. The fold and the policy of the program run here, stop as early as they
 //! may, and have parallel trials that end in any order; only processes and the clock are simulated.
 
 use proptest::prelude::*;

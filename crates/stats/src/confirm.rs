@@ -18,7 +18,7 @@ const LN_ZERO: f64 = -745.2;
 
 /// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is unchanged.
 ///
-/// Returns 1 when `k0` is 0: clean runs after a baseline without a failure are no evidence of a change.
+/// Returns 1 when `k0` is 0: clean runs after a baseline without a failure show no change.
 pub fn unchanged_p_value(k0: u64, n0: u64, m: u64) -> f64 {
     ln_unchanged(k0, n0, m).exp()
 }

@@ -110,7 +110,7 @@ impl EProcess {
 /// may differ by any amount; pairs are only taken within one stratum. The evidence of the strata is multiplied, which
 /// is valid because the value of each pair is at most 1 on average whatever the others were.
 ///
-/// Each stratum learns its rates separately, so many strata of few pairs find less than few strata of many pairs.
+/// Each stratum learns its rates separately, so a few large strata find more than many small ones.
 ///
 /// If several variants are compared with one reference, each has its own contrast, all may use the same trials of the
 /// reference, and a variant is reported as different at E >= (number of variants)/alpha.

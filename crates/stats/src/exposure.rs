@@ -15,7 +15,7 @@ pub struct Mtbf {
     pub low: f64,
     /// The upper end of the two-sided interval; `None` means without limit.
     pub high: Option<f64>,
-    /// Lower end of the one-sided interval, which has all of alpha on one side. Reports show it if there is no failure.
+    /// Lower end of the one-sided interval, which has all of alpha on one side. Reports show it if nothing failed.
     pub low_one_sided: f64,
 }
 

@@ -11,7 +11,7 @@ const TIE: f64 = 1e-7;
 /// The p-values of Fisher's exact test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fisher {
-    /// The probability of a split of the failures that is no more likely than the one seen.
+    /// The probability of a split of the failures that is at most as likely as the observed one.
     pub two_sided: f64,
     /// The probability of a split of the failures that is at most as likely as the observed one.
     pub greater: f64,

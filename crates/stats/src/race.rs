@@ -1,6 +1,6 @@
 //! Calculates error levels and costs of a race, which decides which of several variants fail.
 //!
-//! In a race every variant runs until it fails or has passed so many trials that a variant with the failure rate of the
+//! In a race every variant runs until it fails or has passed enough trials that a variant with the failure rate of the
 //! baseline would almost certainly have failed. All variants take turns, and a decided variant leaves. The number of
 //! clean trials is [`super::clean_runs_needed`] at the level of [`race_alpha`].
 //!

@@ -69,7 +69,7 @@ impl Sample {
         self.runs.len() as u64
     }
 
-    /// Returns whether there is no run.
+    /// Returns whether the sample is empty.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }

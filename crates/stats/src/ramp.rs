@@ -10,7 +10,7 @@
 //! * **narrow**: the trial with the most information, until one level holds 1 - delta of the probability. All trials
 //!   cost the same: a trial has a fixed number of requests, or a fixed time, at every level;
 //! * **guard**: the level below passes so often that the rate is excluded there, whatever the model says, and until its
-//!   trials differ significantly from those of the answer. Trials of both alternate: otherwise a machine that becomes
+//!   trials differ significantly from the trials of the answer. Trials of both alternate: otherwise a machine that becomes
 //!   less busy during the search would look like a threshold;
 //! * **above**, if requested: a level at twice the answer fails, too.
 //!
@@ -37,7 +37,7 @@ const SLOPES: [i32; 3] = [0, 1, 2];
 const NEVER: f64 = 1.0 / 16.0;
 /// Number of block lengths for which the information of a trial is computed.
 const BLOCKS: usize = 8;
-/// Minimum number of failures of a level before its trials are compared with those of the level below.
+/// Minimum number of failures of a level before its trials are compared with the level below.
 const FAILURES: u64 = 3;
 /// Number of guard trials for each trial of the failing level.
 const MIXED: u64 = 2;

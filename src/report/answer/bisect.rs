@@ -62,7 +62,7 @@ pub struct Bisection {
     pub raised: Option<Raised>,
     /// What earlier runs measured of the bad end; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -604,7 +604,7 @@ fn ends(state: &State) -> (&str, &str) {
     }
 }
 
-/// Returns the failures and the trials of a candidate without those of earlier runs.
+/// Returns the failures and the trials of a candidate without the counts of earlier runs.
 fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
     let (failures, trials) = search.known.counts(place);
     if state.at(place) != Some(State::FAILING) {
@@ -620,7 +620,7 @@ fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
 fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     let places = places(state);
     let last = places.len() - 1;
-    // If there is no culprit, its probability is not shown.
+    // Without a culprit, its probability is not shown.
     let searched = Bisect.verdict(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
         let variant = state.at(place);

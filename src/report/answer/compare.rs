@@ -28,7 +28,7 @@ const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 pub struct Comparison {
     /// The answer in one sentence.
     pub sentence: String,
-    /// What the comparison searches for.
+    /// The goal of the comparison.
     pub find: Find,
     /// The result for each variant.
     pub variants: Vec<VariantStanding>,
@@ -63,7 +63,7 @@ pub struct Comparison {
     pub error_rate: f64,
     /// Conditions that differ from those of the baseline run.
     pub differences: Vec<ConditionDifference>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -203,7 +203,7 @@ impl Comparison {
         self.chance = Some(partings::chance(failing, passing));
     }
 
-    /// Returns the number of variants that failed, and of those that passed often enough.
+    /// Returns the number of variants that failed, and of variants that passed often enough.
     fn failed_and_passed(&self) -> (u64, u64) {
         let failed = self.names(|standing| standing == Standing::Fails);
         let passed = self.names(Standing::passed);

@@ -54,7 +54,7 @@ pub struct Confirmation {
     /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
     /// no sign of that.
     pub compare: Option<String>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -193,7 +193,7 @@ fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
     stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
 }
 
-/// Returns the approximate duration of clean trials, from the passing trials so far or from those of the baseline, if
+/// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known.
 fn time(state: &State, asked: &Confirm, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));

@@ -41,7 +41,7 @@ pub struct Threshold {
     pub not_monotone: Option<String>,
     /// The probability that the answer is wrong.
     pub error_rate: f64,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
     /// The confidence as text.
     #[serde(skip)]

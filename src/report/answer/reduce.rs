@@ -43,7 +43,7 @@ pub struct Reduction {
     pub raised: Option<Raised>,
     /// What earlier runs measured with all items; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 

@@ -40,7 +40,7 @@ pub struct Shrinking {
     pub file: Option<&'static str>,
     /// The probability that any of the kept parts is not needed.
     pub error_rate: f64,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Compares stacks with those of the debugger.
+//! Compares stacks with the stacks of the debugger.
 
 use super::python::Extension;
 use super::victims::{

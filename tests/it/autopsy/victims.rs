@@ -170,7 +170,7 @@ mod engine {
 fn main() { println!("{}", engine::run(&[1, 2], std::env::args().count() + 5)); }
 "#;
 
-/// A signal handler that raises the signal again, like those of many runtimes.
+/// A signal handler that raises the signal again, like the handlers of many runtimes.
 pub(crate) const HANDLER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>

@@ -131,7 +131,7 @@ impl Sandbox {
 
     /// Starts the program; its output goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
-        // Children of a background shell inherit that SIGINT is ignored, and those of `nohup` that SIGHUP is.
+        // Children of a background shell inherit that SIGINT is ignored, and children of `nohup` that SIGHUP is.
         let heeding = ["--default-signal", PROVOKE];
         self.started(self.any("env", &[&heeding, args].concat()))
     }

@@ -51,7 +51,7 @@ impl Bisection {
     }
 
     /// Returns the version that the check of the answer runs next, and how many runs; `None` once the check is over, or
-    /// if there is no answer.
+    /// without an answer.
     pub fn unchecked(&self, stop: &Stop) -> Option<(usize, u64)> {
         match self.verdict(stop) {
             Verdict::Known(group) => self.check(stop, &group),

@@ -2,7 +2,7 @@
 //!
 //! A failure has two features: its signature, and its time. Failures of bad versions draw the kind of each feature from
 //! one distribution, failures of good versions from another. Both are unknown, with symmetric Dirichlet priors. A
-//! failure that resembles those of the newest version is evidence that its version is bad. One that differs is evidence
+//! failure that resembles failures of the newest version is evidence that its version is bad. One that differs is evidence
 //! that its version is good. Both weigh more, the more failures of the newest version were seen.
 //!
 //! Features may mislead, so three other explanations keep a share of the prior:

@@ -465,7 +465,7 @@ impl Reduction {
         clean_runs_needed(reference.failures, reference.runs, self.level())
     }
 
-    /// Returns the runs of the found set, together with those of all larger sets, which fail at the same rate. If the
+    /// Returns the runs of the found set, together with the runs of all larger sets, which fail at the same rate. If the
     /// found set seems to fail less often than they do, only its own runs count.
     fn with_larger_sets(&self, alone: Count) -> Count {
         let found = self.prefix(0);

@@ -2,7 +2,7 @@
 //!
 //! One culprit, or a group that no testable version divides, must hold 1 - delta of the probability. While a background
 //! is possible it must hold as much of the probability inside the class "good versions fail too", and inside the class
-//! where the background is a quarter of the failure rate or more: a few early background failures look like those of a
+//! where the background is a quarter of the failure rate or more: a few early background failures look like failures of a
 //! bad version. A class is ignored if it holds only a tenth of delta against the answer. This share matters, not the
 //! probability of the class: in wrong searches, an improbable class that was entirely for another answer took
 //! background failures for the bug. (64 versions, p = .03, q = .01: .058 wrong; if a class below .02 is ignored, .08.)
