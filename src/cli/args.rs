@@ -235,7 +235,7 @@ const JUDGE: &str = "Pass or fail";
 const TRIAL: &str = "Command and environment";
 pub(super) const RESULT: &str = "Results";
 
-/// Where results go, and how much is printed.
+/// Flags for the output of a run.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Output {
     /// Write this run to DIR [default: a new directory in provoke-out or PROVOKE_HOME]
@@ -247,7 +247,7 @@ pub(super) struct Output {
     pub(super) exports: Exports,
 }
 
-/// How much is printed.
+/// Flags for the amount of output.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Talk {
     /// Print only the result
@@ -264,7 +264,7 @@ pub(super) struct Talk {
     pub(super) progress: Progress,
 }
 
-/// How a run shows itself.
+/// Style of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Style {
     /// Show a live line; failures scroll by above it
@@ -276,7 +276,7 @@ pub(super) enum Style {
     Plain,
 }
 
-/// Whether there is a live line.
+/// Kind of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Progress {
     /// Show a live line if stderr is a terminal
@@ -288,7 +288,7 @@ pub(super) enum Progress {
     None,
 }
 
-/// Where reports go.
+/// Flags for the files of reports.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Exports {
     /// Write the report as JSON to FILE [default: stdout]

@@ -193,7 +193,7 @@ pub(super) struct ReduceFlags {
     search: SearchFlags,
 }
 
-/// How a search proceeds, for candidates and for items.
+/// Flags of all searches, for candidates and for items.
 #[derive(Args, Clone, Debug, Default)]
 struct SearchFlags {
     /// Create package environments with this interpreter [default: python3]

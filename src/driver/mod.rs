@@ -44,11 +44,11 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Driver<'a> {
     /// State of the run.
     pub state: &'a mut State,
-    /// Decides what to launch.
+    /// Policy, which decides what to launch.
     pub policy: &'a dyn Policy,
-    /// Runs the trials.
+    /// Executor, which runs the trials.
     pub executor: Arc<dyn Executor>,
-    /// Receive the events.
+    /// Receivers of the events.
     pub sinks: Vec<&'a mut dyn Sink>,
     /// Signals to provoke itself.
     pub signals: &'a mut mpsc::UnboundedReceiver<Signal>,
@@ -439,7 +439,7 @@ impl Run<'_, '_> {
         ready
     }
 
-    /// Performs a step that precedes a trial; returns whether the step was one.
+    /// Performs a step that precedes a trial; returns false for any other step.
     fn get_ready(&mut self, step: &Step) -> bool {
         match step {
             Step::Choose(choice) => {

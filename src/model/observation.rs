@@ -272,7 +272,7 @@ pub struct ProcessSeen {
     pub command: Vec<Text>,
     /// Its working directory.
     pub cwd: Text,
-    /// What its first thread waits for: a system call, or its state.
+    /// The system call in which its first thread waits, or the state of the thread.
     #[serde(skip_serializing_if = "is_default")]
     pub waiting: String,
     /// A core that was written of it, for its stacks.

@@ -21,7 +21,7 @@ pub enum Outcome {
 /// A failure: its kind and its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// How it shows.
+    /// Kind.
     pub kind: Kind,
     /// Which it is.
     pub signature: Signature,

@@ -216,7 +216,7 @@ pub struct ActorPlan {
     /// Name; empty for a single actor.
     #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
-    /// What its end means.
+    /// Role, which determines the effect of its end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub role: Role,
     /// The command; marks such as `{trial}` are filled in.

@@ -154,7 +154,7 @@ impl<'a> Course<'a> {
         let enough = self.is_enough(variant);
         if tally.failures > 0 {
             Standing::Fails
-        // Each inconclusive failure may have been the bug.
+        // Each failure whose evidence is missing may have been the bug.
         } else if enough && tally.untold() == 0 {
             match self.floor {
                 Some(_) => Standing::Clean,

@@ -66,7 +66,7 @@ impl Policy for Ramp {
         }
         match Self::standing(state) {
             Next::From(_) => Verdict::Found,
-            // Each inconclusive failure may have been the bug.
+            // Each failure whose evidence is missing may have been the bug.
             Next::Never if untold(state) == 0 => Verdict::NotThere,
             _ => Verdict::Undecided,
         }

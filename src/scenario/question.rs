@@ -11,7 +11,7 @@ use crate::untrusted::shell_word;
 /// Default number of trials of the bad end without a failure after which a search is given up.
 const REPRODUCE: u64 = 200;
 
-/// What to do without a baseline.
+/// Hint for a missing baseline.
 pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)";
 
 impl Scenario {
