@@ -243,7 +243,7 @@ fn a_folder_that_is_too_large_is_refused() {
 #[test]
 fn work_trees_wait_for_each_other() {
     let bench = Bench::new();
-    // A git that fails if two of it run at once.
+    // A git that fails if two of them run at once.
     let text = "#!/bin/sh\nmkdir busy || exit 9\nsleep 0.1\nrmdir busy\n";
     let git = bench.write("tools/git", text);
     fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();

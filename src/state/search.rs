@@ -193,8 +193,9 @@ impl State {
         }
     }
 
-    /// Returns whether a failure is the bug. In a search without `any_failure`, only failures that the failing variant
-    /// showed are: other failures of a variant may come from the items that were left out.
+    /// Returns whether a failure is the bug. In a search with neither `any_failure` nor `only`, the bug is limited to the
+    /// kinds of failure that the failing variant showed: other failures of a variant may come from the items that were
+    /// left out.
     pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
         let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
         let asked = self.plan.question.search();

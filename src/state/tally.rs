@@ -7,7 +7,7 @@ use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum number of failures whose position is stored: no question needs more.
+/// Maximum number of [`Tally::early_failures`]: no question needs more.
 const EARLY: usize = 32;
 
 /// Leaks of trials.

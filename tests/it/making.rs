@@ -355,7 +355,7 @@ proptest! {
         let (first, mut state) = begin(bisect(jobs, builds));
         let mut events = run(&mut state, world, Some(Duration::from_millis(after)));
         if !state.finished {
-            // Variants in preparation were given up with the trials, without further effect.
+            // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
                 if world.can_be_made(state.plan.variant(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
             prop_assert_eq!(given_up.count(), 0);

@@ -129,7 +129,7 @@ fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
     let (state, events) = searched(search("seed = 3"), raised_by(&[]));
     assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
     assert_eq!(state.plan.jobs, 1);
-    // The trials before the search are the first of the failing variant.
+    // The trials before the search count as the first trials of the failing variant.
     let starts = events.iter().filter_map(|event| match event {
         Event::TrialStarted(trial) => Some(trial.variant),
         _ => None,
